@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** Someone ended the operation; the message carries the reason. The communicator is dead. */
+public final class AbortedException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public AbortedException(String message) {
+    this(message, null);
+  }
+
+  public AbortedException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public AbortedException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.ABORTED, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** The object was closed. */
+public final class ClosedException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public ClosedException(String message) {
+    this(message, null);
+  }
+
+  public ClosedException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public ClosedException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.CLOSED, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** A call that cannot be carried out as written. Nothing was sent. */
+public final class InvalidArgumentException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public InvalidArgumentException(String message) {
+    this(message, null);
+  }
+
+  public InvalidArgumentException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public InvalidArgumentException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.INVALID_ARGUMENT, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** Ranks disagree about an operation; the message names both sides. The communicator is dead. */
+public final class MismatchException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public MismatchException(String message) {
+    this(message, null);
+  }
+
+  public MismatchException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public MismatchException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.MISMATCH, message, cause, operation, culprits);
+  }
+}

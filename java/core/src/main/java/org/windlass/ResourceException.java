@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** Memory, disk, /dev/shm or a permission is missing. */
+public final class ResourceException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public ResourceException(String message) {
+    this(message, null);
+  }
+
+  public ResourceException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public ResourceException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.RESOURCE, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** A deadline passed; the message names the ranks that are behind. The communicator is dead. */
+public final class TimeoutException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public TimeoutException(String message) {
+    this(message, null);
+  }
+
+  public TimeoutException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public TimeoutException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.TIMEOUT, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** A target, dtype or feature that is not available here; never emulated silently. */
+public final class UnsupportedException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public UnsupportedException(String message) {
+    this(message, null);
+  }
+
+  public UnsupportedException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public UnsupportedException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.UNSUPPORTED, message, cause, operation, culprits);
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.List;
+
+/** What arrived is not what was sent. */
+public final class VerificationFailedException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  public VerificationFailedException(String message) {
+    this(message, null);
+  }
+
+  public VerificationFailedException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public VerificationFailedException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.VERIFICATION_FAILED, message, cause, operation, culprits);
+  }
+}
