@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile vocabulary that kernels are written in. One implementation is chosen here, at compile
+// time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none does.
+#pragma once
+
+#if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5) ||       \
+    defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM) || \
+    defined(WINDLASS_TARGET_CUDA)
+#error "native/isa implements the target sim only: build with WINDLASS_TARGET_SIM"
+#else
+#include "native/isa/sim/fused.h"
+#include "native/isa/sim/move.h"
+#include "native/isa/sim/sync.h"
+#include "native/isa/sim/types.h"
+#include "native/isa/sim/vector.h"
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fused macro-instructions on views whose type and shape are known at run time. Each is one
+// vector loop: no staging tile, no allocation, no exception.
+//
+// Views: any strides (zero on sources only), any order of dimensions, up to kMaxDims. Destinations
+// do not overlap sources, unless a destination is exactly one of the sources (same address, strides
+// and dtype).
+//
+// Numbers: a cast is one correctly rounded step (nearest even) that keeps subnormals; f16, bf16 and
+// f8e5m2 overflow to infinity, f8e4m3 and its infinite inputs to +-448; a cast NaN is the target's
+// canonical (positive, quiet) NaN. A move between equal dtypes keeps every bit. Results are the same
+// on every vector path and do not depend on the caller's rounding, DAZ or FTZ mode.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+// True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
+bool canCast(DType from, DType to) noexcept;
+// True for the six float dtypes with any op, integers with all but avg, bool with max and min.
+bool canReduce(DType dtype, ReduceOp op) noexcept;
+
+// dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
+void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
+// dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
+void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire) noexcept;
+
+// Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
+// dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).
+// Accumulates in f32 for f16, bf16 and f8, else in the dtype; rounds once to the sources' dtype,
+// then casts. avg divides in the accumulator. Integers wrap. max and min: any NaN gives NaN,
+// -0 < +0. A NaN result is the canonical NaN, whatever its sources' bits, nsrc == 1 included.
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+           ReduceOp op) noexcept;
+// The same with a cast to `wire` between the sources' dtype and each dst's dtype.
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc, ReduceOp op,
+           DType wire) noexcept;
+
+// Copies longer than this leave the inline code.
+constexpr size_t kInlineCopyBytes = 256;
+// Copies of at least this size use non-temporal stores, and end with SFENCE.
+constexpr size_t kStreamingCopyBytes = size_t{16} << 20;
+
+namespace detail {
+
+void copyLong(void* dst, const void* src, size_t bytes) noexcept;
+
+template <size_t N>
+inline void copyPair(unsigned char* d, const unsigned char* s, size_t bytes) noexcept {
+  // Two possibly overlapping loads of N bytes cover N to 2N bytes.
+  struct Block {
+    unsigned char byte[N];
+  } head, tail;
+  __builtin_memcpy(&head, s, N);
+  __builtin_memcpy(&tail, s + bytes - N, N);
+  __builtin_memcpy(d, &head, N);
+  __builtin_memcpy(d + bytes - N, &tail, N);
+}
+
+}  // namespace detail
+
+// dst = src; the ranges do not overlap, or are equal.
+inline void copyBytes(void* dst, const void* src, size_t bytes) noexcept {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  if (bytes > kInlineCopyBytes) {
+    detail::copyLong(dst, src, bytes);
+  } else if (bytes > 128) {
+    detail::copyPair<64>(d, s, 128);
+    detail::copyPair<64>(d + bytes - 128, s + bytes - 128, 128);
+  } else if (bytes > 64) {
+    detail::copyPair<64>(d, s, bytes);
+  } else if (bytes > 32) {
+    detail::copyPair<32>(d, s, bytes);
+  } else if (bytes >= 16) {
+    detail::copyPair<16>(d, s, bytes);
+  } else if (bytes >= 8) {
+    detail::copyPair<8>(d, s, bytes);
+  } else if (bytes >= 4) {
+    detail::copyPair<4>(d, s, bytes);
+  } else if (bytes >= 2) {
+    detail::copyPair<2>(d, s, bytes);
+  } else if (bytes == 1) {
+    *d = *s;
+  }
+}
+
+// The vector path in use: "avx512-bf16", "avx512", "avx2" or "portable". The best that the CPU has,
+// or the lower one that WINDLASS_ISA (portable, avx2, avx512) asks for; read once.
+const char* isaPathName() noexcept;
+// nullptr, or why WINDLASS_ISA is not obeyed: its value is unknown, or this CPU lacks that path.
+// The best path is in use then; whoever starts the runtime refuses to go on.
+const char* isaPathError() noexcept;
+
+}  // namespace windlass
