@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import java.io.IOException;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.CodingErrorAction;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * Strict reading of one JSON object: UTF-8 without a malformed byte, no key twice in an object, nothing
+ * but white space after it, integers that are integers. Every complaint is an InvalidArgument that starts
+ * with where the text stands.
+ */
+final class JsonText implements AutoCloseable {
+  private static final int LARGEST = 100_000_000;
+  private static final JsonFactory FACTORY =
+      JsonFactory.builder()
+          .streamReadConstraints(
+              StreamReadConstraints.builder()
+                  .maxNestingDepth(16)
+                  .maxStringLength(LARGEST)
+                  .maxNameLength(LARGEST)
+                  .build())
+          .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          .build();
+
+  /** Reads the value that stands under a key; the parser is on that value's first token. */
+  @FunctionalInterface
+  interface Member {
+    void read(String key) throws IOException;
+  }
+
+  private final String where;
+  private final JsonParser parser;
+
+  private JsonText(String where, JsonParser parser) {
+    this.where = where;
+    this.parser = parser;
+  }
+
+  /**
+   * Reads {@code bytes} as one object.
+   *
+   * @param reader is called for each key of the object, with the parser on its value
+   */
+  static void object(String where, byte[] bytes, Reader reader) {
+    CharBuffer text;
+    try {
+      text =
+          StandardCharsets.UTF_8
+              .newDecoder()
+              .onMalformedInput(CodingErrorAction.REPORT)
+              .onUnmappableCharacter(CodingErrorAction.REPORT)
+              .decode(ByteBuffer.wrap(bytes));
+    } catch (CharacterCodingException malformed) {
+      throw new InvalidArgumentException(where + ": the JSON is not valid UTF-8");
+    }
+    try (JsonText json =
+        new JsonText(where, FACTORY.createParser(text.array(), text.arrayOffset(), text.length()))) {
+      if (json.parser.nextToken() == null) {
+        throw json.bad("the JSON is empty");
+      }
+      json.members("the whole", key -> reader.read(json, key));
+      if (json.parser.nextToken() != null) {
+        throw json.bad("something follows the JSON object");
+      }
+    } catch (JsonProcessingException malformed) {
+      throw new InvalidArgumentException(
+          where + ": not valid JSON: " + malformed.getOriginalMessage()
+              + (malformed.getLocation() == null
+                  ? ""
+                  : " at character " + malformed.getLocation().getCharOffset()));
+    } catch (IOException impossible) {
+      throw new InvalidArgumentException(where + ": unreadable JSON", impossible);
+    }
+  }
+
+  /** What to do with each key of the outermost object. */
+  @FunctionalInterface
+  interface Reader {
+    void read(JsonText json, String key) throws IOException;
+  }
+
+  /** Reads an object; the parser is on its opening brace. */
+  void members(String what, Member member) throws IOException {
+    if (parser.currentToken() != JsonToken.START_OBJECT) {
+      throw bad(what + " is " + found() + ", not an object");
+    }
+    Set<String> seen = new HashSet<>();
+    while (parser.nextToken() != JsonToken.END_OBJECT) {
+      String key = parser.currentName();
+      if (!wellFormed(key)) {
+        throw bad("a key holds half a surrogate pair: " + quoted(key));
+      }
+      if (!seen.add(key)) {
+        throw bad("the key " + quoted(key) + " stands twice in " + what);
+      }
+      parser.nextToken();
+      member.read(key);
+    }
+  }
+
+  /** The string that the parser is on. */
+  String string(String what) throws IOException {
+    if (parser.currentToken() != JsonToken.VALUE_STRING) {
+      throw bad(what + " is " + found() + ", not a string");
+    }
+    String text = parser.getText();
+    if (!wellFormed(text)) {
+      throw bad(what + " holds half a surrogate pair");
+    }
+    return text;
+  }
+
+  /** The integer that the parser is on: no sign, no fraction, no exponent, below 2^63. */
+  long natural(String what) throws IOException {
+    if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
+      throw bad(what + " is " + found() + ", not an integer");
+    }
+    String digits = parser.getText();
+    if (digits.startsWith("-")) {
+      throw bad(what + " is " + digits + ", which is negative");
+    }
+    if (new BigInteger(digits).bitLength() > 63) {
+      throw bad(what + " is " + digits + ", which does not fit 63 bits");
+    }
+    return parser.getLongValue();
+  }
+
+  /** The list of integers that the parser is on. */
+  List<Long> naturals(String what) throws IOException {
+    if (parser.currentToken() != JsonToken.START_ARRAY) {
+      throw bad(what + " is " + found() + ", not a list");
+    }
+    List<Long> values = new ArrayList<>();
+    while (parser.nextToken() != JsonToken.END_ARRAY) {
+      values.add(natural(what + "[" + values.size() + "]"));
+    }
+    return values;
+  }
+
+  /** Passes over the value that the parser is on, checking that it is JSON. */
+  void skip() throws IOException {
+    parser.skipChildren();
+  }
+
+  InvalidArgumentException bad(String what) {
+    return new InvalidArgumentException(where + ": " + what);
+  }
+
+  private String found() throws IOException {
+    JsonToken token = parser.currentToken();
+    return switch (token) {
+      case START_OBJECT -> "an object";
+      case START_ARRAY -> "a list";
+      case VALUE_STRING -> "the string " + quoted(parser.getText());
+      case VALUE_NULL -> "null";
+      default -> parser.getText();
+    };
+  }
+
+  static String quoted(String text) {
+    return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
+  }
+
+  private static boolean wellFormed(String text) {
+    return StandardCharsets.UTF_8.newEncoder().canEncode(text);
+  }
+
+  @Override
+  public void close() throws IOException {
+    parser.close();
+  }
+}

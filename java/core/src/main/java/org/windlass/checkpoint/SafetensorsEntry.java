@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.util.List;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * One tensor of a safetensors file.
+ *
+ * @param name the tensor's name, never empty
+ * @param dtype the element type
+ * @param shape the extents, none negative; empty for a scalar
+ * @param begin the first byte, counted from the end of the header
+ * @param end the byte after the last
+ */
+public record SafetensorsEntry(
+    String name, DType dtype, List<Long> shape, long begin, long end) {
+  public SafetensorsEntry {
+    shape = List.copyOf(shape);
+  }
+
+  /** How many bytes the tensor takes in the file. */
+  public long bytes() {
+    return end - begin;
+  }
+
+  /** The shape as an array of its own. */
+  public long[] dims() {
+    return shape.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  /**
+   * The bytes that a packed row-major tensor takes.
+   *
+   * @throws InvalidArgumentException if an extent is negative, if the size does not fit 63 bits, or
+   *     if a dtype of less than a byte does not end on a byte; the message starts with {@code where}
+   */
+  static long packedBytes(String where, DType dtype, List<Long> shape) {
+    boolean empty = false;
+    for (int d = 0; d < shape.size(); d++) {
+      long extent = shape.get(d);
+      if (extent < 0) {
+        throw new InvalidArgumentException(
+            where + ": shape " + shape + " has the negative extent " + extent + " in dimension " + d);
+      }
+      empty |= extent == 0;
+    }
+    if (empty) {
+      return 0;
+    }
+    long bits = dtype.bits();
+    try {
+      for (long extent : shape) {
+        bits = Math.multiplyExact(bits, extent);
+      }
+    } catch (ArithmeticException overflow) {
+      throw new InvalidArgumentException(
+          where + ": the size of shape " + shape + " as " + dtype.safetensorsName() + " overflows");
+    }
+    if (bits % 8 != 0) {
+      throw new InvalidArgumentException(
+          where + ": shape " + shape + " as " + dtype.safetensorsName() + " takes " + bits
+              + " bits, which is no whole number of bytes");
+    }
+    return bits / 8;
+  }
+}

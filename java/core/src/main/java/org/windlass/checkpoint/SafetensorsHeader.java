@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was read
+ * is whole: sizes follow from shapes, and the tensors cover the file's data without overlap or hole.
+ */
+public final class SafetensorsHeader {
+  /** The longest header that is read, in bytes. */
+  public static final long MAX_BYTES = 100_000_000;
+
+  /** Bytes before the JSON. */
+  static final int LENGTH_BYTES = 8;
+
+  private static final String METADATA = "__metadata__";
+
+  private final Map<String, SafetensorsEntry> tensors;
+  private final Map<String, String> metadata;
+  private final long dataStart;
+  private final long dataBytes;
+
+  private SafetensorsHeader(
+      Map<String, SafetensorsEntry> tensors,
+      Map<String, String> metadata,
+      long dataStart,
+      long dataBytes) {
+    this.tensors = Collections.unmodifiableMap(tensors);
+    this.metadata = Collections.unmodifiableMap(metadata);
+    this.dataStart = dataStart;
+    this.dataBytes = dataBytes;
+  }
+
+  /** Every tensor, in the header's order. */
+  public Collection<SafetensorsEntry> tensors() {
+    return tensors.values();
+  }
+
+  /** The tensor of that name. */
+  public Optional<SafetensorsEntry> find(String name) {
+    return Optional.ofNullable(tensors.get(name));
+  }
+
+  /** What stands under {@code __metadata__}, in the header's order. */
+  public Map<String, String> metadata() {
+    return metadata;
+  }
+
+  /** The file's first byte after the header. */
+  public long dataStart() {
+    return dataStart;
+  }
+
+  /** How many bytes the whole file has. */
+  public long fileBytes() {
+    return dataStart + dataBytes;
+  }
+
+  /** Reads and checks the header of an open file. */
+  static SafetensorsHeader read(Path path, FileChannel channel) throws IOException {
+    long fileBytes = channel.size();
+    if (fileBytes < LENGTH_BYTES) {
+      throw new InvalidArgumentException(
+          path + ": " + fileBytes + " bytes are too few for a safetensors file, whose header length"
+              + " alone takes 8");
+    }
+    ByteBuffer length = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    readFully(path, channel, length, 0);
+    long headerBytes = length.getLong(0);
+    if (headerBytes < 0 || headerBytes > MAX_BYTES) {
+      throw new InvalidArgumentException(
+          path + ": the header says it has " + Long.toUnsignedString(headerBytes)
+              + " bytes; at most " + MAX_BYTES + " are read");
+    }
+    if (headerBytes > fileBytes - LENGTH_BYTES) {
+      throw new InvalidArgumentException(
+          path + ": the header says it has " + headerBytes + " bytes, and the file has "
+              + (fileBytes - LENGTH_BYTES) + " after the length");
+    }
+    ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
+    readFully(path, channel, json, LENGTH_BYTES);
+    return parse(path.toString(), json.array(), fileBytes - LENGTH_BYTES - headerBytes);
+  }
+
+  /**
+   * Parses and checks a header.
+   *
+   * @param where the file, for messages
+   * @param json the bytes after the length
+   * @param dataBytes the bytes that follow the header in the file
+   * @throws InvalidArgumentException naming the file, the tensor and what is wrong
+   */
+  public static SafetensorsHeader parse(String where, byte[] json, long dataBytes) {
+    if (json.length == 0 || json[0] != '{') {
+      throw new InvalidArgumentException(where + ": the header does not begin with '{'");
+    }
+    Map<String, SafetensorsEntry> tensors = new LinkedHashMap<>();
+    Map<String, String> metadata = new LinkedHashMap<>();
+    JsonText.object(
+        where,
+        json,
+        (text, name) -> {
+          if (name.equals(METADATA)) {
+            text.members(
+                METADATA, key -> metadata.put(key, text.string(METADATA + " " + JsonText.quoted(key))));
+          } else {
+            tensors.put(name, entry(where, text, name));
+          }
+        });
+    checkCover(where, tensors.values(), dataBytes);
+    return new SafetensorsHeader(tensors, metadata, (long) LENGTH_BYTES + json.length, dataBytes);
+  }
+
+  private static SafetensorsEntry entry(String where, JsonText text, String name)
+      throws IOException {
+    if (name.isEmpty()) {
+      throw text.bad("a tensor has an empty name");
+    }
+    String what = "tensor " + JsonText.quoted(name);
+    var fields =
+        new Object() {
+          DType dtype;
+          List<Long> shape;
+          List<Long> offsets;
+        };
+    text.members(
+        what,
+        key -> {
+          switch (key) {
+            case "dtype" -> fields.dtype = dtype(text, what);
+            case "shape" -> fields.shape = text.naturals(what + ": shape");
+            case "data_offsets" -> fields.offsets = text.naturals(what + ": data_offsets");
+            default -> throw text.bad(what + ": unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (fields.dtype == null || fields.shape == null || fields.offsets == null) {
+      throw text.bad(
+          what + ": " + (fields.dtype == null ? "dtype" : fields.shape == null ? "shape" : "data_offsets")
+              + " is missing");
+    }
+    if (fields.offsets.size() != 2) {
+      throw text.bad(what + ": data_offsets " + fields.offsets + " are not a begin and an end");
+    }
+    long begin = fields.offsets.get(0);
+    long end = fields.offsets.get(1);
+    if (begin > end) {
+      throw text.bad(what + ": data_offsets " + fields.offsets + " end before they begin");
+    }
+    long bytes = SafetensorsEntry.packedBytes(where + ": " + what, fields.dtype, fields.shape);
+    if (end - begin != bytes) {
+      throw text.bad(
+          what + ": shape " + fields.shape + " as " + fields.dtype.safetensorsName() + " takes "
+              + bytes + " bytes, and data_offsets " + fields.offsets + " hold " + (end - begin));
+    }
+    return new SafetensorsEntry(name, fields.dtype, fields.shape, begin, end);
+  }
+
+  private static DType dtype(JsonText text, String what) throws IOException {
+    String spelling = text.string(what + ": dtype");
+    for (DType dtype : DType.values()) {
+      if (dtype.safetensorsName().equals(spelling)) {
+        return dtype;
+      }
+    }
+    throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
+  }
+
+  /** Checks that the tensors, taken by offset, follow one another from 0 to the end of the data. */
+  private static void checkCover(
+      String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
+    List<SafetensorsEntry> sorted = new ArrayList<>(tensors);
+    sorted.sort(
+        Comparator.comparingLong(SafetensorsEntry::begin).thenComparingLong(SafetensorsEntry::end));
+    long covered = 0;
+    String before = null;
+    for (SafetensorsEntry entry : sorted) {
+      String what = where + ": tensor " + JsonText.quoted(entry.name());
+      if (entry.end() > dataBytes) {
+        throw new InvalidArgumentException(
+            what + ": data_offsets [" + entry.begin() + ", " + entry.end() + "] reach past the file's "
+                + dataBytes + " bytes of data");
+      }
+      if (entry.begin() < covered) {
+        throw new InvalidArgumentException(
+            what + ": begins at byte " + entry.begin() + " and overlaps tensor "
+                + JsonText.quoted(before) + ", which ends at " + covered);
+      }
+      if (entry.begin() > covered) {
+        throw new InvalidArgumentException(
+            what + ": begins at byte " + entry.begin() + " and leaves a hole after byte " + covered);
+      }
+      covered = entry.end();
+      before = entry.name();
+    }
+    if (covered != dataBytes) {
+      throw new InvalidArgumentException(
+          where + ": the tensors end at byte " + covered + " of " + dataBytes
+              + " bytes of data: the file is too long or a tensor is missing");
+    }
+  }
+
+  /** What to write: a tensor's name, dtype and shape. Offsets follow from the order. */
+  public record Item(String name, DType dtype, List<Long> shape) {
+    public Item {
+      shape = List.copyOf(shape);
+    }
+  }
+
+  /** The header of a file that holds {@code items} in this order, packed. */
+  static SafetensorsHeader of(List<Item> items, Map<String, String> metadata) {
+    Map<String, SafetensorsEntry> tensors = new LinkedHashMap<>();
+    long at = 0;
+    for (Item item : items) {
+      String where = "tensor " + JsonText.quoted(item.name());
+      if (item.name().isEmpty() || item.name().equals(METADATA)) {
+        throw new InvalidArgumentException(where + ": not a name that a safetensors file can hold");
+      }
+      long end;
+      try {
+        end = Math.addExact(at, SafetensorsEntry.packedBytes(where, item.dtype(), item.shape()));
+      } catch (ArithmeticException overflow) {
+        throw new InvalidArgumentException(where + ": the file's size overflows");
+      }
+      if (tensors.put(
+              item.name(), new SafetensorsEntry(item.name(), item.dtype(), item.shape(), at, end))
+          != null) {
+        throw new InvalidArgumentException(where + ": stands twice");
+      }
+      at = end;
+    }
+    SafetensorsHeader header = new SafetensorsHeader(tensors, metadata, 0, at);
+    return new SafetensorsHeader(tensors, metadata, header.encode().length, at);
+  }
+
+  /** The bytes before the data: the length, the JSON, and spaces up to a multiple of eight. */
+  byte[] encode() {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    out.writeBytes(new byte[LENGTH_BYTES]);
+    try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
+      json.writeStartObject();
+      if (!metadata.isEmpty()) {
+        json.writeObjectFieldStart(METADATA);
+        for (Map.Entry<String, String> entry : metadata.entrySet()) {
+          json.writeStringField(entry.getKey(), entry.getValue());
+        }
+        json.writeEndObject();
+      }
+      for (SafetensorsEntry entry : tensors.values()) {
+        json.writeObjectFieldStart(entry.name());
+        json.writeStringField("dtype", entry.dtype().safetensorsName());
+        json.writeFieldName("shape");
+        json.writeArray(entry.dims(), 0, entry.shape().size());
+        json.writeFieldName("data_offsets");
+        json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
+        json.writeEndObject();
+      }
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    byte[] bytes = out.toByteArray();
+    int padded = (bytes.length + 7) & ~7;
+    byte[] header = Arrays.copyOf(bytes, padded);
+    Arrays.fill(header, bytes.length, padded, (byte) ' ');
+    long headerBytes = (long) padded - LENGTH_BYTES;
+    if (headerBytes > MAX_BYTES) {
+      throw new InvalidArgumentException(
+          "the header takes " + headerBytes + " bytes; readers take at most " + MAX_BYTES);
+    }
+    ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putLong(0, headerBytes);
+    return header;
+  }
+
+  private static void readFully(Path path, FileChannel channel, ByteBuffer into, long from)
+      throws IOException {
+    while (into.hasRemaining()) {
+      if (channel.read(into, from + into.position()) < 0) {
+        throw new InvalidArgumentException(
+            path + ": ends at byte " + (from + into.position()) + ", inside the header");
+      }
+    }
+  }
+}

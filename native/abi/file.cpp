@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as memory, and names that change hands at once: what a checkpoint needs of the system beyond the JDK.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "native/base/error.h"
+#include "windlass/windlass.h"
+
+namespace windlass {
+namespace {
+
+constexpr uint64_t kLargestFile = uint64_t{1} << 62;
+constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE
+constexpr unsigned kExchange = 2;   // RENAME_EXCHANGE
+
+using Unsigned = unsigned long long;
+
+class Descriptor {
+ public:
+  Descriptor(const char* path, int flags, mode_t mode) : fd_(open(path, flags | O_CLOEXEC, mode)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Code renameWith(const char* from, const char* to, unsigned flags) {
+  return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
+}
+
+bool flagsUnknown(int number) { return number == EINVAL || number == ENOSYS || number == ENOTSUP; }
+
+}  // namespace
+}  // namespace windlass
+
+using windlass::fail;
+
+extern "C" {
+
+int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
+  if (path == nullptr) return fail(error, WL_INVALID_ARGUMENT, "path is NULL");
+  if (bytes > windlass::kLargestFile) {
+    return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path, static_cast<windlass::Unsigned>(bytes));
+  }
+  const windlass::Descriptor file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
+  if (file.get() < 0) return fail(error, WL_RESOURCE, "%s: cannot be created: %s", path, std::strerror(errno));
+  int number = 0;
+  do {
+    number = bytes == 0 ? 0 : posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  } while (number == EINTR);
+  if (number != 0) {
+    unlink(path);
+    return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path, static_cast<windlass::Unsigned>(bytes),
+                std::strerror(number));
+  }
+  return WL_OK;
+}
+
+int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address, wl_error_t* error) {
+  if (path == nullptr || address == nullptr) return fail(error, WL_INVALID_ARGUMENT, "path or address is NULL");
+  *address = nullptr;
+  if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
+  const windlass::Descriptor file(path, shared != 0 ? O_RDWR : O_RDONLY, 0);
+  if (file.get() < 0) return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
+  struct stat about;
+  if (fstat(file.get(), &about) != 0) {
+    return fail(error, WL_RESOURCE, "%s: cannot be examined: %s", path, std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode)) return fail(error, WL_INVALID_ARGUMENT, "%s: not a regular file", path);
+  if (static_cast<uint64_t>(about.st_size) != bytes) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: has %lld bytes now, and had %llu", path,
+                static_cast<long long>(about.st_size), static_cast<windlass::Unsigned>(bytes));
+  }
+  const int flags = shared != 0 ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+  if (memory == MAP_FAILED) {
+    return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path, static_cast<windlass::Unsigned>(bytes),
+                std::strerror(errno));
+  }
+  *address = memory;
+  return WL_OK;
+}
+
+int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error) {
+  if (munmap(address, bytes) != 0) {
+    return fail(error, WL_INVALID_ARGUMENT, "cannot unmap %llu bytes: %s", static_cast<windlass::Unsigned>(bytes),
+                std::strerror(errno));
+  }
+  return WL_OK;
+}
+
+int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error) {
+  if (a == nullptr || b == nullptr) return fail(error, WL_INVALID_ARGUMENT, "a path is NULL");
+  if (windlass::renameWith(a, b, windlass::kExchange) == WL_OK) return WL_OK;
+  const int number = errno;
+  if (windlass::flagsUnknown(number)) {
+    return fail(error, WL_UNSUPPORTED, "%s: this file system cannot exchange two names at once", b);
+  }
+  return fail(error, WL_RESOURCE, "%s and %s: cannot be exchanged: %s", a, b, std::strerror(number));
+}
+
+int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error) {
+  if (from == nullptr || to == nullptr) return fail(error, WL_INVALID_ARGUMENT, "a path is NULL");
+  if (windlass::renameWith(from, to, windlass::kNoReplace) == WL_OK) return WL_OK;
+  int number = errno;
+  if (windlass::flagsUnknown(number)) {
+    struct stat about;
+    if (lstat(to, &about) == 0) {
+      number = EEXIST;
+    } else if (std::rename(from, to) == 0) {
+      return WL_OK;
+    } else {
+      number = errno;
+    }
+  }
+  if (number == EEXIST || number == ENOTEMPTY) return fail(error, WL_INVALID_ARGUMENT, "%s: exists already", to);
+  return fail(error, WL_RESOURCE, "%s: cannot be renamed to %s: %s", from, to, std::strerror(number));
+}
+
+}  // extern "C"
