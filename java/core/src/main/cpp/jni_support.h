@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the JNI library needs beside the C ABI: addresses and views of direct memory, the layout of
+// the ABI's structs, and the ABI version before any generated class is touched. Included once, by
+// the JNI source that JavaCPP generates.
+#pragma once
+
+#include <jni.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "windlass/windlass.h"
+
+#define WL_SIZE(type) {#type, static_cast<jint>(sizeof(type))}
+#define WL_FIELD(type, field) {#type "." #field, static_cast<jint>(offsetof(type, field))}
+
+struct StructLayout {
+  const char* name;
+  jint bytes;
+};
+
+static const StructLayout kStructLayout[] = {
+    WL_SIZE(wl_error_t),
+    WL_FIELD(wl_error_t, struct_size),
+    WL_FIELD(wl_error_t, code),
+    WL_FIELD(wl_error_t, operation),
+    WL_FIELD(wl_error_t, observer),
+    WL_FIELD(wl_error_t, sequence),
+    WL_FIELD(wl_error_t, culprit_count),
+    WL_FIELD(wl_error_t, culprits),
+    WL_FIELD(wl_error_t, message),
+    WL_SIZE(wl_group_config_t),
+    WL_FIELD(wl_group_config_t, struct_size),
+    WL_FIELD(wl_group_config_t, ranks),
+    WL_FIELD(wl_group_config_t, first_sequence),
+    WL_FIELD(wl_group_config_t, cores),
+    WL_FIELD(wl_group_config_t, deadline_ns),
+    WL_SIZE(wl_comm_state_t),
+    WL_FIELD(wl_comm_state_t, struct_size),
+    WL_FIELD(wl_comm_state_t, busy),
+    WL_FIELD(wl_comm_state_t, sequence),
+    WL_FIELD(wl_comm_state_t, operation),
+    WL_FIELD(wl_comm_state_t, awaited),
+    WL_FIELD(wl_comm_state_t, closed),
+    WL_SIZE(wl_tensor_t),
+    WL_FIELD(wl_tensor_t, struct_size),
+    WL_FIELD(wl_tensor_t, dtype),
+    WL_FIELD(wl_tensor_t, ndim),
+    WL_FIELD(wl_tensor_t, reserved),
+    WL_FIELD(wl_tensor_t, data),
+    WL_FIELD(wl_tensor_t, shape),
+    WL_FIELD(wl_tensor_t, strides),
+    WL_SIZE(wl_transfer_config_t),
+    WL_FIELD(wl_transfer_config_t, struct_size),
+    WL_FIELD(wl_transfer_config_t, reserved),
+    WL_FIELD(wl_transfer_config_t, fingerprint),
+    WL_FIELD(wl_transfer_config_t, source_bindings),
+    WL_FIELD(wl_transfer_config_t, source_binding_words),
+    WL_FIELD(wl_transfer_config_t, source_binding_count),
+    WL_FIELD(wl_transfer_config_t, target_binding_count),
+    WL_FIELD(wl_transfer_config_t, target_bindings),
+    WL_FIELD(wl_transfer_config_t, target_binding_words),
+    WL_FIELD(wl_transfer_config_t, chunks),
+    WL_FIELD(wl_transfer_config_t, chunk_words),
+    WL_FIELD(wl_transfer_config_t, chunk_count),
+    WL_SIZE(wl_floor_config_t),
+    WL_FIELD(wl_floor_config_t, struct_size),
+    WL_FIELD(wl_floor_config_t, operation),
+    WL_FIELD(wl_floor_config_t, ranks),
+    WL_FIELD(wl_floor_config_t, iterations),
+    WL_FIELD(wl_floor_config_t, bytes),
+};
+
+#undef WL_SIZE
+#undef WL_FIELD
+
+extern "C" {
+
+JNIEXPORT jint JNICALL Java_org_windlass_internal_NativeLoader_abiVersion(JNIEnv*, jclass) {
+  return static_cast<jint>(wl_abi_version());
+}
+
+JNIEXPORT jobject JNICALL Java_org_windlass_internal_NativeMemory_view(JNIEnv* env, jclass, jlong address,
+                                                                       jlong bytes) {
+  return env->NewDirectByteBuffer(reinterpret_cast<void*>(address), bytes);
+}
+
+JNIEXPORT jlong JNICALL Java_org_windlass_internal_NativeMemory_addressOf(JNIEnv* env, jclass, jobject buffer) {
+  return reinterpret_cast<jlong>(env->GetDirectBufferAddress(buffer));
+}
+
+// "type" gives its size, "type.field" the field's offset, and an unknown name -1.
+JNIEXPORT jint JNICALL Java_org_windlass_internal_NativeStruct_layout(JNIEnv* env, jclass, jstring name) {
+  const char* chars = env->GetStringUTFChars(name, nullptr);
+  if (chars == nullptr) {
+    return -1;
+  }
+  jint bytes = -1;
+  for (const StructLayout& entry : kStructLayout) {
+    if (strcmp(entry.name, chars) == 0) {
+      bytes = entry.bytes;
+      break;
+    }
+  }
+  env->ReleaseStringUTFChars(name, chars);
+  return bytes;
+}
+
+}  // extern "C"

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import org.bytedeco.javacpp.annotation.NoException;
+import org.bytedeco.javacpp.annotation.Platform;
+import org.bytedeco.javacpp.annotation.Properties;
+import org.bytedeco.javacpp.tools.Info;
+import org.bytedeco.javacpp.tools.InfoMap;
+import org.bytedeco.javacpp.tools.InfoMapper;
+
+/**
+ * How JavaCPP reads windlass.h: into {@code Native}, whose static methods have the names of the C ABI
+ * and take every pointer as a plain {@code long} address, so that a call allocates nothing. Structs make
+ * no classes: code that fills or reads one asks {@link NativeStruct} for its offsets.
+ */
+@Properties(
+    value =
+        @Platform(
+            value = NativeConfig.PLATFORM,
+            include = {"windlass/windlass.h", "jni_support.h"},
+            define = "STRING_BYTES_CHARSET \"UTF-8\"",
+            library = NativeConfig.JNI_LIBRARY,
+            link = NativeConfig.LIBRARY),
+    target = "org.windlass.internal",
+    global = "org.windlass.internal.Native")
+@NoException
+public class NativeConfig implements InfoMapper {
+  static final String PLATFORM = "linux-x86_64";
+  static final String LIBRARY = "windlass";
+  static final String JNI_LIBRARY = "jniwindlass";
+
+  @Override
+  public void map(InfoMap infoMap) {
+    infoMap.put(new Info("jni_support.h").skip());
+    infoMap.put(new Info("WL_API").cppTypes().annotations());
+
+    // valueTypes without pointerTypes: the parser then maps every level of indirection to `long`,
+    // and makes no class for the struct itself.
+    infoMap.put(
+        new Info(
+                "wl_error_t",
+                "wl_group_config_t",
+                "wl_comm_state_t",
+                "wl_tensor_t",
+                "wl_transfer_config_t",
+                "wl_floor_config_t",
+                "wl_group_t",
+                "wl_comm_t",
+                "wl_window_t",
+                "wl_transfer_t")
+            .valueTypes("long")
+            .cast()
+            .skip());
+
+    infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
+    infoMap.put(new Info("int64_t").valueTypes("long").pointerTypes("long").cast());
+    infoMap.put(new Info("double").valueTypes("double").pointerTypes("double[]"));
+    infoMap.put(new Info("char").valueTypes("byte").pointerTypes("String").cast());
+
+    // The parser maps a `void**` to a class whatever it is told, so these are given as text.
+    infoMap.put(
+        new Info("wl_memory_alloc")
+            .javaText(
+                "public static native int wl_memory_alloc(@Cast(\"uint64_t\") long bytes,"
+                    + " @Cast(\"uint64_t\") long alignment, @Cast(\"void**\") long memory,"
+                    + " @Cast(\"wl_error_t*\") long error);"));
+    infoMap.put(
+        new Info("wl_file_map")
+            .javaText(
+                "public static native int wl_file_map(@Cast(\"const char*\") String path,"
+                    + " @Cast(\"uint64_t\") long bytes, int shared, @Cast(\"void**\") long address,"
+                    + " @Cast(\"wl_error_t*\") long error);"));
+  }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Pattern;
+
+/**
+ * Loads the native library and its JNI library, once for each class loader, from the first of:
+ *
+ * <ol>
+ *   <li>the folder named by the system property {@value #PATH_PROPERTY} or, without it, the
+ *       environment variable {@value #PATH_VARIABLE}; nothing else is tried when one is set;
+ *   <li>the jar with classifier {@code linux-x86_64}, copied to a fresh folder under {@code
+ *       java.io.tmpdir} that is gone again when this returns;
+ *   <li>the folders of {@code java.library.path}.
+ * </ol>
+ *
+ * A failure is an {@link UnsatisfiedLinkError} that names each place and what was wrong with it.
+ */
+public final class NativeLoader {
+  /** System property with the folder that holds both libraries. */
+  public static final String PATH_PROPERTY = "org.windlass.library.path";
+
+  /** Environment variable with the folder that holds both libraries. */
+  public static final String PATH_VARIABLE = "WINDLASS_LIBRARY_PATH";
+
+  /** In the order in which they are loaded. */
+  private static final List<String> FILES =
+      List.of("lib" + NativeConfig.LIBRARY + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
+
+  private static final String PLATFORM = NativeConfig.PLATFORM;
+  private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
+
+
+  private static String loadedFrom;
+
+  private NativeLoader() {}
+
+  /** Loads the libraries if this class loader has not loaded them yet. */
+  public static synchronized void load() {
+    // JavaCPP's build tool initialises these classes to read them, before there is a library.
+    if (loadedFrom == null && org.bytedeco.javacpp.Loader.isLoadLibraries()) {
+      String from = find();
+      int abi = abiVersion();
+      if (abi != Native.WL_ABI_VERSION) {
+        throw new UnsatisfiedLinkError(
+            "the native library from " + from + " has C ABI version " + abi + ", these classes want "
+                + Native.WL_ABI_VERSION + ": use a jar and a " + PLATFORM + " jar of one version");
+      }
+      loadedFrom = from;
+    }
+  }
+
+  /** Where the libraries came from. */
+  public static synchronized String loadedFrom() {
+    load();
+    return loadedFrom;
+  }
+
+  private static String find() {
+    String system = System.getProperty("os.name") + " " + System.getProperty("os.arch");
+    if (!system.equals("Linux amd64")) {
+      throw new UnsatisfiedLinkError("Windlass has natives for Linux amd64 alone, this is " + system);
+    }
+    String named = System.getProperty(PATH_PROPERTY);
+    String by = "system property " + PATH_PROPERTY;
+    if (named == null) {
+      named = System.getenv(PATH_VARIABLE);
+      by = "environment variable " + PATH_VARIABLE;
+    }
+    List<String> tried = new ArrayList<>();
+    if (named != null) {
+      if (fromFolder(named, by, tried)) {
+        return named;
+      }
+    } else if (fromJar(tried)) {
+      return "the " + PLATFORM + " jar";
+    } else {
+      for (String folder : libraryPath()) {
+        if (fromFolder(folder, "java.library.path", tried)) {
+          return folder;
+        }
+      }
+    }
+    throw new UnsatisfiedLinkError(
+        "cannot load the Windlass natives (" + String.join(", ", FILES) + "); tried:\n  "
+            + String.join("\n  ", tried));
+  }
+
+  private static List<String> libraryPath() {
+    String path = System.getProperty("java.library.path", "");
+    return Pattern.compile(":").splitAsStream(path).filter(s -> !s.isEmpty()).toList();
+  }
+
+  private static boolean fromFolder(String name, String by, List<String> tried) {
+    String place = by + ", folder " + name + ": ";
+    Path folder;
+    try {
+      folder = Paths.get(name).toAbsolutePath();
+    } catch (InvalidPathException e) {
+      tried.add(place + "no valid path");
+      return false;
+    }
+    for (String file : FILES) {
+      if (!Files.isReadable(folder.resolve(file))) {
+        tried.add(place + (Files.exists(folder) ? "no readable " + file : "no such folder"));
+        return false;
+      }
+    }
+    try {
+      loadAll(folder);
+      return true;
+    } catch (UnsatisfiedLinkError e) {
+      if (isLoadedElsewhere(e)) {
+        // The JVM gives one file to one class loader only; a copy is another file.
+        return fromCopy(place, file -> Files.newInputStream(folder.resolve(file)), tried);
+      }
+      tried.add(place + e.getMessage());
+      return false;
+    }
+  }
+
+  private static boolean fromJar(List<String> tried) {
+    ClassLoader loader = NativeLoader.class.getClassLoader();
+    String place = PLATFORM + " jar: ";
+    for (String file : FILES) {
+      if (loader.getResource(RESOURCES + file) == null) {
+        tried.add(
+            place + "not on the class path (on the module path it wants"
+                + " --add-modules org.windlass.linux.x86_64)");
+        return false;
+      }
+    }
+    return fromCopy(place, file -> loader.getResourceAsStream(RESOURCES + file), tried);
+  }
+
+  private interface Source {
+    InputStream open(String file) throws IOException;
+  }
+
+  private static boolean fromCopy(String place, Source source, List<String> tried) {
+    Path temporary = Paths.get(System.getProperty("java.io.tmpdir"));
+    Path folder = null;
+    try {
+      var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+      folder = Files.createTempDirectory(temporary, "windlass-", mode);
+      for (String file : FILES) {
+        try (InputStream in = source.open(file)) {
+          Files.copy(in, folder.resolve(file));
+        }
+      }
+      loadAll(folder);
+      return true;
+    } catch (IOException e) {
+      tried.add(
+          place + "cannot be copied to the temporary folder " + temporary + " (" + e + "); name a"
+              + " writable one with -Djava.io.tmpdir, or unpack the natives and name their folder with -D"
+              + PATH_PROPERTY);
+      return false;
+    } catch (UnsatisfiedLinkError e) {
+      tried.add(
+          place + "copied to the temporary folder " + temporary + ", which " + refusal(e, temporary));
+      return false;
+    } finally {
+      delete(folder);
+    }
+  }
+
+  private static String refusal(UnsatisfiedLinkError e, Path temporary) {
+    String message = String.valueOf(e.getMessage());
+    // The words of the dynamic linker when mmap(PROT_EXEC) is refused.
+    if (message.contains("failed to map segment")) {
+      return "allows no execution (noexec mount?): " + message + "; name another folder than "
+          + temporary + " with -Djava.io.tmpdir, or unpack the natives and name their folder with -D"
+          + PATH_PROPERTY;
+    }
+    return "did not load: " + message;
+  }
+
+  private static void loadAll(Path folder) {
+    for (String file : FILES) {
+      System.load(folder.resolve(file).toString());
+    }
+  }
+
+  private static boolean isLoadedElsewhere(UnsatisfiedLinkError e) {
+    return String.valueOf(e.getMessage()).contains("already loaded in another classloader");
+  }
+
+  /** Loaded libraries stay mapped when their files are gone. */
+  private static void delete(Path folder) {
+    if (folder == null) {
+      return;
+    }
+    try {
+      for (String file : FILES) {
+        Files.deleteIfExists(folder.resolve(file));
+      }
+      Files.deleteIfExists(folder);
+    } catch (IOException e) {
+      folder.toFile().deleteOnExit();
+    }
+  }
+
+  private static native int abiVersion();
+}

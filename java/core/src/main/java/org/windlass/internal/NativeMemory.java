@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/** Direct buffers and addresses, each from the other. */
+public final class NativeMemory {
+  static {
+    NativeLoader.load();
+  }
+
+  private NativeMemory() {}
+
+  /**
+   * Views {@code bytes} bytes at {@code address}, in native byte order. The buffer keeps nothing alive.
+   *
+   * @param bytes at most {@link Integer#MAX_VALUE}
+   */
+  public static ByteBuffer buffer(long address, long bytes) {
+    if (address == 0 || bytes < 0 || bytes > Integer.MAX_VALUE) {
+      throw new IllegalArgumentException("no buffer of " + bytes + " bytes at address " + address);
+    }
+    return view(address, bytes).order(ByteOrder.nativeOrder());
+  }
+
+  /** Address of the first byte of a direct buffer, whatever its position; of a view or slice, of its own start. */
+  public static long address(Buffer direct) {
+    if (!direct.isDirect()) {
+      throw new IllegalArgumentException("not a direct buffer: " + direct);
+    }
+    return addressOf(direct);
+  }
+
+  private static native ByteBuffer view(long address, long bytes);
+
+  private static native long addressOf(Buffer direct);
+}
