@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/**
+ * The type of a tensor's elements: every dtype that safetensors names. All of them move; {@link
+ * #canCast} and {@link #canReduce} say which do more. Numbers are those of the C ABI's {@code wl_dtype}.
+ */
+public enum DType {
+  BOOL(0, 8, "BOOL"),
+  U8(1, 8, "U8"),
+  I8(2, 8, "I8"),
+  F8E5M2(3, 8, "F8_E5M2"),
+  F8E4M3(4, 8, "F8_E4M3"),
+  /** A power of two, as block scales use. */
+  F8E8M0(5, 8, "F8_E8M0"),
+  I16(6, 16, "I16"),
+  U16(7, 16, "U16"),
+  F16(8, 16, "F16"),
+  BF16(9, 16, "BF16"),
+  I32(10, 32, "I32"),
+  U32(11, 32, "U32"),
+  F32(12, 32, "F32"),
+  F64(13, 64, "F64"),
+  I64(14, 64, "I64"),
+  U64(15, 64, "U64"),
+  /** A complex number of two f32. */
+  C64(16, 64, "C64"),
+  F4(-1, 4, "F4"),
+  F6E2M3(-1, 6, "F6_E2M3"),
+  F6E3M2(-1, 6, "F6_E3M2");
+
+  private final int code;
+  private final int bits;
+  private final String safetensorsName;
+
+  DType(int code, int bits, String safetensorsName) {
+    this.code = code;
+    this.bits = bits;
+    this.safetensorsName = safetensorsName;
+  }
+
+  /** Bits of one element. */
+  public int bits() {
+    return bits;
+  }
+
+  /**
+   * Bytes of one element.
+   *
+   * @throws UnsupportedException for a dtype smaller than a byte
+   */
+  public int bytes() {
+    if (bits < 8) {
+      throw new UnsupportedException(
+          this + " has " + bits + " bits an element; ask for bytesOf(count) instead");
+    }
+    return bits / 8;
+  }
+
+  /**
+   * Bytes of {@code count} packed elements.
+   *
+   * @throws InvalidArgumentException if they are negative, fill no whole number of bytes, or exceed
+   *     the range of a long
+   */
+  public long bytesOf(long count) {
+    if (count < 0) {
+      throw new InvalidArgumentException("a negative count of " + this + ": " + count);
+    }
+    if (bits >= 8) {
+      int bytes = bits / 8;
+      if (count > Long.MAX_VALUE / bytes) {
+        throw new InvalidArgumentException(count + " elements of " + this + " overflow 64 bits");
+      }
+      return count * bytes;
+    }
+    long whole = count / 8;
+    long rest = count % 8;
+    if (rest * bits % 8 != 0) {
+      throw new InvalidArgumentException(
+          count + " elements of " + this + " fill no whole number of bytes");
+    }
+    return whole * bits + rest * bits / 8;
+  }
+
+  /** The dtype's number in the C ABI, or -1 for a dtype smaller than a byte. */
+  public int code() {
+    return code;
+  }
+
+  /** Whether elements are floating-point numbers, of whatever width. */
+  public boolean isFloating() {
+    return switch (this) {
+      case F64, F32, F16, BF16, F8E5M2, F8E4M3, F8E8M0, F6E2M3, F6E3M2, F4 -> true;
+      default -> false;
+    };
+  }
+
+  /** Whether elements are integers; bool is none. */
+  public boolean isInteger() {
+    return switch (this) {
+      case U8, I8, I16, U16, I32, U32, I64, U64 -> true;
+      default -> false;
+    };
+  }
+
+  /** Whether {@code this} becomes {@code to} in one correctly rounded step. Every dtype becomes itself. */
+  public boolean canCast(DType to) {
+    return this == to || (isArithmetic() && to.isArithmetic());
+  }
+
+  /** Whether values of several ranks reduce by {@code op}. */
+  public boolean canReduce(ReduceOp op) {
+    if (isArithmetic()) {
+      return true;
+    }
+    if (isInteger()) {
+      return op != ReduceOp.AVG;
+    }
+    return this == BOOL && (op == ReduceOp.MIN || op == ReduceOp.MAX);
+  }
+
+  private boolean isArithmetic() {
+    return switch (this) {
+      case F64, F32, F16, BF16, F8E5M2, F8E4M3 -> true;
+      default -> false;
+    };
+  }
+
+  /** The name in a safetensors header, such as {@code BF16} or {@code F8_E4M3}. */
+  public String safetensorsName() {
+    return safetensorsName;
+  }
+
+  /** The dtype of a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3} or {@code F8_E4M3}. */
+  public static DType parse(String name) {
+    for (DType dtype : values()) {
+      if (dtype.safetensorsName.equals(name) || dtype.toString().equals(name)) {
+        return dtype;
+      }
+    }
+    throw new InvalidArgumentException(
+        "'"
+            + name
+            + "' is no dtype; known: "
+            + Arrays.stream(values()).map(DType::toString).collect(Collectors.joining(" ")));
+  }
+
+  /** The short name, such as {@code bf16} or {@code f8e4m3}. */
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}
