@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The casts that a contiguous run of elements goes through.
+#pragma once
+
+#include <cstddef>
+
+#include "native/isa/sim/fused.h"
+#include "native/isa/sim/vector_table.h"
+
+namespace windlass {
+
+// Elements of a box that is staged in level-one cache, and the bytes of the widest.
+constexpr int64_t kBoxElements = 1024;
+constexpr size_t kBoxBytes = static_cast<size_t>(kBoxElements) * 8;
+
+// from -> to, or from -> wire -> to. Equal dtypes make no step: such elements keep every bit.
+class CastSteps {
+ public:
+  CastSteps(const VectorTable& table, DType from, const DType* wire, DType to) noexcept
+      : fromBytes_(sizeOf(from)), toBytes_(sizeOf(to)) {
+    const DType middle = wire != nullptr ? *wire : to;
+    if (from != middle) last_ = step(table, from, middle);
+    if (middle != to) {
+      first_ = last_;
+      last_ = step(table, middle, to);
+    }
+  }
+
+  bool identity() const noexcept { return last_ == nullptr; }
+
+  // dst and src do not overlap.
+  void run(void* dst, const void* src, size_t count) const noexcept {
+    if (last_ == nullptr) {
+      copyBytes(dst, src, count * toBytes_);
+    } else if (first_ == nullptr) {
+      last_(dst, src, count);
+    } else {
+      runBoth(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
+    }
+  }
+
+ private:
+  static CastLoop step(const VectorTable& table, DType from, DType to) noexcept {
+    const int row = floatIndex(from);
+    const int column = floatIndex(to);
+    return row < 0 || column < 0 ? nullptr : table.cast[row][column];
+  }
+
+  void runBoth(unsigned char* dst, const unsigned char* src, size_t count) const noexcept {
+    alignas(64) unsigned char middle[kBoxBytes];
+    while (count > 0) {
+      const size_t n = count < kBoxElements ? count : static_cast<size_t>(kBoxElements);
+      first_(middle, src, n);
+      last_(dst, middle, n);
+      src += n * fromBytes_;
+      dst += n * toBytes_;
+      count -= n;
+    }
+  }
+
+  CastLoop first_ = nullptr;
+  CastLoop last_ = nullptr;
+  size_t fromBytes_;
+  size_t toBytes_;
+};
+
+}  // namespace windlass

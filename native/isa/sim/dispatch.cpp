@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which vector path runs.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "native/isa/sim/fused.h"
+#include "native/isa/sim/paths.h"
+#include "native/isa/sim/vector_table.h"
+
+namespace windlass {
+namespace {
+
+constexpr const char* kNames[kPathCount] = {"portable", "avx2", "avx512", "avx512-bf16"};
+
+bool cpuHas(Path path) noexcept {
+#if defined(__x86_64__)
+  switch (path) {
+    case Path::kPortable: return true;
+    case Path::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    case Path::kAvx512:
+      return cpuHas(Path::kAvx2) && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+    case Path::kAvx512Bf16: return cpuHas(Path::kAvx512) && __builtin_cpu_supports("avx512bf16");
+  }
+  return false;
+#else
+  return path == Path::kPortable;
+#endif
+}
+
+Path bestPath() noexcept {
+  for (int i = kPathCount - 1; i > 0; --i) {
+    if (cpuHas(static_cast<Path>(i))) return static_cast<Path>(i);
+  }
+  return Path::kPortable;
+}
+
+struct Active {
+  PathChoice choice;
+  const VectorTable* table;
+};
+
+const Active& active() noexcept {
+  static const Active chosen = [] {
+    const PathChoice choice = choosePath(std::getenv("WINDLASS_ISA"));
+    return Active{choice, tableFor(choice.path)};
+  }();
+  return chosen;
+}
+
+// Read on every copy, so it costs one load.
+std::atomic<const VectorTable*> activePointer{nullptr};
+
+}  // namespace
+
+const VectorTable* tableFor(Path path) noexcept {
+  if (!cpuHas(path)) return nullptr;
+  switch (path) {
+    case Path::kPortable: return &portableTable();
+#if defined(__x86_64__)
+    case Path::kAvx2: return &avx2Table();
+    case Path::kAvx512: return &avx512Table();
+    case Path::kAvx512Bf16: return &avx512Bf16Table();
+#else
+    default: break;
+#endif
+  }
+  return nullptr;
+}
+
+const char* nameOf(Path path) noexcept { return kNames[static_cast<int>(path)]; }
+
+PathChoice choosePath(const char* request) noexcept {
+  if (request == nullptr || *request == '\0') return {bestPath(), nullptr};
+  for (int i = 0; i < kPathCount; ++i) {
+    if (std::strcmp(request, kNames[i]) != 0) continue;
+    if (cpuHas(static_cast<Path>(i))) return {static_cast<Path>(i), nullptr};
+    return {bestPath(), "WINDLASS_ISA names a vector path that this CPU lacks"};
+  }
+  return {bestPath(), "WINDLASS_ISA is none of portable, avx2, avx512, avx512-bf16"};
+}
+
+const VectorTable& activeTable() noexcept {
+  const VectorTable* table = activePointer.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    table = active().table;
+    activePointer.store(table, std::memory_order_release);
+  }
+  return *table;
+}
+
+const char* isaPathName() noexcept { return nameOf(active().choice.path); }
+
+const char* isaPathError() noexcept { return active().choice.error; }
+
+bool canCast(DType from, DType to) noexcept {
+  return from == to || (floatIndex(from) >= 0 && floatIndex(to) >= 0);
+}
+
+bool canReduce(DType dtype, ReduceOp op) noexcept {
+  switch (dtype) {
+    case DType::kF8E8M0:
+    case DType::kC64: return false;
+    case DType::kBool: return op == ReduceOp::kMax || op == ReduceOp::kMin;
+    default: return op != ReduceOp::kAvg || floatIndex(dtype) >= 0;
+  }
+}
+
+void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
+  activeTable().copy(dst, src, bytes);
+}
+
+}  // namespace windlass

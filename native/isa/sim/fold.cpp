@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// TFOLD: for each box, an accumulator in level-one cache takes the sources in order.
+#include <cassert>
+
+#include "native/isa/sim/cast_steps.h"
+#include "native/isa/sim/float_mode.h"
+#include "native/isa/sim/fused.h"
+#include "native/isa/sim/traversal.h"
+#include "native/isa/sim/vector_table.h"
+
+namespace windlass {
+namespace {
+
+// Rows of at least this many elements make boxes of one row, which views with contiguous rows need
+// not stage.
+constexpr int64_t kDirectRow = 64;
+
+// Gathers boxes of a view, or points at those that are contiguous already.
+const unsigned char* gatherBox(const Traversal& t, const StridedView& view, const Box& box,
+                               unsigned char* stage) {
+  const unsigned char* from = addressOf(t, view, box);
+  if (boxContiguous(t, view, box)) return from;
+  const size_t bytes = sizeOf(view.dtype);
+  copyStrided(stage, packedStrides(t, box, bytes), from, byteStrides(t, view), box.extent, t.ndim,
+              bytes);
+  return stage;
+}
+
+void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
+                   const StridedView* src, uint32_t nsrc, int64_t* boxExtent) {
+  const bool longRows = t.ndim > 0 && t.extent[t.ndim - 1] >= kDirectRow;
+  bool contiguous = longRows;
+  for (uint32_t i = 0; i < ndst && contiguous; ++i) contiguous = rowsContiguous(t, dst[i]);
+  for (uint32_t i = 0; i < nsrc && contiguous; ++i) contiguous = rowsContiguous(t, src[i]);
+  if (!contiguous) {
+    chooseBox(t, dst, ndst, src, nsrc, kBoxElements, boxExtent);
+    return;
+  }
+  for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
+  const int64_t row = t.extent[t.ndim - 1];
+  boxExtent[t.ndim - 1] = row < kBoxElements ? row : kBoxElements;
+}
+
+// The loops of one source dtype and op.
+struct FoldSteps {
+  size_t accumulatorBytes;
+  CastLoop start;     // nullptr: the accumulator starts as a copy
+  FoldLoop fold;
+  DivideLoop divide;  // nullptr unless avg
+  CastLoop finish;    // nullptr: the accumulator is the result
+
+  FoldSteps(const VectorTable& table, DType dtype, ReduceOp op) noexcept {
+    const DType accumulator = accumulatorOf(dtype);
+    const int from = floatIndex(dtype);
+    const int to = floatIndex(accumulator);
+    const bool avg = op == ReduceOp::kAvg;
+    accumulatorBytes = sizeOf(accumulator);
+    start = from == to ? nullptr : table.cast[from][to];
+    fold = table.fold[static_cast<int>(avg ? ReduceOp::kSum : op)][static_cast<int>(dtype)];
+    divide = avg ? table.divide[to] : nullptr;
+    finish = from < 0 ? nullptr : table.cast[to][from];
+  }
+};
+
+}  // namespace
+
+namespace detail {
+
+void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
+          uint32_t nsrc, ReduceOp op, const DType* wire) noexcept {
+  assert(ndst > 0 && nsrc > 0 && canReduce(src->dtype, op));
+  const Traversal t = makeTraversal(dst, ndst, src, nsrc);
+  if (t.empty) return;
+  const DType dtype = src->dtype;
+  const size_t srcBytes = sizeOf(dtype);
+  const FoldSteps steps(table, dtype, op);
+  const DefaultFloatMode mode;
+  int64_t boxExtent[kMaxDims];
+  chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
+  alignas(64) unsigned char accumulator[kBoxBytes];
+  alignas(64) unsigned char stage[kBoxBytes];
+  alignas(64) unsigned char result[kBoxBytes];
+
+  forEachBox(t, boxExtent, [&](const Box& box) {
+    const auto count = static_cast<size_t>(box.count);
+    const unsigned char* first = gatherBox(t, src[0], box, stage);
+    if (steps.start != nullptr) {
+      steps.start(accumulator, first, count);
+    } else {
+      copyBytes(accumulator, first, count * srcBytes);
+    }
+    for (uint32_t i = 1; i < nsrc; ++i) {
+      steps.fold(accumulator, gatherBox(t, src[i], box, stage), count);
+    }
+    if (steps.divide != nullptr) steps.divide(accumulator, nsrc, count);
+
+    const unsigned char* folded = accumulator;
+    if (steps.finish != nullptr) {
+      if (ndst == 1 && dst->dtype == dtype && wire == nullptr && boxContiguous(t, *dst, box)) {
+        steps.finish(addressOf(t, *dst, box), accumulator, count);
+        return;
+      }
+      steps.finish(result, accumulator, count);
+      folded = result;
+    }
+    for (uint32_t i = 0; i < ndst; ++i) {
+      const CastSteps cast(table, dtype, wire, dst[i].dtype);
+      const size_t dstBytes = sizeOf(dst[i].dtype);
+      unsigned char* to = addressOf(t, dst[i], box);
+      if (boxContiguous(t, dst[i], box)) {
+        cast.run(to, folded, count);
+      } else {
+        const unsigned char* packed = folded;
+        if (!cast.identity()) {
+          cast.run(stage, folded, count);
+          packed = stage;
+        }
+        copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes),
+                    box.extent, t.ndim, dstBytes);
+      }
+    }
+  });
+}
+
+}  // namespace detail
+
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+           ReduceOp op) noexcept {
+  detail::fold(activeTable(), dst, ndst, src, nsrc, op, nullptr);
+}
+
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc, ReduceOp op,
+           DType wire) noexcept {
+  detail::fold(activeTable(), dst, ndst, src, nsrc, op, &wire);
+}
+
+}  // namespace windlass

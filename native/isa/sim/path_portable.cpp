@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops for any CPU; on x86-64 the compiler makes SSE2 of them.
+#include <cstring>
+
+#include "native/isa/sim/paths.h"
+
+#define WINDLASS_PATH_F16C 0
+#define WINDLASS_PATH_WIDTH 16
+
+namespace windlass {
+namespace {
+#include "native/isa/sim/vector_loops.inl"
+
+void copyLoop(void* dst, const void* src, size_t bytes) { std::memcpy(dst, src, bytes); }
+
+constexpr VectorTable kTable = makeTable();
+}  // namespace
+
+const VectorTable& portableTable() noexcept { return kTable; }
+
+}  // namespace windlass

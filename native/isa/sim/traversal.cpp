@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/sim/traversal.h"
+
+namespace windlass {
+namespace {
+
+// A square box is this wide in the first view's rows, and as deep as fits.
+constexpr int64_t kSquareRow = 64;
+
+int64_t magnitude(int64_t value) { return value < 0 ? -value : value; }
+
+class Views {
+ public:
+  Views(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc)
+      : dst_(dst), src_(src), ndst_(ndst), count_(ndst + nsrc) {}
+  uint32_t count() const { return count_; }
+  const StridedView& operator[](uint32_t i) const { return i < ndst_ ? dst_[i] : src_[i - ndst_]; }
+
+ private:
+  const StridedView* dst_;
+  const StridedView* src_;
+  uint32_t ndst_;
+  uint32_t count_;
+};
+
+bool canMerge(const Views& views, uint32_t outer, uint32_t inner, int64_t innerExtent) {
+  for (uint32_t i = 0; i < views.count(); ++i) {
+    if (views[i].strides[outer] != views[i].strides[inner] * innerExtent) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Traversal makeTraversal(const StridedView* dst, uint32_t ndst, const StridedView* src,
+                        uint32_t nsrc) noexcept {
+  const Views views(dst, ndst, src, nsrc);
+  const StridedView& lead = views[0];
+  Traversal t;
+  for (uint32_t d = 0; d < lead.ndim; ++d) {
+    if (lead.shape[d] <= 0) {
+      t.empty = true;
+      return t;
+    }
+    if (lead.shape[d] == 1) continue;
+    uint32_t at = t.ndim++;
+    for (; at > 0 && magnitude(lead.strides[t.axis[at - 1]]) < magnitude(lead.strides[d]); --at) {
+      t.axis[at] = t.axis[at - 1];
+      t.extent[at] = t.extent[at - 1];
+    }
+    t.axis[at] = d;
+    t.extent[at] = lead.shape[d];
+  }
+  // From the innermost outwards; merged dimensions keep the inner one's axis.
+  uint32_t kept = t.ndim;
+  for (uint32_t d = t.ndim; d-- > 0;) {
+    if (kept < t.ndim && canMerge(views, t.axis[d], t.axis[kept], t.extent[kept])) {
+      t.extent[kept] *= t.extent[d];
+    } else {
+      --kept;
+      t.axis[kept] = t.axis[d];
+      t.extent[kept] = t.extent[d];
+    }
+  }
+  for (uint32_t d = kept; d < t.ndim; ++d) {
+    t.axis[d - kept] = t.axis[d];
+    t.extent[d - kept] = t.extent[d];
+  }
+  t.ndim -= kept;
+  return t;
+}
+
+bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept {
+  int64_t expected = 1;
+  for (uint32_t d = t.ndim; d-- > 0;) {
+    if (box.extent[d] == 1) continue;
+    if (strideOf(t, view, d) != expected) return false;
+    expected *= box.extent[d];
+  }
+  return true;
+}
+
+void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const StridedView* src,
+               uint32_t nsrc, int64_t limit, int64_t* boxExtent) noexcept {
+  const Views views(dst, ndst, src, nsrc);
+  int64_t room = limit;
+  for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
+  if (t.ndim == 0) return;
+  const uint32_t inner = t.ndim - 1;
+  for (uint32_t i = 0; i < views.count(); ++i) {
+    if (strideOf(t, views[i], inner) == 1) continue;
+    for (uint32_t d = 0; d < inner; ++d) {
+      if (strideOf(t, views[i], d) != 1 || boxExtent[d] != 1) continue;
+      if (boxExtent[inner] == 1) {
+        boxExtent[inner] = t.extent[inner] < kSquareRow ? t.extent[inner] : kSquareRow;
+        room /= boxExtent[inner];
+      }
+      boxExtent[d] = t.extent[d] < room ? t.extent[d] : room;
+      room /= boxExtent[d];
+    }
+  }
+  if (boxExtent[inner] > 1 && boxExtent[inner] < t.extent[inner]) return;
+  // Whole dimensions from the innermost outwards, then part of one.
+  for (uint32_t d = t.ndim; d-- > 0;) {
+    if (boxExtent[d] == t.extent[d]) continue;
+    if (boxExtent[d] > 1) return;
+    boxExtent[d] = t.extent[d] < room ? t.extent[d] : room;
+    if (boxExtent[d] < t.extent[d]) return;
+    room /= boxExtent[d];
+  }
+}
+
+ByteStrides byteStrides(const Traversal& t, const StridedView& view) noexcept {
+  const auto bytes = static_cast<int64_t>(sizeOf(view.dtype));
+  ByteStrides result;
+  for (uint32_t d = 0; d < t.ndim; ++d) result.step[d] = strideOf(t, view, d) * bytes;
+  return result;
+}
+
+ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementBytes) noexcept {
+  ByteStrides result;
+  auto step = static_cast<int64_t>(elementBytes);
+  for (uint32_t d = t.ndim; d-- > 0;) {
+    result.step[d] = step;
+    step *= box.extent[d];
+  }
+  return result;
+}
+
+}  // namespace windlass

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// How several views of one shape are walked together: dimensions ordered by the first view's
+// strides, merged where all views permit, and cut into boxes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+struct Traversal {
+  uint32_t ndim = 0;          // none of extent 1
+  int64_t extent[kMaxDims];   // outermost first
+  uint32_t axis[kMaxDims];    // the views' dimension whose strides apply
+  bool empty = false;         // some extent is 0
+};
+
+// A box of a traversal.
+struct Box {
+  int64_t start[kMaxDims];
+  int64_t extent[kMaxDims];
+  int64_t count;  // elements
+};
+
+// `views` lists ndst then nsrc views, dst[0] first.
+Traversal makeTraversal(const StridedView* dst, uint32_t ndst, const StridedView* src,
+                        uint32_t nsrc) noexcept;
+
+inline int64_t strideOf(const Traversal& t, const StridedView& view, uint32_t d) noexcept {
+  return view.strides[t.axis[d]];
+}
+
+// True when the innermost dimension steps by one element (a traversal of one element does).
+inline bool rowsContiguous(const Traversal& t, const StridedView& view) noexcept {
+  return t.ndim == 0 || strideOf(t, view, t.ndim - 1) == 1;
+}
+
+// Address of the box's first element.
+inline unsigned char* addressOf(const Traversal& t, const StridedView& view,
+                                const Box& box) noexcept {
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < t.ndim; ++d) offset += box.start[d] * strideOf(t, view, d);
+  return static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
+}
+
+// True when the box's elements lie one after another in the view.
+bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept;
+
+// Extents of boxes of at most `limit` elements; square ones where some view's rows are not contiguous
+// but another dimension of it is.
+void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const StridedView* src,
+               uint32_t nsrc, int64_t limit, int64_t* boxExtent) noexcept;
+
+// Calls visit(const Box&) for boxes of at most `boxExtent` that cover the traversal, in order.
+template <typename Visit>
+void forEachBox(const Traversal& t, const int64_t* boxExtent, Visit&& visit) noexcept {
+  Box box;
+  for (uint32_t d = 0; d < t.ndim; ++d) box.start[d] = 0;
+  for (;;) {
+    box.count = 1;
+    for (uint32_t d = 0; d < t.ndim; ++d) {
+      const int64_t left = t.extent[d] - box.start[d];
+      box.extent[d] = left < boxExtent[d] ? left : boxExtent[d];
+      box.count *= box.extent[d];
+    }
+    visit(static_cast<const Box&>(box));
+    uint32_t d = t.ndim;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      box.start[d] += boxExtent[d];
+      if (box.start[d] < t.extent[d]) break;
+      box.start[d] = 0;
+    }
+  }
+}
+
+// Strides in bytes, outermost first; equal extents, none zero.
+struct ByteStrides {
+  int64_t step[kMaxDims];
+};
+ByteStrides byteStrides(const Traversal& t, const StridedView& view) noexcept;
+// Of a packed buffer that holds the box.
+ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementBytes) noexcept;
+
+// Copies ndim-dimensional strided elements.
+void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
+                 const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
+                 size_t elementBytes) noexcept;
+
+}  // namespace windlass

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of one vector path. Each path_*.cpp includes this once, under its own target pragma and
+// inside a namespace of its own; everything here is internal to that file, and no template of the
+// standard library is named, so that no function built for a wider CPU can be shared by the linker.
+//
+// Before the inclusion: <immintrin.h> where WINDLASS_PATH_F16C is 1, vector_table.h, and
+// WINDLASS_PATH_WIDTH, the bytes of a vector register.
+
+// Elements in memory of any alignment and any declared type.
+#define WINDLASS_ANY(name, type)                               \
+  struct name {                                                \
+    using Value = type;                                        \
+    typedef type Any __attribute__((may_alias, aligned(1)));   \
+  }
+WINDLASS_ANY(F32, float);
+WINDLASS_ANY(F64, double);
+WINDLASS_ANY(U8, uint8_t);
+WINDLASS_ANY(I8, int8_t);
+WINDLASS_ANY(U16, uint16_t);
+WINDLASS_ANY(I16, int16_t);
+WINDLASS_ANY(U32, uint32_t);
+WINDLASS_ANY(I32, int32_t);
+WINDLASS_ANY(U64, uint64_t);
+WINDLASS_ANY(I64, int64_t);
+#undef WINDLASS_ANY
+
+#define WINDLASS_INLINE static inline __attribute__((always_inline))
+// Loops stay whole, so that the staged ones call rather than copy them.
+#define WINDLASS_LOOP static __attribute__((noinline))
+
+// Elements that a cast through f32 stages at a time.
+constexpr size_t kStage = 512;
+
+WINDLASS_INLINE uint32_t bitsOf(float value) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+WINDLASS_INLINE uint64_t bitsOf(double value) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+WINDLASS_INLINE float floatOf(uint32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+WINDLASS_INLINE bool isNan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
+
+// ---- casts ------------------------------------------------------------------------------------
+
+// A narrow float: `Mantissa` stored bits and exponent bias; `Top` is what overflow becomes, infinity
+// where the type has one, and `Nan` the canonical NaN. Codes above Top are NaN.
+template <typename Element, int BitsN, int Mantissa, int Bias, bool HasInf, uint32_t TopN,
+          uint32_t NanN>
+struct Narrow {
+  using Value = typename Element::Value;
+  using Any = typename Element::Any;
+  static constexpr uint32_t kSign = 1u << (BitsN - 1);
+  static constexpr int kShift = 23 - Mantissa;
+  static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Bias) << 23;
+  static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - Bias) << 23;  // f32 bits
+  // The f32 whose last place is this type's smallest subnormal.
+  static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - Bias - Mantissa + 23) << 23;
+  // That subnormal itself, as f32 bits.
+  static constexpr uint32_t kUnit = static_cast<uint32_t>(127 + 1 - Bias - Mantissa) << 23;
+  static constexpr uint32_t kMantissaEnd = 1u << Mantissa;
+  static constexpr bool kHasInf = HasInf;
+  static constexpr uint32_t kTop = TopN;
+  static constexpr uint32_t kNan = NanN;
+  static constexpr int kToSign = 32 - BitsN;
+};
+using Half = Narrow<U16, 16, 10, 15, true, 0x7c00, 0x7e00>;
+using E5M2 = Narrow<U8, 8, 2, 15, true, 0x7c, 0x7e>;
+using E4M3 = Narrow<U8, 8, 3, 7, false, 0x7e, 0x7f>;
+
+template <typename N>
+WINDLASS_INLINE uint32_t narrow(uint32_t bits) {
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t even = (magnitude >> N::kShift) & 1u;
+  const uint32_t rounded = magnitude + ((1u << (N::kShift - 1)) - 1u) + even;
+  const uint32_t normal = (rounded - N::kRebias) >> N::kShift;
+  // The sum rounds to a multiple of the smallest subnormal, ties to even.
+  const uint32_t subnormal = bitsOf(floatOf(magnitude) + floatOf(N::kMagic)) - N::kMagic;
+  uint32_t code = static_cast<int32_t>(magnitude) < static_cast<int32_t>(N::kMinNormal) ? subnormal
+                                                                                        : normal;
+  code = static_cast<int32_t>(code) > static_cast<int32_t>(N::kTop) ? N::kTop : code;
+  code |= (bits >> N::kToSign) & N::kSign;
+  return static_cast<int32_t>(magnitude) > 0x7f800000 ? N::kNan : code;
+}
+
+template <typename N>
+WINDLASS_INLINE uint32_t widen(uint32_t code) {
+  const uint32_t magnitude = code & (N::kSign - 1u);
+  const uint32_t normal = (magnitude << N::kShift) + N::kRebias;
+  const uint32_t subnormal =
+      bitsOf(static_cast<float>(static_cast<int32_t>(magnitude)) * floatOf(N::kUnit));
+  uint32_t bits = magnitude < N::kMantissaEnd ? subnormal : normal;
+  if (N::kHasInf) bits = magnitude == N::kTop ? 0x7f800000u : bits;
+  bits |= (code & N::kSign) << N::kToSign;
+  return magnitude > N::kTop ? 0x7fc00000u : bits;
+}
+
+WINDLASS_INLINE uint32_t narrowBf16(uint32_t bits) {
+  const uint32_t code = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc0u : code;
+}
+
+// Truncates toward zero and sets the last place when that lost anything: a later rounding to at most
+// 22 bits then rounds as if from the f64.
+WINDLASS_INLINE uint32_t roundToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  const uint64_t back = bitsOf(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
+  const uint64_t exact = bitsOf(value) & 0x7fffffffffffffffu;
+  const uint32_t bits = bitsOf(nearest);
+  const uint32_t below = static_cast<int64_t>(back) > static_cast<int64_t>(exact) ? 1u : 0u;
+  const uint32_t sticky = back != exact ? 1u : 0u;
+  return static_cast<int64_t>(exact) > 0x7ff0000000000000 ? 0x7fc00000u : (bits - below) | sticky;
+}
+
+template <typename N>
+WINDLASS_LOOP void castF32ToNarrow(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<typename N::Any*>(dst);
+  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename N::Value>(narrow<N>(s[i]));
+}
+
+template <typename N>
+WINDLASS_LOOP void castNarrowToF32(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U32::Any*>(dst);
+  const auto* __restrict s = static_cast<const typename N::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = widen<N>(s[i]);
+}
+
+WINDLASS_LOOP void castF32ToBf16(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U16::Any*>(dst);
+  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = static_cast<uint16_t>(narrowBf16(s[i]));
+}
+
+WINDLASS_LOOP void castBf16ToF32(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U32::Any*>(dst);
+  const auto* __restrict s = static_cast<const U16::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(s[i]) << 16;
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF64ToF32(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U32::Any*>(dst);
+  const auto* __restrict s = static_cast<const F64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = bitsOf(static_cast<float>(s[i]));
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U64::Any*>(dst);
+  const auto* __restrict s = static_cast<const F32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = bitsOf(static_cast<double>(s[i]));
+    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
+    d[i] = nan ? 0x7ff8000000000000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF64ToOddF32(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U32::Any*>(dst);
+  const auto* __restrict s = static_cast<const F64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = roundToOdd(s[i]);
+}
+
+WINDLASS_LOOP void canonicalF32(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U32::Any*>(dst);
+  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = s[i];
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void canonicalF64(void* dst, const void* src, size_t count) {
+  auto* __restrict d = static_cast<U64::Any*>(dst);
+  const auto* __restrict s = static_cast<const U64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = s[i];
+    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
+    d[i] = nan ? 0x7ff8000000000000u : bits;
+  }
+}
+
+#if WINDLASS_PATH_F16C && WINDLASS_PATH_WIDTH == 64
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
+  for (size_t i = 0; i < count; i += 16) {
+    const size_t left = count - i;
+    const auto lanes = static_cast<__mmask16>(left < 16 ? (1u << left) - 1u : 0xffffu);
+    __m512 value = _mm512_maskz_loadu_ps(lanes, s + i * 4);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    value = _mm512_castsi512_ps(_mm512_mask_mov_epi32(_mm512_castps_si512(value), nan, canonical));
+    const __m256i code = _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_mask_storeu_epi16(d + i * 2, lanes, code);
+  }
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
+  for (size_t i = 0; i < count; i += 16) {
+    const size_t left = count - i;
+    const auto lanes = static_cast<__mmask16>(left < 16 ? (1u << left) - 1u : 0xffffu);
+    const __m512 value = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, s + i * 2));
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_mask_mov_epi32(_mm512_castps_si512(value), nan, canonical);
+    _mm512_mask_storeu_epi32(d + i * 4, lanes, bits);
+  }
+}
+
+#elif WINDLASS_PATH_F16C
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 value = _mm256_loadu_ps(reinterpret_cast<const float*>(s + i * 4));
+    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+    const __m256 clean = _mm256_blendv_ps(value, canonical, nan);
+    const __m128i code = _mm256_cvtps_ph(clean, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i * 2), code);
+  }
+  castF32ToNarrow<Half>(d + i * 2, s + i * 4, count - i);
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i code = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i * 2));
+    const __m256 value = _mm256_cvtph_ps(code);
+    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+    _mm256_storeu_ps(reinterpret_cast<float*>(d + i * 4), _mm256_blendv_ps(value, canonical, nan));
+  }
+  castNarrowToF32<Half>(d + i * 4, s + i * 2, count - i);
+}
+
+#else
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  castF32ToNarrow<Half>(dst, src, count);
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  castNarrowToF32<Half>(dst, src, count);
+}
+
+#endif
+
+// Two steps of which the first is exact, or to odd.
+template <CastLoop toF32, CastLoop fromF32, size_t SrcBytes, size_t DstBytes>
+WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  while (count > 0) {
+    const size_t n = count < kStage ? count : kStage;
+    toF32(stage, s, n);
+    fromF32(d, stage, n);
+    s += n * SrcBytes;
+    d += n * DstBytes;
+    count -= n;
+  }
+}
+
+// ---- folds ------------------------------------------------------------------------------------
+
+template <ReduceOp op>
+WINDLASS_INLINE float combine(float a, float b) {
+  if (op == ReduceOp::kSum) return a + b;
+  if (op == ReduceOp::kProduct) return a * b;
+  const uint32_t x = bitsOf(a);
+  const uint32_t y = bitsOf(b);
+  // Keys in the order of the values, -0 below +0.
+  const int32_t keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
+  const int32_t keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
+  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  const uint32_t bits = takeX ? x : y;
+  const bool nan = isNan(x) | isNan(y);
+  return floatOf(nan ? 0x7fc00000u : bits);
+}
+
+template <ReduceOp op>
+WINDLASS_INLINE double combine(double a, double b) {
+  if (op == ReduceOp::kSum) return a + b;
+  if (op == ReduceOp::kProduct) return a * b;
+  const uint64_t x = bitsOf(a);
+  const uint64_t y = bitsOf(b);
+  const uint64_t mask = 0x7fffffffffffffffu;
+  const auto keyX = static_cast<int64_t>(x ^ ((0u - (x >> 63)) & mask));
+  const auto keyY = static_cast<int64_t>(y ^ ((0u - (y >> 63)) & mask));
+  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  const bool nan = ((x & mask) > 0x7ff0000000000000u) | ((y & mask) > 0x7ff0000000000000u);
+  const uint64_t bits = nan ? 0x7ff8000000000000u : takeX ? x : y;
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Signed T compares as signed; sums and products wrap.
+template <typename T, ReduceOp op>
+WINDLASS_INLINE T combineInteger(T a, T b) {
+  if (op == ReduceOp::kSum) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+  if (op == ReduceOp::kProduct) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+  const bool takeA = op == ReduceOp::kMax ? a > b : a < b;
+  return takeA ? a : b;
+}
+
+template <typename F, ReduceOp op>
+WINDLASS_LOOP void foldFloat(void* accumulator, const void* src, size_t count) {
+  using Value = typename F::Value;
+  auto* __restrict a = static_cast<typename F::Any*>(accumulator);
+  const auto* __restrict s = static_cast<const typename F::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    a[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
+  }
+}
+
+template <ReduceOp op>
+WINDLASS_LOOP void foldBf16(void* accumulator, const void* src, size_t count) {
+  auto* __restrict a = static_cast<F32::Any*>(accumulator);
+  const auto* __restrict s = static_cast<const U16::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    a[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
+  }
+}
+
+template <CastLoop toF32, size_t SrcBytes, ReduceOp op>
+WINDLASS_LOOP void foldNarrow(void* accumulator, const void* src, size_t count) {
+  auto* a = static_cast<unsigned char*>(accumulator);
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  while (count > 0) {
+    const size_t n = count < kStage ? count : kStage;
+    toF32(stage, s, n);
+    foldFloat<F32, op>(a, stage, n);
+    s += n * SrcBytes;
+    a += n * sizeof(float);
+    count -= n;
+  }
+}
+
+template <typename I, ReduceOp op>
+WINDLASS_LOOP void foldInteger(void* accumulator, const void* src, size_t count) {
+  auto* __restrict a = static_cast<typename I::Any*>(accumulator);
+  const auto* __restrict s = static_cast<const typename I::Any*>(src);
+  for (size_t i = 0; i < count; ++i) a[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
+}
+
+template <typename F>
+WINDLASS_LOOP void divideFloat(void* accumulator, uint32_t divisor, size_t count) {
+  auto* a = static_cast<typename F::Any*>(accumulator);
+  const auto by = static_cast<typename F::Value>(divisor);
+  for (size_t i = 0; i < count; ++i) a[i] = a[i] / by;
+}
+
+// ---- copy -------------------------------------------------------------------------------------
+
+static void copyLoop(void* dst, const void* src, size_t bytes);
+
+// ---- the table --------------------------------------------------------------------------------
+
+template <ReduceOp op>
+constexpr void fillFolds(VectorTable& table) {
+  FoldLoop* row = table.fold[static_cast<int>(op)];
+  if (op == ReduceOp::kMax || op == ReduceOp::kMin) {
+    row[static_cast<int>(DType::kBool)] = foldInteger<U8, op>;
+  }
+  row[static_cast<int>(DType::kU8)] = foldInteger<U8, op>;
+  row[static_cast<int>(DType::kI8)] = foldInteger<I8, op>;
+  row[static_cast<int>(DType::kU16)] = foldInteger<U16, op>;
+  row[static_cast<int>(DType::kI16)] = foldInteger<I16, op>;
+  row[static_cast<int>(DType::kU32)] = foldInteger<U32, op>;
+  row[static_cast<int>(DType::kI32)] = foldInteger<I32, op>;
+  row[static_cast<int>(DType::kU64)] = foldInteger<U64, op>;
+  row[static_cast<int>(DType::kI64)] = foldInteger<I64, op>;
+  row[static_cast<int>(DType::kF64)] = foldFloat<F64, op>;
+  row[static_cast<int>(DType::kF32)] = foldFloat<F32, op>;
+  row[static_cast<int>(DType::kF16)] = foldNarrow<castF16ToF32, 2, op>;
+  row[static_cast<int>(DType::kBF16)] = foldBf16<op>;
+  row[static_cast<int>(DType::kF8E5M2)] = foldNarrow<castNarrowToF32<E5M2>, 1, op>;
+  row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
+}
+
+// One row of casts from a type that widens exactly by `toF32`.
+template <CastLoop toF32, size_t SrcBytes>
+constexpr void fillNarrowCasts(CastLoop* row) {
+  row[0] = castThroughF32<toF32, castF32ToF64, SrcBytes, 8>;
+  row[1] = toF32;
+  row[2] = castThroughF32<toF32, castF32ToF16, SrcBytes, 2>;
+  row[3] = castThroughF32<toF32, castF32ToBf16, SrcBytes, 2>;
+  row[4] = castThroughF32<toF32, castF32ToNarrow<E5M2>, SrcBytes, 1>;
+  row[5] = castThroughF32<toF32, castF32ToNarrow<E4M3>, SrcBytes, 1>;
+}
+
+constexpr VectorTable makeTable() {
+  VectorTable table{};
+  table.copy = copyLoop;
+
+  fillNarrowCasts<castF64ToOddF32, 8>(table.cast[0]);
+  table.cast[0][0] = canonicalF64;
+  table.cast[0][1] = castF64ToF32;
+
+  table.cast[1][0] = castF32ToF64;
+  table.cast[1][1] = canonicalF32;
+  table.cast[1][2] = castF32ToF16;
+  table.cast[1][3] = castF32ToBf16;
+  table.cast[1][4] = castF32ToNarrow<E5M2>;
+  table.cast[1][5] = castF32ToNarrow<E4M3>;
+
+  fillNarrowCasts<castF16ToF32, 2>(table.cast[2]);
+  fillNarrowCasts<castBf16ToF32, 2>(table.cast[3]);
+  fillNarrowCasts<castNarrowToF32<E5M2>, 1>(table.cast[4]);
+  fillNarrowCasts<castNarrowToF32<E4M3>, 1>(table.cast[5]);
+
+  fillFolds<ReduceOp::kSum>(table);
+  fillFolds<ReduceOp::kMax>(table);
+  fillFolds<ReduceOp::kMin>(table);
+  fillFolds<ReduceOp::kProduct>(table);
+  table.divide[0] = divideFloat<F64>;
+  table.divide[1] = divideFloat<F32>;
+  return table;
+}
+
+#undef WINDLASS_INLINE
+#undef WINDLASS_LOOP

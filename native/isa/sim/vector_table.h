@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of loops for each vector path, chosen once at run time. Pointers need no alignment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+enum class Path { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
+constexpr int kPathCount = 4;
+
+// Row and column numbers of VectorTable::cast.
+constexpr int kFloatCount = 6;
+constexpr int floatIndex(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return 0;
+    case DType::kF32: return 1;
+    case DType::kF16: return 2;
+    case DType::kBF16: return 3;
+    case DType::kF8E5M2: return 4;
+    case DType::kF8E4M3: return 5;
+    default: return -1;
+  }
+}
+
+// What a fold of `dtype` accumulates in.
+constexpr DType accumulatorOf(DType dtype) {
+  return floatIndex(dtype) > 1 ? DType::kF32 : dtype;
+}
+
+// The ranges that a loop is given do not overlap.
+using CopyLoop = void (*)(void* dst, const void* src, size_t bytes);
+using CastLoop = void (*)(void* dst, const void* src, size_t count);
+// accumulator = accumulator op src.
+using FoldLoop = void (*)(void* accumulator, const void* src, size_t count);
+using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
+
+constexpr int kFoldOps = 4;  // avg folds as sum
+
+struct VectorTable {
+  CopyLoop copy;
+  // [from][to] by floatIndex. From a type to itself: NaNs become canonical, all else stays.
+  CastLoop cast[kFloatCount][kFloatCount];
+  // [op][dtype of the source]; nullptr where canReduce is false.
+  FoldLoop fold[kFoldOps][kDTypeCount];
+  // f64 and f32 accumulators, by floatIndex.
+  DivideLoop divide[2];
+};
+
+// nullptr where this CPU, or this build, lacks the path.
+const VectorTable* tableFor(Path path) noexcept;
+const char* nameOf(Path path) noexcept;
+const VectorTable& activeTable() noexcept;
+
+struct PathChoice {
+  Path path;
+  const char* error;  // nullptr, or why the request is not obeyed
+};
+// The path for a value of WINDLASS_ISA; nullptr or "" asks for the best.
+PathChoice choosePath(const char* request) noexcept;
+
+namespace detail {
+
+// TMOVE_CVT and TFOLD on a given path. A null `wire` adds no step.
+void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
+                 const DType* wire) noexcept;
+void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
+          uint32_t nsrc, ReduceOp op, const DType* wire) noexcept;
+
+}  // namespace detail
+}  // namespace windlass
