@@ -11,14 +11,18 @@ import org.bytedeco.javacpp.tools.InfoMapper;
 /**
  * How JavaCPP reads windlass.h: into {@code Native}, whose static methods have the names of the C ABI
  * and take every pointer as a plain {@code long} address, so that a call allocates nothing. Structs make
- * no classes: code that fills or reads one asks {@link NativeStruct} for its offsets.
+ * no classes: code that fills or reads one asks {@link NativeStruct} for its offsets. A {@code const
+ * char*} takes {@link NativeMemory#utf8}.
+ *
+ * <p>Nothing here needs the set-up in the generated {@code JNI_OnLoad}, which starts a thread and makes
+ * a folder in the user's home, so export.map hides it.
  */
 @Properties(
     value =
         @Platform(
             value = NativeConfig.PLATFORM,
             include = {"windlass/windlass.h", "jni_support.h"},
-            define = "STRING_BYTES_CHARSET \"UTF-8\"",
+            define = "MODIFIED_UTF8_STRING",
             library = NativeConfig.JNI_LIBRARY,
             link = NativeConfig.LIBRARY),
     target = "org.windlass.internal",
@@ -40,7 +44,7 @@ public class NativeConfig implements InfoMapper {
         new Info(
                 "wl_error_t",
                 "wl_group_config_t",
-                "wl_comm_state_t",
+                "wl_rank_state_t",
                 "wl_tensor_t",
                 "wl_transfer_config_t",
                 "wl_floor_config_t",
@@ -55,20 +59,33 @@ public class NativeConfig implements InfoMapper {
     infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
     infoMap.put(new Info("int64_t").valueTypes("long").pointerTypes("long").cast());
     infoMap.put(new Info("double").valueTypes("double").pointerTypes("double[]"));
-    infoMap.put(new Info("char").valueTypes("byte").pointerTypes("String").cast());
+    infoMap.put(new Info("char").valueTypes("byte").pointerTypes("byte[]").cast());
 
-    // The parser maps a `void**` to a class whatever it is told, so these are given as text.
+    // Names that the library returns are ASCII.
+    text(infoMap, "wl_version", "@Cast(\"const char*\") String", "");
+    text(infoMap, "wl_target", "@Cast(\"const char*\") String", "");
+    text(infoMap, "wl_isa_path", "@Cast(\"const char*\") String", "");
+    text(infoMap, "wl_code_name", "@Cast(\"const char*\") String", "int code");
+    text(infoMap, "wl_operation_name", "@Cast(\"const char*\") String", "int operation");
+
+    // The parser maps a `void**` to a class whatever it is told.
+    text(
+        infoMap,
+        "wl_memory_alloc",
+        "int",
+        "@Cast(\"uint64_t\") long bytes, @Cast(\"uint64_t\") long alignment,"
+            + " @Cast(\"void**\") long memory, @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
+        "wl_file_map",
+        "int",
+        "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes, int shared,"
+            + " @Cast(\"void**\") long address, @Cast(\"wl_error_t*\") long error");
+  }
+
+  private static void text(InfoMap infoMap, String name, String result, String parameters) {
     infoMap.put(
-        new Info("wl_memory_alloc")
-            .javaText(
-                "public static native int wl_memory_alloc(@Cast(\"uint64_t\") long bytes,"
-                    + " @Cast(\"uint64_t\") long alignment, @Cast(\"void**\") long memory,"
-                    + " @Cast(\"wl_error_t*\") long error);"));
-    infoMap.put(
-        new Info("wl_file_map")
-            .javaText(
-                "public static native int wl_file_map(@Cast(\"const char*\") String path,"
-                    + " @Cast(\"uint64_t\") long bytes, int shared, @Cast(\"void**\") long address,"
-                    + " @Cast(\"wl_error_t*\") long error);"));
+        new Info(name)
+            .javaText("public static native " + result + " " + name + "(" + parameters + ");"));
   }
 }

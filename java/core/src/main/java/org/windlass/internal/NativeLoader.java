@@ -37,6 +37,9 @@ public final class NativeLoader {
       List.of("lib" + NativeConfig.LIBRARY + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
 
   private static final String PLATFORM = NativeConfig.PLATFORM;
+  /** "false" inside JavaCPP's build tool. */
+  private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
+
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
 
@@ -47,7 +50,7 @@ public final class NativeLoader {
   /** Loads the libraries if this class loader has not loaded them yet. */
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
-    if (loadedFrom == null && org.bytedeco.javacpp.Loader.isLoadLibraries()) {
+    if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
       String from = find();
       int abi = abiVersion();
       if (abi != Native.WL_ABI_VERSION) {

@@ -4,8 +4,10 @@ package org.windlass.internal;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
-/** Direct buffers and addresses, each from the other. */
+/** Direct buffers and addresses, each from the other; text for C. */
 public final class NativeMemory {
   static {
     NativeLoader.load();
@@ -31,6 +33,15 @@ public final class NativeMemory {
       throw new IllegalArgumentException("not a direct buffer: " + direct);
     }
     return addressOf(direct);
+  }
+
+  /** A C string: UTF-8 with a NUL behind it. */
+  public static byte[] utf8(String text) {
+    if (text.indexOf('\0') >= 0) {
+      throw new IllegalArgumentException("a NUL inside \"" + text + "\"");
+    }
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    return Arrays.copyOf(bytes, bytes.length + 1);
   }
 
   private static native ByteBuffer view(long address, long bytes);
