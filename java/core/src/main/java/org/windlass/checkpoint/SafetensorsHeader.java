@@ -71,6 +71,11 @@ public final class SafetensorsHeader {
     return dataStart;
   }
 
+  /** Whether the tensor lies at a multiple of its element size in the file. */
+  boolean isAligned(SafetensorsEntry entry) {
+    return (dataStart + entry.begin()) % Math.max(entry.dtype().bits() / 8, 1) == 0;
+  }
+
   /** How many bytes the whole file has. */
   public long fileBytes() {
     return dataStart + dataBytes;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.verify;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.windlass.Layout;
+import org.windlass.Placement;
+
+/**
+ * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension the list of
+ * runs that stands in the rank's local order. Shares nothing with the planner, which it checks.
+ */
+final class Holding {
+  /** Global indices {@code start} to {@code start + length}, at local indices from {@code local}. */
+  record Run(long start, long length, long local) {
+    long end() {
+      return start + length;
+    }
+  }
+
+  private final List<List<Run>> dims;
+
+  private Holding(List<List<Run>> dims) {
+    this.dims = dims;
+  }
+
+  /** All of a tensor. */
+  static Holding whole(long[] shape) {
+    List<List<Run>> dims = new ArrayList<>();
+    for (long extent : shape) {
+      dims.add(List.of(new Run(0, extent, 0)));
+    }
+    return new Holding(dims);
+  }
+
+  /** What {@code rank} holds under {@code layout}. */
+  static Holding of(Layout layout, long[] shape, int rank) {
+    int[] coordinates = coordinates(layout, rank);
+    List<List<Run>> dims = new ArrayList<>();
+    for (int d = 0; d < shape.length; d++) {
+      List<Run> runs = List.of(new Run(0, shape[d], 0));
+      for (int m = 0; m < coordinates.length; m++) {
+        int ranks = layout.mesh().size(m);
+        Placement placement = layout.placements().get(m);
+        if (placement instanceof Placement.Shard shard && shard.dim() == d) {
+          runs = chunk(runs, ranks, shard.unit(), coordinates[m]);
+        } else if (placement instanceof Placement.StridedShard strided && strided.dim() == d) {
+          List<Run> joined = new ArrayList<>();
+          for (int piece = 0; piece < strided.split(); piece++) {
+            joined.addAll(
+                chunk(chunk(runs, strided.split(), 1, piece), ranks, 1, coordinates[m]));
+          }
+          runs = joined;
+        }
+      }
+      dims.add(numbered(runs));
+    }
+    return new Holding(dims);
+  }
+
+  /** The coordinates of a rank: its place in the mesh's list, unravelled row-major. */
+  static int[] coordinates(Layout layout, int rank) {
+    int place = layout.mesh().ranks().indexOf(rank);
+    int[] coordinates = new int[layout.mesh().ndim()];
+    for (int m = coordinates.length - 1; m >= 0; m--) {
+      coordinates[m] = place % layout.mesh().size(m);
+      place /= layout.mesh().size(m);
+    }
+    return coordinates;
+  }
+
+  /** Piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units. */
+  private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
+    long extent = runs.stream().mapToLong(Run::length).sum();
+    long units = extent / unit + (extent % unit == 0 ? 0 : 1);
+    long each = units / pieces + (units % pieces == 0 ? 0 : 1);
+    // More than the extent is as good as the extent, and cannot overflow.
+    long size = each > extent / unit ? extent : each * unit;
+    long from = size == 0 ? 0 : index > extent / size ? extent : index * size;
+    long to = from + Math.min(size, extent - from);
+    List<Run> piece = new ArrayList<>();
+    long at = 0;
+    for (Run run : runs) {
+      long begin = Math.max(from, at);
+      long end = Math.min(to, at + run.length());
+      if (begin < end) {
+        piece.add(new Run(run.start() + begin - at, end - begin, 0));
+      }
+      at += run.length();
+    }
+    return piece;
+  }
+
+  private static List<Run> numbered(List<Run> runs) {
+    List<Run> numbered = new ArrayList<>();
+    long local = 0;
+    for (Run run : runs) {
+      if (run.length() > 0) {
+        numbered.add(new Run(run.start(), run.length(), local));
+        local += run.length();
+      }
+    }
+    return numbered;
+  }
+
+  int ndim() {
+    return dims.size();
+  }
+
+  List<Run> runs(int dim) {
+    return dims.get(dim);
+  }
+
+  long extent(int dim) {
+    return dims.get(dim).stream().mapToLong(Run::length).sum();
+  }
+
+  long[] shape() {
+    long[] shape = new long[dims.size()];
+    for (int d = 0; d < shape.length; d++) {
+      shape[d] = extent(d);
+    }
+    return shape;
+  }
+
+  /** The local index of a global one, or -1 if it is not held. */
+  long local(int dim, long global) {
+    for (Run run : dims.get(dim)) {
+      if (global >= run.start() && global < run.end()) {
+        return run.local() + global - run.start();
+      }
+    }
+    return -1;
+  }
+
+  /** The global index of a local one. */
+  long global(int dim, long local) {
+    for (Run run : dims.get(dim)) {
+      if (local >= run.local() && local < run.local() + run.length()) {
+        return run.start() + local - run.local();
+      }
+    }
+    throw new IllegalArgumentException("local index " + local + " of dimension " + dim);
+  }
+
+  boolean contains(long[] index) {
+    for (int d = 0; d < index.length; d++) {
+      if (local(d, index[d]) < 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.windlass.ClosedException;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * A checkpoint in the making: a folder or a single file that appears under its name complete or not at all.
+ *
+ * <p>Everything is written into a work folder beside it, put on the disk, and renamed at {@link #commit}.
+ * Closed without a commit, nothing is left. A work folder that a killed process left is removed by the
+ * next writer in the same place.
+ */
+public final class CheckpointWriter implements AutoCloseable {
+  private static final String CONTENT = "content";
+
+  private final Path out;
+  private final boolean replace;
+  private final WorkFolder work;
+  private final List<SafetensorsWriter> files = new ArrayList<>();
+  private boolean ended;
+
+  private CheckpointWriter(Path out, boolean replace, WorkFolder work) {
+    this.out = out;
+    this.replace = replace;
+    this.work = work;
+  }
+
+  /**
+   * Begins.
+   *
+   * @param out the name that the checkpoint will have
+   * @param replace whether something of that name may stand there already; it is exchanged at once
+   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, or its folder does not
+   * @throws org.windlass.ResourceException if the folder cannot be written
+   */
+  public static CheckpointWriter begin(Path out, boolean replace) {
+    Path absolute = out.toAbsolutePath().normalize();
+    Path folder = absolute.getParent();
+    if (folder == null) {
+      throw new InvalidArgumentException(out + ": is the root folder");
+    }
+    if (!Files.isDirectory(folder)) {
+      throw new InvalidArgumentException(out + ": the folder " + folder + " does not exist");
+    }
+    if (!replace) {
+      refuseExisting(absolute);
+    }
+    WorkFolder.removeAbandoned(folder);
+    return new CheckpointWriter(
+        absolute, replace, WorkFolder.create(folder, absolute.getFileName().toString()));
+  }
+
+  private static void refuseExisting(Path out) {
+    if (Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+      throw new InvalidArgumentException(out + ": exists already; --force exchanges it");
+    }
+  }
+
+  /** Adds a safetensors file to the folder. */
+  public SafetensorsWriter file(
+      String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    return add(content().resolve(name), items, metadata, true);
+  }
+
+  /** Makes the checkpoint a single safetensors file. */
+  public SafetensorsWriter single(
+      List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    return add(content(), items, metadata, false);
+  }
+
+  /** Adds a small file to the folder. */
+  public synchronized void text(String name, byte[] bytes) {
+    Path path = content().resolve(name);
+    try {
+      Files.createDirectories(content());
+      try (FileChannel channel =
+          FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
+        java.nio.ByteBuffer buffer = java.nio.ByteBuffer.wrap(bytes);
+        while (buffer.hasRemaining()) {
+          channel.write(buffer);
+        }
+        channel.force(true);
+      }
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+
+  private synchronized SafetensorsWriter add(
+      Path path,
+      List<SafetensorsHeader.Item> items,
+      Map<String, String> metadata,
+      boolean inFolder) {
+    checkOpen();
+    try {
+      if (inFolder) {
+        Files.createDirectories(content());
+      }
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
+    files.add(file);
+    return file;
+  }
+
+  private Path content() {
+    return work.path().resolve(CONTENT);
+  }
+
+  private void checkOpen() {
+    if (ended) {
+      throw new ClosedException(out + ": its writer has ended");
+    }
+  }
+
+  /** Where the checkpoint lies until it is committed: to look at what was written before it appears. */
+  public Path staged() {
+    return content();
+  }
+
+  /** Returns when all that was written is on the disk. */
+  public synchronized void sync() {
+    checkOpen();
+    for (SafetensorsWriter file : files) {
+      file.sync();
+    }
+    if (Files.isDirectory(content())) {
+      syncFolder(content());
+    }
+    syncFolder(work.path());
+  }
+
+  /**
+   * Gives the checkpoint its name; call {@link #sync()} first.
+   *
+   * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
+   * @throws org.windlass.UnsupportedException if the file system cannot exchange two names at once
+   */
+  public synchronized void commit() {
+    checkOpen();
+    if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+      NativeFiles.exchange(content(), out);
+    } else {
+      NativeFiles.publish(content(), out);
+    }
+    syncFolder(out.getParent());
+    close();
+  }
+
+  /** Ends the writing and removes what was not committed. Idempotent; any thread. */
+  @Override
+  public synchronized void close() {
+    if (ended) {
+      return;
+    }
+    ended = true;
+    files.forEach(SafetensorsWriter::close);
+    work.remove();
+  }
+
+  private static void syncFolder(Path folder) {
+    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+      channel.force(true);
+    } catch (IOException fault) {
+      throw FileFault.writing(folder, fault);
+    }
+  }
+
+  static void removeQuietly(Path root) {
+    try {
+      removeTree(root);
+    } catch (IOException left) {
+      // The next writer in this folder tries again.
+    }
+  }
+
+  /** Removes a file or a folder with all that is in it; links are removed, not followed. */
+  static void removeTree(Path root) throws IOException {
+    if (!Files.exists(root, LinkOption.NOFOLLOW_LINKS)) {
+      return;
+    }
+    Files.walkFileTree(
+        root,
+        new SimpleFileVisitor<>() {
+          @Override
+          public FileVisitResult visitFile(Path file, BasicFileAttributes attributes)
+              throws IOException {
+            Files.deleteIfExists(file);
+            return FileVisitResult.CONTINUE;
+          }
+
+          @Override
+          public FileVisitResult visitFileFailed(Path file, IOException fault) throws IOException {
+            if (fault instanceof NoSuchFileException) {
+              return FileVisitResult.CONTINUE;
+            }
+            throw fault;
+          }
+
+          @Override
+          public FileVisitResult postVisitDirectory(Path folder, IOException fault)
+              throws IOException {
+            Files.deleteIfExists(folder);
+            return FileVisitResult.CONTINUE;
+          }
+        });
+  }
+}

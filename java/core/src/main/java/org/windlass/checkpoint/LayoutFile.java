@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+
+/**
+ * {@code layout.json}: what the tensors of a folder of rank files are as wholes.
+ *
+ * @param tensors one entry for each tensor that it lists, in the file's order
+ */
+public record LayoutFile(Map<String, Entry> tensors) {
+  /** The file's own name. */
+  public static final String NAME = "layout.json";
+
+  private static final long MAX_BYTES = 100_000_000;
+
+  /**
+   * One tensor.
+   *
+   * @param shape the global shape
+   * @param dtype the dtype, if the file says it
+   * @param layout the layout, if the file says it
+   */
+  public record Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
+    public Entry {
+      shape = List.copyOf(shape);
+    }
+  }
+
+  /** Reads and checks a file. */
+  static LayoutFile read(Path path) throws IOException {
+    if (Files.size(path) > MAX_BYTES) {
+      throw new InvalidArgumentException(
+          path + ": has " + Files.size(path) + " bytes; at most " + MAX_BYTES + " are read");
+    }
+    return parse(path.toString(), Files.readAllBytes(path));
+  }
+
+  /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */
+  public static LayoutFile parse(String where, byte[] bytes) {
+    Map<String, Entry> tensors = new LinkedHashMap<>();
+    boolean[] found = new boolean[2];
+    JsonText.object(
+        where,
+        bytes,
+        (json, key) -> {
+          switch (key) {
+            case "version" -> {
+              found[0] = true;
+              long version = json.natural("version");
+              if (version != 1) {
+                throw json.bad("version is " + version + "; only 1 is known");
+              }
+            }
+            case "tensors" -> {
+              found[1] = true;
+              json.members("tensors", name -> tensors.put(name, entry(json, name)));
+            }
+            default -> throw json.bad("unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (!found[0] || !found[1]) {
+      throw new InvalidArgumentException(
+          where + ": " + (found[0] ? "tensors" : "version") + " is missing");
+    }
+    return new LayoutFile(tensors);
+  }
+
+  private static Entry entry(JsonText json, String name) throws IOException {
+    String what = "tensor " + JsonText.quoted(name);
+    var fields =
+        new Object() {
+          List<Long> shape;
+          DType dtype;
+          Layout layout;
+        };
+    json.members(
+        what,
+        key -> {
+          switch (key) {
+            case "shape" -> fields.shape = json.naturals(what + ": shape");
+            case "dtype" -> {
+              String text = json.string(what + ": dtype");
+              try {
+                fields.dtype = DType.parse(text);
+              } catch (InvalidArgumentException unknown) {
+                throw json.bad(what + ": dtype: " + unknown.getMessage());
+              }
+            }
+            case "layout" -> {
+              String text = json.string(what + ": layout");
+              try {
+                fields.layout = Layout.parse(text);
+              } catch (InvalidArgumentException malformed) {
+                throw json.bad(what + ": layout: " + malformed.getMessage());
+              }
+            }
+            default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (fields.shape == null) {
+      throw json.bad(what + ": shape is missing");
+    }
+    return new Entry(
+        fields.shape, Optional.ofNullable(fields.dtype), Optional.ofNullable(fields.layout));
+  }
+
+  /** The file's bytes. */
+  public byte[] encode() {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
+      json.writeStartObject();
+      json.writeNumberField("version", 1);
+      json.writeObjectFieldStart("tensors");
+      for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
+        Entry entry = tensor.getValue();
+        json.writeObjectFieldStart(tensor.getKey());
+        json.writeFieldName("shape");
+        json.writeArray(
+            entry.shape().stream().mapToLong(Long::longValue).toArray(), 0, entry.shape().size());
+        if (entry.dtype().isPresent()) {
+          json.writeStringField("dtype", entry.dtype().get().safetensorsName());
+        }
+        if (entry.layout().isPresent()) {
+          json.writeStringField("layout", entry.layout().get().toString());
+        }
+        json.writeEndObject();
+      }
+      json.writeEndObject();
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return out.toByteArray();
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.nio.file.Path;
+import org.windlass.internal.Leaks;
+import org.windlass.internal.Memory;
+
+/** A whole file as memory, at one address whatever its size. */
+final class MappedFile {
+  private MappedFile() {}
+
+  /** The file's bytes; what is written stays private to this mapping. */
+  static Memory privately(Path path, long bytes) {
+    return of(path, bytes, false);
+  }
+
+  /** The file's bytes; what is written reaches the file. */
+  static Memory shared(Path path, long bytes) {
+    return of(path, bytes, true);
+  }
+
+  private static Memory of(Path path, long bytes, boolean shared) {
+    long address = NativeFiles.map(path, bytes, shared);
+    return Memory.of(address, bytes, new Mapping(address, bytes));
+  }
+
+  private static final class Mapping extends Leaks.Resource {
+    private final long address;
+    private final long bytes;
+
+    Mapping(long address, long bytes) {
+      super(null);
+      this.address = address;
+      this.bytes = bytes;
+    }
+
+    @Override
+    protected void free() {
+      NativeFiles.unmap(address, bytes);
+    }
+  }
+}

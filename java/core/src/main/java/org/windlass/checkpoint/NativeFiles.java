@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.nio.file.Path;
+import java.util.function.ToIntFunction;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Scratch;
+
+/** What the system does with files beyond the JDK. */
+final class NativeFiles {
+  private NativeFiles() {}
+
+  /** Makes a new file of this size with its blocks reserved; on failure none is left. */
+  static void create(Path path, long bytes) {
+    call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
+  }
+
+  /**
+   * Maps a whole file of exactly {@code bytes} bytes.
+   *
+   * @param shared whether what is written reaches the file
+   * @return the address
+   */
+  static long map(Path path, long bytes, boolean shared) {
+    return call(
+        scratch ->
+            Native.wl_file_map(
+                utf8(path), bytes, shared ? 1 : 0, scratch.out(), scratch.error()));
+  }
+
+  static void unmap(long address, long bytes) {
+    Native.wl_file_unmap(address, bytes, 0);
+  }
+
+  /** Gives each the other's name, at once. */
+  static void exchange(Path one, Path other) {
+    call(
+        scratch -> Native.wl_file_exchange(utf8(one), utf8(other), scratch.error()));
+  }
+
+  /** Renames to a name that nothing has. */
+  static void publish(Path from, Path to) {
+    call(scratch -> Native.wl_file_publish(utf8(from), utf8(to), scratch.error()));
+  }
+
+  private static byte[] utf8(Path path) {
+    return NativeMemory.utf8(path.toString());
+  }
+
+  private static long call(ToIntFunction<Scratch> function) {
+    try (Scratch scratch = Scratch.take()) {
+      int code = function.applyAsInt(scratch);
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer());
+      }
+      return scratch.outValue();
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.HexFormat;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Pattern;
+import org.windlass.ResourceException;
+
+/**
+ * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the process lives,
+ * whatever ends it; a folder whose lock can be had is nobody's any more.
+ */
+final class WorkFolder {
+  private static final Pattern NAME = Pattern.compile("\\..*\\.windlass-[0-9]+-[0-9a-f]{16}");
+  private static final String LOCK = "lock";
+  // A file name has at most 255 bytes, and a character of Java at most three of them.
+  private static final int NAME_LIMIT = 60;
+  private static final int ATTEMPTS = 100;
+
+  private final Path path;
+  private final FileChannel channel;
+
+  private WorkFolder(Path path, FileChannel channel) {
+    this.path = path;
+    this.channel = channel;
+  }
+
+  Path path() {
+    return path;
+  }
+
+  static WorkFolder create(Path folder, String name) {
+    String shown = name.length() <= NAME_LIMIT ? name : name.substring(0, NAME_LIMIT);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+      String nonce = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
+      Path path =
+          folder.resolve("." + shown + ".windlass-" + ProcessHandle.current().pid() + "-" + nonce);
+      try {
+        Files.createDirectory(path);
+        FileChannel channel = lock(path.resolve(LOCK));
+        if (channel != null) {
+          return new WorkFolder(path, channel);
+        }
+      } catch (NoSuchFileException taken) {
+        // Another writer took the new folder for an abandoned one before it was locked.
+      } catch (IOException fault) {
+        CheckpointWriter.removeQuietly(path);
+        throw FileFault.writing(path, fault);
+      }
+    }
+    throw new ResourceException(folder + ": other writers keep removing this one's work folder");
+  }
+
+  /** Locks the file, making it if need be; null if someone holds it or it was removed meanwhile. */
+  private static FileChannel lock(Path path) throws IOException {
+    FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    boolean locked = false;
+    try {
+      FileLock lock = channel.tryLock();
+      locked = lock != null && Files.exists(path);
+    } catch (OverlappingFileLockException ours) {
+      locked = false;
+    } finally {
+      if (!locked) {
+        channel.close();
+      }
+    }
+    return locked ? channel : null;
+  }
+
+  /** Removes the work folders in {@code folder} whose writers are gone. */
+  static void removeAbandoned(Path folder) {
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
+      for (Path entry : entries) {
+        if (NAME.matcher(entry.getFileName().toString()).matches()
+            && Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
+          removeIfAbandoned(entry);
+        }
+      }
+    } catch (IOException unreadable) {
+      // Whoever cannot list the folder cannot tidy it; writing into it says why if it fails too.
+    }
+  }
+
+  private static void removeIfAbandoned(Path entry) {
+    try (FileChannel channel = lock(entry.resolve(LOCK))) {
+      if (channel != null) {
+        CheckpointWriter.removeTree(entry);
+      }
+    } catch (IOException othersOwn) {
+      // Another user's, or being removed by another writer: not ours to tidy.
+    }
+  }
+
+  void remove() {
+    try (channel) {
+      CheckpointWriter.removeTree(path);
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+}
