@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// TFOLD on every vector path against a fold of one element at a time, bit for bit.
+#include <gtest/gtest.h>
+
+#include "tests/native/isa/reference.h"
+
+namespace windlass {
+namespace {
+
+constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct,
+                             ReduceOp::kAvg};
+
+struct Sources {
+  DType dtype;
+  int64_t count;
+  std::vector<std::vector<unsigned char>> data;
+
+  Sources(DType type, int64_t n, size_t sources, std::mt19937_64& random)
+      : dtype(type), count(n), data(sources) {
+    const size_t bytes = sizeOf(dtype);
+    for (auto& one : data) {
+      one.resize(static_cast<size_t>(count) * bytes);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+        const uint64_t code = reference::randomElement(dtype, random);
+        std::memcpy(&one[i * bytes], &code, bytes);
+      }
+    }
+  }
+
+  std::vector<StridedView> views() {
+    std::vector<StridedView> result;
+    for (auto& one : data) result.push_back(reference::flat(one.data(), dtype, &count));
+    return result;
+  }
+
+  uint64_t expected(size_t i, ReduceOp op) const {
+    const size_t bytes = sizeOf(dtype);
+    std::vector<uint64_t> codes;
+    for (const auto& one : data) codes.push_back(reference::loadElement(&one[i * bytes], bytes));
+    return reference::fold(dtype, codes, op);
+  }
+};
+
+TEST(Fold, EveryTypeOpAndSourceCountMatchesReference) {
+  const uint64_t seed = reference::testSeed();
+  SCOPED_TRACE("WINDLASS_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    const size_t bytes = sizeOf(dtype);
+    for (const ReduceOp op : kOps) {
+      if (!canReduce(dtype, op)) continue;
+      for (const size_t sources : {1, 2, 3, 4, 7}) {
+        for (const int64_t count : {0, 1, 5, 31, 64, 1023, 1025, 2500}) {
+          Sources input(dtype, count, sources, random);
+          const std::vector<StridedView> views = input.views();
+          for (const auto& [path, table] : reference::availablePaths()) {
+            std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
+            const StridedView dst = reference::flat(out.data(), dtype, &count);
+            detail::fold(*table, &dst, 1, views.data(), static_cast<uint32_t>(sources), op, nullptr);
+            for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+              ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), input.expected(i, op))
+                  << "dtype " << type << " op " << static_cast<int>(op) << " sources " << sources
+                  << " element " << i << " of " << count << " on " << nameOf(path);
+            }
+            for (size_t i = out.size() - 4; i < out.size(); ++i) ASSERT_EQ(out[i], 0xa5);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Fold, ReducesBeforeItCastsAndRoundsOnTheWire) {
+  std::mt19937_64 random(3);
+  const int64_t count = 1500;
+  for (const auto& from : reference::kFormats) {
+    for (const auto& wire : reference::kFormats) {
+      for (const auto& to : reference::kFormats) {
+        Sources input(from.dtype, count, 3, random);
+        const std::vector<StridedView> views = input.views();
+        const size_t bytes = sizeOf(to.dtype);
+        std::vector<unsigned char> out(static_cast<size_t>(count) * bytes);
+        const StridedView dst = reference::flat(out.data(), to.dtype, &count);
+        TFOLD(&dst, 1, views.data(), 3, ReduceOp::kSum, wire.dtype);
+        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+          const uint64_t folded = input.expected(i, ReduceOp::kSum);
+          const uint64_t carried = reference::cast(from.dtype, wire.dtype, folded);
+          ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes),
+                    reference::cast(wire.dtype, to.dtype, carried))
+              << from.name << " to " << wire.name << " to " << to.name << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Fold, SeveralDestinationsOfTheirOwnTypeAndStride) {
+  std::mt19937_64 random(5);
+  constexpr int64_t kRows = 37;
+  constexpr int64_t kCols = 53;
+  const int64_t shape[] = {kRows, kCols};
+  const int64_t rowMajor[] = {kCols, 1};
+  const int64_t colMajor[] = {1, kRows};
+  const int64_t padded[] = {kCols * 2 + 3, 2};
+  Sources input(DType::kBF16, kRows * kCols, 4, random);
+  std::vector<StridedView> views;
+  for (auto& one : input.data) views.push_back({one.data(), DType::kBF16, 2, shape, rowMajor});
+  std::vector<uint16_t> same(kRows * kCols);
+  std::vector<uint32_t> turned(kRows * kCols);
+  std::vector<uint8_t> sparse(static_cast<size_t>(kRows * padded[0]));
+  const StridedView dst[] = {{same.data(), DType::kBF16, 2, shape, rowMajor},
+                             {turned.data(), DType::kF32, 2, shape, colMajor},
+                             {sparse.data(), DType::kF8E4M3, 2, shape, padded}};
+  TFOLD(dst, 3, views.data(), 4, ReduceOp::kAvg);
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kCols; ++c) {
+      const auto i = static_cast<size_t>(r * kCols + c);
+      const uint64_t folded = input.expected(i, ReduceOp::kAvg);
+      ASSERT_EQ(same[i], folded);
+      ASSERT_EQ(turned[static_cast<size_t>(c * kRows + r)],
+                reference::cast(DType::kBF16, DType::kF32, folded));
+      ASSERT_EQ(sparse[static_cast<size_t>(r * padded[0] + c * padded[1])],
+                reference::cast(DType::kBF16, DType::kF8E4M3, folded));
+    }
+  }
+}
+
+TEST(Fold, InPlaceIntoAnySource) {
+  std::mt19937_64 random(9);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI64, DType::kF8E5M2}) {
+    for (size_t target = 0; target < 3; ++target) {
+      Sources input(dtype, 3000, 3, random);
+      const Sources before = input;
+      std::vector<StridedView> views = input.views();
+      TFOLD(&views[target], 1, views.data(), 3, ReduceOp::kSum);
+      const size_t bytes = sizeOf(dtype);
+      for (size_t i = 0; i < 3000; ++i) {
+        ASSERT_EQ(reference::loadElement(&input.data[target][i * bytes], bytes),
+                  before.expected(i, ReduceOp::kSum));
+      }
+    }
+  }
+}
+
+TEST(Fold, OrderIsTheSources) {
+  // In f32, (1e8 + 1) - 1e8 = 0 and (1e8 - 1e8) + 1 = 1.
+  float big = 1e8f;
+  float one = 1.0f;
+  float minus = -1e8f;
+  float out = -1.0f;
+  const auto view = [](float* x) { return StridedView{x, DType::kF32, 0, nullptr, nullptr}; };
+  const StridedView dst = view(&out);
+  const StridedView lost[] = {view(&big), view(&one), view(&minus)};
+  TFOLD(&dst, 1, lost, 3, ReduceOp::kSum);
+  EXPECT_EQ(out, 0.0f);
+  const StridedView kept[] = {view(&big), view(&minus), view(&one)};
+  TFOLD(&dst, 1, kept, 3, ReduceOp::kSum);
+  EXPECT_EQ(out, 1.0f);
+}
+
+TEST(Fold, CanReduceFollowsTheTypes) {
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    for (const ReduceOp op : kOps) {
+      bool expected = dtype != DType::kC64 && dtype != DType::kF8E8M0;
+      if (dtype == DType::kBool) expected = op == ReduceOp::kMax || op == ReduceOp::kMin;
+      if (reference::formatOf(dtype) == nullptr && op == ReduceOp::kAvg) expected = false;
+      EXPECT_EQ(canReduce(dtype, op), expected) << type << " " << static_cast<int>(op);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windlass
