@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import java.io.PrintStream;
+import java.util.List;
+import java.util.Optional;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Target;
+
+/** The bundled examples, for {@code windlass example} and for tests. */
+public final class Examples {
+  /**
+   * An example's work: runs on {@code ranks} ranks, prints what it checked, and throws
+   * {@link org.windlass.VerificationFailedException} when a value is not the golden one.
+   */
+  @FunctionalInterface
+  public interface Body {
+    void run(Target target, int ranks, PrintStream out);
+  }
+
+  /** One bundled example: the name on the command line, a line about it, and its work. */
+  public record Example(String name, String summary, Body body) {}
+
+  private static final List<Example> ALL =
+      List.of(
+          new Example(
+              "all-to-all", "every rank sends one row to every other", AllToAllExample::run),
+          new Example("broadcast", "one rank's buffer reaches all", BroadcastExample::run),
+          new Example(
+              "weight-sync", "trainer weights move to an inference layout", WeightSyncExample::run));
+
+  private Examples() {}
+
+  /** Every example, in the order in which to read them. */
+  public static List<Example> all() {
+    return ALL;
+  }
+
+  /** The example of that name. */
+  public static Optional<Example> find(String name) {
+    return ALL.stream().filter(example -> example.name().equals(name)).findFirst();
+  }
+
+  /** Runs an example for its {@code main}: reads {@code --target T} (sim) and {@code --ranks N} (4). */
+  static void main(Body body, String... args) {
+    Target target = Target.SIM;
+    int ranks = 4;
+    for (int i = 0; i < args.length; i += 2) {
+      if (i + 1 == args.length) {
+        throw new InvalidArgumentException(args[i] + ": a value is missing");
+      }
+      switch (args[i]) {
+        case "--target" -> target = Target.parse(args[i + 1]);
+        case "--ranks" -> ranks = parseRanks(args[i + 1]);
+        default -> throw new InvalidArgumentException(args[i] + ": not --target or --ranks");
+      }
+    }
+    body.run(target, ranks, System.out);
+  }
+
+  private static int parseRanks(String text) {
+    try {
+      return Integer.parseInt(text);
+    } catch (NumberFormatException e) {
+      throw new InvalidArgumentException("--ranks: '" + text + "' is no number", e);
+    }
+  }
+}

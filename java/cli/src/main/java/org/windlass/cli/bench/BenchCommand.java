@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.LocalGroup;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.internal.Native;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code windlass bench}: samples an operation at each size and prints a line for each. */
+@Command(
+    name = "bench",
+    description = "Measures an operation beside its physical floor.",
+    mixinStandardHelpOptions = true)
+public final class BenchCommand implements Runnable {
+  /** Operations that the command knows but this build does not measure. */
+  private static final Set<String> UNAVAILABLE =
+      Set.of("put", "all-gather", "reduce-scatter", "all-reduce", "dispatch-combine");
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "OP",
+      description = "barrier, all-to-all, broadcast, redistribute or cast.")
+  private String op;
+
+  @Option(names = "--target", defaultValue = "sim", description = "Target (${DEFAULT-VALUE}).")
+  private String target;
+
+  @Option(
+      names = "--deadline",
+      paramLabel = "SECONDS",
+      defaultValue = "60",
+      description = "Seconds without progress after which an operation fails (${DEFAULT-VALUE}).")
+  private double deadlineSeconds;
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description = "Ranks (2); a redistribution has as many as its layouts.")
+  private Integer ranks;
+
+  @Option(
+      names = "--bytes",
+      paramLabel = "B",
+      split = ",",
+      defaultValue = "4,4K,64K,1M",
+      description = {
+        "Sizes (${DEFAULT-VALUE}): all-to-all from one rank to one peer,",
+        "broadcast the buffer, cast one rank's source."
+      })
+  private List<String> bytes;
+
+  @Option(names = "--dtype", defaultValue = "f32", description = "Dtype (${DEFAULT-VALUE}).")
+  private String dtype;
+
+  @Option(
+      names = "--algorithm",
+      defaultValue = "auto",
+      description = "auto; all-to-all: push, pull; broadcast: staged (${DEFAULT-VALUE}).")
+  private String algorithm;
+
+  @Option(names = "--launch", defaultValue = "threads", description = "threads (${DEFAULT-VALUE}).")
+  private String launch;
+
+  @Option(
+      names = "--buffers",
+      defaultValue = "window",
+      description = "window or plain (${DEFAULT-VALUE}).")
+  private String buffers;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      defaultValue = "1",
+      description = "Time for the samples of one size (${DEFAULT-VALUE}).")
+  private double seconds;
+
+  @Option(names = "--from", paramLabel = "LAYOUT", description = "redistribute: source layout.")
+  private String from;
+
+  @Option(names = "--to", paramLabel = "LAYOUT", description = "redistribute: target layout.")
+  private String to;
+
+  @Option(names = "--shape", description = "redistribute: global shape, such as 4096x4096.")
+  private String shape;
+
+  @Option(
+      names = "--wire",
+      paramLabel = "DTYPE",
+      description = "redistribute: dtype on the wire; cast: target dtype.")
+  private String wire;
+
+  @Option(names = "--mode", defaultValue = "direct", description = "direct (${DEFAULT-VALUE}).")
+  private String mode;
+
+  @Option(names = "--json", description = "One JSON object a line.")
+  private boolean json;
+
+  @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
+  private Path opsCsv;
+
+  @Override
+  public void run() {
+    Target chosen = checkedTarget();
+    List<Workload> workloads = workloads();
+    BenchCase measured =
+        new BenchCase(op, chosen, algorithmName(), isPlain(), DType.parse(dtype), details());
+    PrintWriter out = spec.commandLine().getOut();
+    if (!json) {
+      out.print(BenchResult.tableHead());
+      out.flush();
+    }
+    try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+      for (Workload workload : workloads) {
+        Sampler.Measurement measurement = measure(workload);
+        BenchResult result = BenchResult.of(measured, workload, measurement);
+        out.print(json ? result.toJson() + "\n" : result.toTableRow());
+        out.flush();
+        if (stamps != null) {
+          stamps.write(op, workload.bytes(), measurement.rounds());
+        }
+      }
+    }
+  }
+
+  private Sampler.Measurement measure(Workload workload) {
+    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(deadline());
+    try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
+      return new Sampler(group, workload, Native.wl_allowed_cores(), seconds).run();
+    }
+  }
+
+  private Target checkedTarget() {
+    if (UNAVAILABLE.contains(op)) {
+      throw new UnsupportedException("bench " + op + ": this build does not measure it");
+    }
+    requireOneOf("--launch", launch, "threads", "processes");
+    requireOneOf("--buffers", buffers, "window", "plain");
+    requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
+    if (!launch.equals("threads")) {
+      throw new UnsupportedException("--launch " + launch + ": ranks are threads in this build");
+    }
+    if (!mode.equals("direct")) {
+      throw new UnsupportedException("--mode " + mode + ": transfers are direct in this build");
+    }
+    if (!(seconds > 0 && seconds <= 3600)) {
+      throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
+    }
+    Target chosen = Target.parse(target);
+    chosen.require();
+    return chosen;
+  }
+
+  private List<Workload> workloads() {
+    DType type = DType.parse(dtype);
+    return switch (op) {
+      case "barrier" -> List.of(new BarrierWorkload(ranks()));
+      case "all-to-all" ->
+          sized(type, b -> new AllToAllWorkload(ranks(), b, type, algorithm("push", "pull"), isPlain()));
+      case "broadcast" ->
+          sized(type, b -> new BroadcastWorkload(ranks(), b, type, algorithm("staged"), isPlain()));
+      case "cast" -> sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
+      case "redistribute" -> List.of(redistribute(type));
+      default ->
+          throw new InvalidArgumentException(
+              "bench '" + op + "': no such operation; barrier, all-to-all, broadcast, redistribute"
+                  + " and cast are there");
+    };
+  }
+
+  private List<Workload> sized(DType type, java.util.function.LongFunction<Workload> workload) {
+    List<Workload> workloads = new ArrayList<>();
+    for (String text : bytes) {
+      long size = ByteSize.parse(text);
+      if (size % type.bytes() != 0) {
+        throw new InvalidArgumentException(
+            "--bytes: " + text + " is no multiple of the " + type.bytes() + " bytes of a " + type);
+      }
+      workloads.add(workload.apply(size));
+    }
+    return workloads;
+  }
+
+  private Workload redistribute(DType type) {
+    if (from == null || to == null || shape == null) {
+      throw new InvalidArgumentException("bench redistribute: give --from, --to and --shape");
+    }
+    Layout source = Layout.parse(from);
+    Workload workload =
+        new RedistributeWorkload(
+            source, Layout.parseTarget(to, source), extents(), type, wireOr(type), isPlain(), deadline());
+    if (ranks != null && ranks != workload.ranks()) {
+      throw new InvalidArgumentException(
+          "--ranks: " + ranks + ", but the layouts have " + workload.ranks());
+    }
+    return workload;
+  }
+
+  private int ranks() {
+    return ranks == null ? 2 : ranks;
+  }
+
+  private boolean isPlain() {
+    return buffers.equals("plain");
+  }
+
+  private DType wireOr(DType otherwise) {
+    return wire == null ? otherwise : DType.parse(wire);
+  }
+
+  private Duration deadline() {
+    return Duration.ofNanos((long) (deadlineSeconds * 1e9));
+  }
+
+  private long[] extents() {
+    if (shape.isEmpty()) {
+      return new long[0];
+    }
+    try {
+      return Arrays.stream(shape.split("x", -1)).mapToLong(Long::parseLong).toArray();
+    } catch (NumberFormatException e) {
+      throw new InvalidArgumentException("--shape: '" + shape + "' is not like 4096x4096", e);
+    }
+  }
+
+  private Algorithm algorithm(String... known) {
+    if (!algorithm.equals("auto")) {
+      requireOneOf("--algorithm", algorithm, known);
+    }
+    return Algorithm.parse(algorithm);
+  }
+
+  private String algorithmName() {
+    return algorithm;
+  }
+
+  private static void requireOneOf(String option, String value, String... known) {
+    if (!Arrays.asList(known).contains(value)) {
+      throw new InvalidArgumentException(
+          option + ": '" + value + "' is none of " + String.join(", ", known));
+    }
+  }
+
+  private Map<String, Object> details() {
+    Map<String, Object> details = new LinkedHashMap<>();
+    if (op.equals("redistribute")) {
+      details.put("from", Layout.parse(from).toString());
+      details.put("to", Layout.parseTarget(to, Layout.parse(from)).qualified());
+      details.put("shape", shape);
+      details.put("wire", wireOr(DType.parse(dtype)).toString());
+      details.put("mode", mode);
+    } else if (op.equals("cast")) {
+      details.put("wire", wireOr(DType.BF16).toString());
+    }
+    return details;
+  }
+}

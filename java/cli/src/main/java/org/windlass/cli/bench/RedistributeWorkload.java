@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.OptionalDouble;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.Plan;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Transfer;
+import org.windlass.VerificationFailedException;
+import org.windlass.internal.Floor;
+
+/** One tensor goes from one layout to another through a transfer that is registered once. */
+final class RedistributeWorkload implements Workload {
+  private final Layout from;
+  private final Layout to;
+  private final long[] shape;
+  private final DType dtype;
+  private final DType wire;
+  private final boolean plain;
+  private final Duration deadline;
+  private final int ranks;
+  private final long[] inputBits;
+  private final long[] outputBits;
+
+  /** @throws org.windlass.InvalidArgumentException if a layout does not fit the shape */
+  RedistributeWorkload(
+      Layout from, Layout to, long[] shape, DType dtype, DType wire, boolean plain, Duration deadline) {
+    from.check("bench", shape);
+    to.check("bench", shape);
+    this.from = from;
+    this.to = to;
+    this.shape = shape;
+    this.dtype = dtype;
+    this.wire = wire;
+    this.plain = plain;
+    this.deadline = deadline;
+    this.ranks = Math.max(from.mesh().highestRank(), to.mesh().highestRank()) + 1;
+    ReduceOp op = from.partialOp().orElse(ReduceOp.SUM);
+    this.inputBits = Digits.encode(dtype, op);
+    this.outputBits = Digits.encodeReduced(dtype, op, LocalDigits.terms(from), wire, dtype);
+  }
+
+  @Override
+  public RankWork open(Communicator comm) {
+    long largest = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+      largest = Math.max(largest, bytesOf(from, rank));
+      largest = Math.max(largest, bytesOf(to, rank));
+    }
+    Buffers.requireAddressable(largest);
+    return new Work(comm, new Buffers(comm, plain, largest, largest));
+  }
+
+  private long bytesOf(Layout layout, int rank) {
+    return layout.mesh().contains(rank)
+        ? dtype.bytesOf(layout.localRegion(shape, rank).numel())
+        : 0;
+  }
+
+  private final class Work implements RankWork {
+    private final int rank;
+    private final Buffers buffers;
+    private final Side source;
+    private final Side target;
+    private final Transfer transfer;
+    private long version;
+
+    Work(Communicator comm, Buffers buffers) {
+      this.rank = comm.rank();
+      this.buffers = buffers;
+      this.source = side(from);
+      this.target = side(to);
+      this.transfer =
+          comm.batch()
+              .wire(wire)
+              .add(
+                  "bench",
+                  shape,
+                  dtype,
+                  from,
+                  source == null ? null : source.tensor(),
+                  to,
+                  target == null ? null : target.tensor())
+              .register(deadline);
+    }
+
+    private Side side(Layout layout) {
+      if (!layout.mesh().contains(rank)) {
+        return null;
+      }
+      Tensor tensor = buffers.tensor(dtype, layout.localShape(shape, rank));
+      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(layout, shape, rank));
+    }
+
+    @Override
+    public void rewrite(long iteration) {
+      if (source != null) {
+        Digits.write(source.memory(), source.digits(), inputBits, dtype.bytes(), iteration);
+      }
+    }
+
+    @Override
+    public void call() {
+      transfer.run(++version);
+    }
+
+    @Override
+    public void verify(long iteration) {
+      if (target != null) {
+        RedistributeWorkload.this.verify(target.memory(), target.digits(), rank, iteration);
+      }
+    }
+
+    @Override
+    public void close() {
+      transfer.close();
+      buffers.close();
+    }
+  }
+
+  /** A rank's local tensor, its memory, and the digit of each element. */
+  private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
+
+  /** Checks a target against what the digits of its elements become. */
+  void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
+    int at = Digits.mismatch(target, digits, outputBits, dtype.bytes(), iteration);
+    if (at >= 0) {
+      throw new VerificationFailedException(
+          "redistribute: rank " + rank + "'s target differs at local element " + at + " in iteration "
+              + iteration);
+    }
+  }
+
+  @Override
+  public int ranks() {
+    return ranks;
+  }
+
+  /** Bytes of the global tensor. */
+  @Override
+  public long bytes() {
+    long numel = 1;
+    for (long extent : shape) {
+      numel *= extent;
+    }
+    return dtype.bytesOf(numel);
+  }
+
+  @Override
+  public long receivedBytes() {
+    return Plan.of(from, to, shape, dtype, wire).mostReceivedBytes();
+  }
+
+  /**
+   * A contiguous copy with the same traffic: every target element is written once, and read once
+   * from each rank that holds a term of it.
+   */
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    long targets = 0;
+    for (int rank : to.mesh().ranks()) {
+      targets += to.localRegion(shape, rank).numel();
+    }
+    long elements = targets * (LocalDigits.terms(from) + 1) / 2;
+    return elements == 0
+        ? OptionalDouble.empty()
+        : OptionalDouble.of(Floor.copyMicros(dtype.bytesOf(elements), dtype, dtype, iterations));
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import java.util.Arrays;
+
+/**
+ * When each rank was ready and when it left, for every iteration, in nanoseconds on one clock. All
+ * memory is there before the first stamp, and no two ranks write to one cache line.
+ */
+final class Stamps {
+  private static final int PAD = 16;
+
+  private final int iterations;
+  private final long[][] ready;
+  private final long[][] leave;
+
+  Stamps(int ranks, int iterations) {
+    this.iterations = iterations;
+    this.ready = new long[ranks][PAD + iterations + PAD];
+    this.leave = new long[ranks][PAD + iterations + PAD];
+  }
+
+  int ranks() {
+    return ready.length;
+  }
+
+  int iterations() {
+    return iterations;
+  }
+
+  void set(int rank, int iteration, long readyNanos, long leaveNanos) {
+    ready[rank][PAD + iteration] = readyNanos;
+    leave[rank][PAD + iteration] = leaveNanos;
+  }
+
+  long ready(int rank, int iteration) {
+    return ready[rank][PAD + iteration];
+  }
+
+  long leave(int rank, int iteration) {
+    return leave[rank][PAD + iteration];
+  }
+
+  /** One sample an iteration: max(leave) - max(ready) over the ranks, ascending, in nanoseconds. */
+  long[] sortedSamples() {
+    long[] samples = new long[iterations];
+    for (int i = 0; i < iterations; i++) {
+      // Differences to the first stamp: the clock's origin may lie anywhere, so values may wrap.
+      long origin = ready(0, i);
+      long lastReady = 0;
+      long lastLeave = leave(0, i) - origin;
+      for (int rank = 1; rank < ranks(); rank++) {
+        lastReady = Math.max(lastReady, ready(rank, i) - origin);
+        lastLeave = Math.max(lastLeave, leave(rank, i) - origin);
+      }
+      samples[i] = lastLeave - lastReady;
+    }
+    Arrays.sort(samples);
+    return samples;
+  }
+
+  /** The smallest sample that at least {@code share} of all samples do not exceed. */
+  static long quantile(long[] sorted, double share) {
+    int rank = (int) Math.ceil(share * sorted.length);
+    return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];
+  }
+}

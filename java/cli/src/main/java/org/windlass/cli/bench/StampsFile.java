@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.windlass.ResourceException;
+
+/** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
+final class StampsFile implements AutoCloseable {
+  private final Path path;
+  private final BufferedWriter file;
+
+  StampsFile(Path path) {
+    this.path = path;
+    try {
+      file = Files.newBufferedWriter(path);
+      file.write("op,bytes,round,iteration,rank,ready_ns,leave_ns\n");
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  void write(String op, long bytes, Stamps[] rounds) {
+    try {
+      for (int round = 0; round < rounds.length; round++) {
+        Stamps stamps = rounds[round];
+        for (int i = 0; i < stamps.iterations(); i++) {
+          for (int rank = 0; rank < stamps.ranks(); rank++) {
+            file.write(
+                op + "," + bytes + "," + round + "," + i + "," + rank + "," + stamps.ready(rank, i)
+                    + "," + stamps.leave(rank, i) + "\n");
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      file.close();
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  private ResourceException failure(IOException e) {
+    return new ResourceException("--ops-csv: cannot write " + path + ": " + e.getMessage(), e);
+  }
+}

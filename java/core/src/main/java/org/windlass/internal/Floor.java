@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import org.windlass.DType;
+
+/** The physical floor of an operation on this machine: median microseconds of just moving its bytes. */
+public final class Floor {
+  private Floor() {}
+
+  /** All-to-all of {@code bytes} from each of {@code ranks} ranks to each. */
+  public static double allToAllMicros(int ranks, long bytes, int iterations) {
+    return measure(Native.WL_OP_ALL_TO_ALL, ranks, bytes, iterations);
+  }
+
+  /** Broadcast of {@code bytes} from one rank to the other {@code ranks - 1}. */
+  public static double broadcastMicros(int ranks, long bytes, int iterations) {
+    return measure(Native.WL_OP_BROADCAST, ranks, bytes, iterations);
+  }
+
+  /** A contiguous copy of {@code bytes} of source, cast where the dtypes differ. */
+  public static double copyMicros(long bytes, DType from, DType to, int iterations) {
+    double[] median = new double[1];
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_floor_copy(bytes, from.code(), to.code(), iterations, median, scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer());
+      }
+    }
+    return median[0];
+  }
+
+  private static double measure(int operation, int ranks, long bytes, int iterations) {
+    double[] median = new double[1];
+    try (Scratch scratch = Scratch.take()) {
+      long config = scratch.config(Structs.FloorConfig.SIZE);
+      scratch.configInt(Structs.FloorConfig.OPERATION, operation);
+      scratch.configInt(Structs.FloorConfig.RANKS, ranks);
+      scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
+      scratch.configLong(Structs.FloorConfig.BYTES, bytes);
+      int code = Native.wl_floor_measure(config, median, scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer());
+      }
+    }
+    return median[0];
+  }
+}

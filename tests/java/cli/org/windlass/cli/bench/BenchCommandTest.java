@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
+import org.windlass.UnsupportedException;
+import picocli.CommandLine;
+
+@Timeout(120)
+class BenchCommandTest {
+  private static final String[] FIELDS = {
+    "op", "target", "launch", "algorithm", "buffers", "ranks", "bytes", "dtype", "iterations",
+    "median_us", "p99_us", "min_us", "stream_us", "empty_us", "algbw_GBps", "verified",
+  };
+
+  @ParameterizedTest
+  @CsvSource({
+    "all-to-all, auto, window, 2",
+    "all-to-all, push, plain, 3",
+    "all-to-all, pull, window, 3",
+    "all-to-all, push, window, 1",
+    "broadcast, auto, window, 3",
+    "broadcast, staged, plain, 2",
+    "cast, auto, plain, 2",
+  })
+  void aLineForEachSize(String op, String algorithm, String buffers, int ranks) throws IOException {
+    List<Map<String, Object>> lines =
+        bench(
+            op, "--ranks", "" + ranks, "--bytes", "4,4K,36K", "--algorithm", algorithm, "--buffers",
+            buffers, "--seconds", "0.03");
+    assertThat(lines).hasSize(3);
+    long[] sizes = {4, 4096, 36 * 1024};
+    for (int i = 0; i < 3; i++) {
+      Map<String, Object> line = lines.get(i);
+      checkTimes(line);
+      assertThat(line)
+          .containsEntry("op", op)
+          .containsEntry("target", "sim")
+          .containsEntry("launch", "threads")
+          .containsEntry("algorithm", algorithm)
+          .containsEntry("buffers", buffers)
+          .containsEntry("ranks", (double) ranks)
+          .containsEntry("bytes", (double) sizes[i])
+          .containsEntry("dtype", "f32");
+      assertThat(number(line, "floor_us")).isPositive();
+      long received =
+          switch (op) {
+            case "all-to-all" -> (ranks - 1) * sizes[i];
+            case "broadcast" -> sizes[i];
+            default -> 0;
+          };
+      double expected = received / (number(line, "median_us") * 1e3);
+      assertThat(number(line, "algbw_GBps"))
+          .isCloseTo(expected, org.assertj.core.data.Offset.offset(0.01 + 0.1 * expected));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 5})
+  void aBarrierHasNoFloor(int ranks) throws IOException {
+    Map<String, Object> line = bench("barrier", "--ranks", "" + ranks, "--seconds", "0.03").get(0);
+    checkTimes(line);
+    assertThat(line).doesNotContainKey("floor_us").containsEntry("bytes", 0.0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "2:S0 2:S1 f32 f32",
+        "2x2:P,S0 1x3@4:R,S1 f32 bf16",
+        "2x2:P:avg,S0 3@[1,4,0]:S0 bf16 bf16",
+        "3:P:product 2:S0 i16 i16",
+        "2:P:max 2:S0 bool bool",
+        "2:S0 2@0:S1 c64 c64",
+      })
+  void aRedistributionNamesItsLayouts(String row) throws IOException {
+    String[] cells = row.split(" ");
+    Map<String, Object> line =
+        bench(
+                "redistribute", "--from", cells[0], "--to", cells[1], "--shape", "65x33", "--dtype",
+                cells[2], "--wire", cells[3], "--seconds", "0.03")
+            .get(0);
+    checkTimes(line);
+    assertThat(line)
+        .containsEntry("from", cells[0])
+        .containsEntry("wire", cells[3])
+        .containsEntry("mode", "direct")
+        .containsEntry("shape", "65x33");
+    assertThat(number(line, "floor_us")).isPositive();
+  }
+
+  @Test
+  void rawStampsGoToAFile(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("ops.csv");
+    Map<String, Object> line =
+        bench("barrier", "--ranks", "2", "--seconds", "0.03", "--ops-csv", file.toString()).get(0);
+    List<String> rows = Files.readAllLines(file);
+    assertThat(rows.get(0)).isEqualTo("op,bytes,round,iteration,rank,ready_ns,leave_ns");
+    assertThat(rows).hasSize(1 + 2 * (int) number(line, "iterations"));
+    String[] cells = rows.get(1).split(",");
+    assertThat(Long.parseLong(cells[6])).isGreaterThan(Long.parseLong(cells[5]));
+    assertThatThrownBy(() -> bench("barrier", "--ops-csv", folder + "/none/ops.csv"))
+        .isInstanceOf(ResourceException.class);
+  }
+
+  @Test
+  void aTableForPeople() {
+    String[] rows = run("all-to-all", "--bytes", "64,64K", "--seconds", "0.03").split("\n");
+    assertThat(rows).hasSize(3);
+    assertThat(rows[0]).contains("median us", "floor us");
+    assertThat(rows[2]).contains("64K");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "put", "all-gather", "reduce-scatter", "all-reduce", "dispatch-combine",
+        "barrier --launch processes", "barrier --target cuda",
+        "redistribute --mode staged --from 2:S0 --to 2:R --shape 4",
+        "redistribute --mode gather-broadcast --from 2:S0 --to 2:R --shape 4",
+        "cast --dtype i32 --wire f32", "all-to-all --dtype f4",
+      })
+  void refusesWhatIsNotHere(String arguments) {
+    assertThatThrownBy(() -> run(arguments.split(" "))).isInstanceOf(UnsupportedException.class);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "scatter", "barrier --ranks 0", "barrier --seconds 0", "barrier --launch ships",
+        "all-to-all --bytes 5", "all-to-all --bytes x", "all-to-all --algorithm staged",
+        "broadcast --algorithm push", "all-to-all --buffers heap", "all-to-all --dtype q7",
+        "all-to-all --bytes 8G", "redistribute --from 2:S0 --to 2:R",
+        "redistribute --from 2:S0 --to 2:R --shape 4xy", "redistribute --from 2:S1 --to 2:R --shape 4",
+        "redistribute --from 2:S0 --to 2:R --shape 4 --ranks 3",
+      })
+  void refusesWrongInput(String arguments) {
+    assertThatThrownBy(() -> run(arguments.split(" "))).isInstanceOf(InvalidArgumentException.class);
+  }
+
+  private static void checkTimes(Map<String, Object> line) {
+    assertThat(line).containsKeys(FIELDS).containsEntry("verified", true);
+    assertThat(number(line, "iterations")).isGreaterThanOrEqualTo(30);
+    assertThat(number(line, "min_us")).isPositive().isLessThanOrEqualTo(number(line, "median_us"));
+    assertThat(number(line, "median_us")).isLessThanOrEqualTo(number(line, "p99_us"));
+    assertThat(number(line, "stream_us")).isPositive();
+    assertThat(number(line, "empty_us")).isPositive();
+  }
+
+  private static double number(Map<String, Object> line, String field) {
+    return (double) line.get(field);
+  }
+
+  private static List<Map<String, Object>> bench(String... arguments) throws IOException {
+    List<String> all = new ArrayList<>(List.of(arguments));
+    all.add("--json");
+    List<Map<String, Object>> lines = new ArrayList<>();
+    for (String line : run(all.toArray(String[]::new)).split("\n")) {
+      lines.add(parse(line));
+    }
+    return lines;
+  }
+
+  private static String run(String... arguments) {
+    StringWriter out = new StringWriter();
+    CommandLine command = new CommandLine(new BenchCommand());
+    command.setOut(new PrintWriter(out));
+    command.parseArgs(arguments);
+    ((BenchCommand) command.getCommand()).run();
+    return out.toString();
+  }
+
+  private static Map<String, Object> parse(String line) throws IOException {
+    Map<String, Object> fields = new LinkedHashMap<>();
+    try (JsonParser json = new JsonFactory().createParser(line)) {
+      json.nextToken();
+      while (json.nextToken() == JsonToken.FIELD_NAME) {
+        String name = json.currentName();
+        JsonToken value = json.nextToken();
+        fields.put(
+            name,
+            value.isBoolean()
+                ? (Object) json.getBooleanValue()
+                : value.isNumeric() ? (Object) json.getDoubleValue() : json.getText());
+      }
+      assertThat(json.nextToken()).isNull();
+    }
+    return fields;
+  }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.VerificationFailedException;
+
+/** The verifiers accept what an operation should leave, and nothing else: not one wrong byte. */
+class VerifierTest {
+  private static final long ITERATION = 41;
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 64, 5000})
+  void allToAll(int bytes) {
+    int ranks = 3;
+    int rank = 1;
+    ByteBuffer out = memory(ranks * bytes);
+    for (int source = 0; source < ranks; source++) {
+      ByteBuffer in = memory(ranks * bytes);
+      new Pattern(source, in).rewrite(ITERATION);
+      out.put(source * bytes, in, rank * bytes, bytes);
+    }
+    checkEveryByte(out, () -> AllToAllWorkload.verify(out, rank, ranks, bytes, ITERATION));
+    assertFails(() -> AllToAllWorkload.verify(out, rank, ranks, bytes, ITERATION + 1));
+    assertFails(() -> AllToAllWorkload.verify(out, rank + 1, ranks, bytes, ITERATION));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 64, 5000})
+  void broadcast(int bytes) {
+    ByteBuffer buffer = memory(bytes);
+    new Pattern(0, buffer).rewrite(ITERATION);
+    checkEveryByte(buffer, () -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION));
+    assertFails(() -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION - 1));
+  }
+
+  @Test
+  void redistribute() {
+    Layout from = Layout.parse("2x2:P,S0");
+    Layout to = Layout.parse("2@4:S1");
+    long[] shape = {6, 5};
+    RedistributeWorkload workload =
+        new RedistributeWorkload(
+            from, to, shape, DType.F32, DType.BF16, true, Duration.ofSeconds(1));
+    byte[] digits = LocalDigits.of(to, shape, 5);
+    ByteBuffer target = memory(4 * digits.length);
+    for (int i = 0; i < digits.length; i++) {
+      // The two terms of an element are three digits apart; both are whole numbers below 8.
+      int first = digits[i] + (int) ITERATION & 7;
+      target.putFloat(4 * i, first + (first + 3 & 7));
+    }
+    checkEveryByte(target, () -> workload.verify(target, digits, 5, ITERATION));
+    assertFails(() -> workload.verify(target, digits, 5, ITERATION + 1));
+  }
+
+  @Test
+  void barrier() {
+    BarrierWorkload workload = new BarrierWorkload(2);
+    assertThatCode(() -> workload.check(0, 0)).doesNotThrowAnyException();
+    assertThatThrownBy(() -> workload.check(0, 1))
+        .isInstanceOf(VerificationFailedException.class)
+        .hasMessageContaining("rank 0");
+  }
+
+  private static ByteBuffer memory(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  /** Holds as it is, and with any byte changed it fails. */
+  private static void checkEveryByte(ByteBuffer memory, Runnable verify) {
+    assertThatCode(verify::run).doesNotThrowAnyException();
+    for (int i = 0; i < memory.limit(); i++) {
+      byte right = memory.get(i);
+      memory.put(i, (byte) (right ^ 0x40));
+      assertFails(verify);
+      memory.put(i, right);
+    }
+    assertThatCode(verify::run).doesNotThrowAnyException();
+  }
+
+  private static void assertFails(Runnable verify) {
+    assertThatThrownBy(verify::run).isInstanceOf(VerificationFailedException.class);
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+
+@Timeout(60)
+class ExamplesTest {
+  static Stream<Arguments> cases() {
+    return Examples.all().stream()
+        .flatMap(
+            example ->
+                IntStream.of(1, 2, 3, 4, 8).mapToObj(ranks -> Arguments.of(example.name(), ranks)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void checksItsOwnResult(String name, int ranks) {
+    String printed = run(name, Target.SIM, ranks);
+    assertThat(printed).startsWith(name + ":").contains("golden").hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void refusesATargetThatIsNotHere(String name, int ranks) {
+    assertThatThrownBy(() -> run(name, Target.A5, ranks)).isInstanceOf(UnsupportedException.class);
+  }
+
+  @Test
+  void mainsTakeTargetAndRanks() {
+    AllToAllExample.main(new String[] {"--target", "sim", "--ranks", "2"});
+    BroadcastExample.main(new String[] {"--ranks", "3"});
+    WeightSyncExample.main(new String[] {});
+    assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
+        .isInstanceOf(InvalidArgumentException.class);
+    assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--ranks"}))
+        .isInstanceOf(InvalidArgumentException.class);
+    assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--ranks", "two"}))
+        .isInstanceOf(InvalidArgumentException.class);
+  }
+
+  @Test
+  void namesAreFound() {
+    assertThat(Examples.all()).extracting(Examples.Example::name).doesNotHaveDuplicates();
+    assertThat(Examples.find("broadcast")).isPresent();
+    assertThat(Examples.find("broad")).isEmpty();
+  }
+
+  private static String run(String name, Target target, int ranks) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+    Examples.find(name).orElseThrow().body().run(target, ranks, out);
+    return bytes.toString(StandardCharsets.UTF_8);
+  }
+}
