@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Moves tensors between ranks: communicators, tensors, layouts, plans and transfers. */
-@SuppressWarnings("module") // org.windlass.cli is compiled after this module
 module org.windlass {
   requires com.fasterxml.jackson.core;
   requires org.bytedeco.javacpp;
   requires static jdk.jfr;
 
   exports org.windlass;
-  exports org.windlass.internal to
-      org.windlass.cli;
+  exports org.windlass.checkpoint;
 }
