@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which vector path runs, and that the caller's float mode does not matter.
+#include <gtest/gtest.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "tests/native/isa/reference.h"
+
+namespace windlass {
+namespace {
+
+TEST(Dispatch, ListsThePathsOfThisCpu) {
+  std::string names;
+  for (int i = 0; i < kPathCount; ++i) {
+    const auto path = static_cast<Path>(i);
+    if (tableFor(path) != nullptr) names += std::string(" ") + nameOf(path);
+    else std::printf("[  skipped ] this CPU lacks %s: its loops are not compared\n", nameOf(path));
+  }
+  std::printf("[     paths ] compared:%s\n", names.c_str());
+  EXPECT_NE(tableFor(Path::kPortable), nullptr);
+}
+
+TEST(Dispatch, EveryLoopThatTheTypesPromiseExists) {
+  for (const auto& [path, table] : reference::availablePaths()) {
+    for (const auto& row : table->cast) {
+      for (const CastLoop loop : row) EXPECT_NE(loop, nullptr) << nameOf(path);
+    }
+    for (int type = 0; type < kDTypeCount; ++type) {
+      for (int op = 0; op < kFoldOps; ++op) {
+        EXPECT_EQ(table->fold[op][type] != nullptr,
+                  canReduce(static_cast<DType>(type), static_cast<ReduceOp>(op)))
+            << nameOf(path) << " type " << type << " op " << op;
+      }
+    }
+  }
+}
+
+TEST(Dispatch, RequestsAreObeyedOrExplained) {
+  const PathChoice best = choosePath(nullptr);
+  EXPECT_EQ(best.error, nullptr);
+  EXPECT_NE(tableFor(best.path), nullptr);
+  EXPECT_EQ(choosePath("").path, best.path);
+  for (int i = 0; i < kPathCount; ++i) {
+    const auto path = static_cast<Path>(i);
+    const PathChoice choice = choosePath(nameOf(path));
+    if (tableFor(path) != nullptr) {
+      EXPECT_EQ(choice.path, path);
+      EXPECT_EQ(choice.error, nullptr);
+    } else {
+      EXPECT_EQ(choice.path, best.path);
+      EXPECT_NE(choice.error, nullptr);
+    }
+  }
+  for (const char* wrong : {"sse9", "AVX2", "avx", " avx2", "avx2 "}) {
+    EXPECT_NE(choosePath(wrong).error, nullptr) << wrong;
+    EXPECT_EQ(choosePath(wrong).path, best.path) << wrong;
+  }
+}
+
+TEST(Dispatch, TheEnvironmentRules) {
+  const PathChoice expected = choosePath(std::getenv("WINDLASS_ISA"));
+  EXPECT_STREQ(isaPathName(), nameOf(expected.path));
+  EXPECT_STREQ(isaPathError(), expected.error);
+  EXPECT_EQ(&activeTable(), tableFor(expected.path));
+}
+
+#if defined(__x86_64__)
+// Rounding toward zero, subnormals flushed at both ends.
+TEST(FloatMode, TheCallersDoesNotMatterAndIsKept) {
+  const unsigned saved = _mm_getcsr();
+  const unsigned hostile = 0x1f80 | 0x8000 | 0x6000 | 0x0040;
+  std::mt19937_64 random(13);
+  const int64_t count = 2000;
+  for (const auto& from : reference::kFormats) {
+    for (const auto& to : reference::kFormats) {
+      const size_t fromBytes = sizeOf(from.dtype);
+      const size_t toBytes = sizeOf(to.dtype);
+      std::vector<uint64_t> codes(static_cast<size_t>(count));
+      std::vector<unsigned char> source(codes.size() * fromBytes);
+      std::vector<unsigned char> other(codes.size() * fromBytes);
+      for (size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = reference::randomElement(from.dtype, random);
+        std::memcpy(&source[i * fromBytes], &codes[i], fromBytes);
+      }
+      for (size_t i = 0; i < codes.size(); ++i) {
+        std::memcpy(&other[i * fromBytes], &codes[codes.size() - 1 - i], fromBytes);
+      }
+      for (const auto& [path, table] : reference::availablePaths()) {
+        std::vector<unsigned char> out(codes.size() * toBytes);
+        std::vector<unsigned char> sum(codes.size() * toBytes);
+        const StridedView dst = reference::flat(out.data(), to.dtype, &count);
+        const StridedView sumDst = reference::flat(sum.data(), to.dtype, &count);
+        const StridedView src[] = {reference::flat(source.data(), from.dtype, &count),
+                                   reference::flat(other.data(), from.dtype, &count)};
+        _mm_setcsr(hostile);
+        detail::moveConvert(*table, dst, src[0], nullptr);
+        detail::fold(*table, &sumDst, 1, src, 2, ReduceOp::kSum, nullptr);
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(saved);
+        ASSERT_EQ(after & ~0x3fu, hostile);
+        for (size_t i = 0; i < codes.size(); ++i) {
+          ASSERT_EQ(reference::loadElement(&out[i * toBytes], toBytes),
+                    reference::cast(from.dtype, to.dtype, codes[i]))
+              << from.name << " to " << to.name << " on " << nameOf(path);
+          const uint64_t folded = reference::fold(
+              from.dtype, {codes[i], codes[codes.size() - 1 - i]}, ReduceOp::kSum);
+          ASSERT_EQ(reference::loadElement(&sum[i * toBytes], toBytes),
+                    reference::cast(from.dtype, to.dtype, folded))
+              << from.name << " to " << to.name << " on " << nameOf(path);
+        }
+      }
+    }
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace windlass

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random strided views, with and without casts, against one element at a time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/native/isa/reference.h"
+
+namespace windlass {
+namespace {
+
+// A view with its own memory: dimensions laid out in random order, with random gaps.
+struct RandomView {
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  std::vector<unsigned char> memory;
+
+  RandomView(DType type, const std::vector<int64_t>& extents, bool mayRepeat,
+             std::mt19937_64& random)
+      : dtype(type), shape(extents), strides(extents.size()) {
+    std::vector<size_t> order(shape.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (random() % 3 != 0) std::shuffle(order.begin(), order.end(), random);
+    int64_t step = random() % 4 == 0 ? 2 : 1;
+    int64_t last = 0;
+    for (size_t i = order.size(); i-- > 0;) {
+      const size_t d = order[i];
+      if (mayRepeat && random() % 6 == 0) continue;  // stride 0
+      strides[d] = step;
+      last += step * std::max<int64_t>(shape[d] - 1, 0);
+      step *= std::max<int64_t>(shape[d], 1);
+      if (random() % 3 == 0) step += static_cast<int64_t>(random() % 5);
+    }
+    memory.resize(static_cast<size_t>(last + 1) * sizeOf(dtype), 0xa5);
+  }
+
+  void fill(std::mt19937_64& random) {
+    const size_t bytes = sizeOf(dtype);
+    for (size_t at = 0; at < memory.size(); at += bytes) {
+      const uint64_t code = reference::randomElement(dtype, random);
+      std::memcpy(&memory[at], &code, bytes);
+    }
+  }
+
+  StridedView view() {
+    return {memory.data(), dtype, static_cast<uint32_t>(shape.size()), shape.data(),
+            strides.data()};
+  }
+
+  size_t offset(const std::vector<int64_t>& index) const {
+    int64_t at = 0;
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * strides[d];
+    return static_cast<size_t>(at) * sizeOf(dtype);
+  }
+  uint64_t element(const std::vector<int64_t>& index) const {
+    return reference::loadElement(&memory[offset(index)], sizeOf(dtype));
+  }
+};
+
+template <typename Visit>
+void forEachIndex(const std::vector<int64_t>& shape, Visit visit) {
+  for (const int64_t extent : shape) {
+    if (extent == 0) return;
+  }
+  std::vector<int64_t> index(shape.size());
+  for (;;) {
+    visit(index);
+    size_t d = shape.size();
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+std::vector<int64_t> randomShape(std::mt19937_64& random) {
+  const size_t ndim = random() % 12 == 0 ? random() % (kMaxDims + 1) : random() % 6;
+  std::vector<int64_t> shape(ndim);
+  int64_t room = 60000;
+  for (int64_t& extent : shape) {
+    const int64_t choices[] = {1, 2, 3, 4, 8, 16, 17, 33, 64, 100, 130, 700, 1025, 3000};
+    extent = choices[random() % 14];
+    if (random() % 60 == 0) extent = 0;
+    if (extent > room) extent = random() % 2 == 0 ? 1 : std::min<int64_t>(room, 3);
+    room /= std::max<int64_t>(extent, 1);
+  }
+  std::shuffle(shape.begin(), shape.end(), random);
+  return shape;
+}
+
+std::string describe(const RandomView& dst, const RandomView& src) {
+  return "shape " + testing::PrintToString(dst.shape) + " dst strides " +
+         testing::PrintToString(dst.strides) + " src strides " + testing::PrintToString(src.strides);
+}
+
+// Expects dst as it was, but for its elements.
+void expectElements(const RandomView& dst, std::vector<unsigned char> before,
+                    const std::vector<std::pair<size_t, uint64_t>>& elements) {
+  for (const auto& [at, value] : elements) std::memcpy(&before[at], &value, sizeOf(dst.dtype));
+  ASSERT_TRUE(before == dst.memory);
+}
+
+class Strided : public testing::Test {
+ protected:
+  void SetUp() override {
+    seed_ = reference::testSeed();
+    random_.seed(seed_);
+    std::printf("[     seed ] WINDLASS_SEED=%llu\n", static_cast<unsigned long long>(seed_));
+  }
+  uint64_t seed_ = 0;
+  std::mt19937_64 random_;
+};
+
+TEST_F(Strided, MovesOfEveryTypeKeepBits) {
+  for (int round = 0; round < 1500; ++round) {
+    const auto dtype = static_cast<DType>(random_() % kDTypeCount);
+    const std::vector<int64_t> shape = randomShape(random_);
+    RandomView dst(dtype, shape, false, random_);
+    RandomView src(dtype, shape, true, random_);
+    for (unsigned char& byte : src.memory) byte = static_cast<unsigned char>(random_());
+    const std::vector<unsigned char> before = dst.memory;
+    std::vector<std::pair<size_t, uint64_t>> elements;
+    forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+      elements.emplace_back(dst.offset(index), src.element(index));
+    });
+    SCOPED_TRACE(describe(dst, src));
+    TMOVE_CVT(dst.view(), src.view());
+    ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
+  }
+}
+
+TEST_F(Strided, CastsOnEveryPath) {
+  const auto paths = reference::availablePaths();
+  for (int round = 0; round < 1000; ++round) {
+    const DType from = reference::kFormats[random_() % kFloatCount].dtype;
+    const DType to = reference::kFormats[random_() % kFloatCount].dtype;
+    const DType wire = reference::kFormats[random_() % kFloatCount].dtype;
+    const bool useWire = random_() % 3 == 0;
+    const std::vector<int64_t> shape = randomShape(random_);
+    RandomView dst(to, shape, false, random_);
+    RandomView src(from, shape, true, random_);
+    src.fill(random_);
+    const std::vector<unsigned char> before = dst.memory;
+    std::vector<std::pair<size_t, uint64_t>> elements;
+    forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+      const uint64_t code = src.element(index);
+      const uint64_t value = useWire
+                                 ? reference::cast(wire, to, reference::cast(from, wire, code))
+                                 : reference::cast(from, to, code);
+      elements.emplace_back(dst.offset(index), value);
+    });
+    const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
+    SCOPED_TRACE(describe(dst, src) + " on " + nameOf(path));
+    detail::moveConvert(*table, dst.view(), src.view(), useWire ? &wire : nullptr);
+    ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
+  }
+}
+
+TEST_F(Strided, FoldsOnEveryPath) {
+  const auto paths = reference::availablePaths();
+  const ReduceOp ops[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct,
+                          ReduceOp::kAvg};
+  for (int round = 0; round < 600; ++round) {
+    const auto dtype = static_cast<DType>(random_() % kDTypeCount);
+    const ReduceOp op = ops[random_() % 5];
+    if (!canReduce(dtype, op)) continue;
+    const bool isFloat = floatIndex(dtype) >= 0;
+    const DType to = isFloat ? reference::kFormats[random_() % kFloatCount].dtype : dtype;
+    const std::vector<int64_t> shape = randomShape(random_);
+    RandomView dst(to, shape, false, random_);
+    std::vector<RandomView> src;
+    const size_t sources = 1 + random_() % 4;
+    for (size_t i = 0; i < sources; ++i) {
+      src.emplace_back(dtype, shape, true, random_);
+      src.back().fill(random_);
+    }
+    const std::vector<unsigned char> before = dst.memory;
+    std::vector<std::pair<size_t, uint64_t>> elements;
+    forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+      std::vector<uint64_t> codes;
+      for (const RandomView& one : src) codes.push_back(one.element(index));
+      const uint64_t folded = reference::fold(dtype, codes, op);
+      elements.emplace_back(dst.offset(index), reference::cast(dtype, to, folded));
+    });
+    std::vector<StridedView> views;
+    for (RandomView& one : src) views.push_back(one.view());
+    const StridedView target = dst.view();
+    const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
+    SCOPED_TRACE(describe(dst, src[0]) + " on " + nameOf(path));
+    detail::fold(*table, &target, 1, views.data(), static_cast<uint32_t>(sources), op, nullptr);
+    ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
+  }
+}
+
+TEST_F(Strided, LargeTransposes) {
+  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
+    const int64_t shape[] = {301, 517};
+    const int64_t rows[] = {517, 1};
+    const int64_t columns[] = {1, 301};
+    const size_t bytes = sizeOf(dtype);
+    std::vector<unsigned char> source(301 * 517 * bytes);
+    std::vector<unsigned char> out(source.size());
+    for (unsigned char& byte : source) byte = static_cast<unsigned char>(random_());
+    TMOVE_CVT({out.data(), dtype, 2, shape, columns}, {source.data(), dtype, 2, shape, rows});
+    for (size_t r = 0; r < 301; ++r) {
+      for (size_t c = 0; c < 517; ++c) {
+        ASSERT_EQ(std::memcmp(&out[(c * 301 + r) * bytes], &source[(r * 517 + c) * bytes], bytes), 0);
+      }
+    }
+  }
+}
+
+TEST(CopyBytes, EveryLengthAndAlignmentOnEveryPath) {
+  std::vector<unsigned char> source(9000);
+  std::iota(source.begin(), source.end(), static_cast<unsigned char>(3));
+  for (size_t length = 0; length < 8500; length += length < 700 ? 1 : 97) {
+    for (size_t skew = 0; skew < 64; skew += 13) {
+      std::vector<unsigned char> expected(length + 192, 0xa5);
+      std::copy_n(source.begin() + 7, length, expected.begin() + static_cast<int64_t>(skew));
+      std::vector<unsigned char> out(length + 192, 0xa5);
+      copyBytes(&out[skew], &source[7], length);
+      ASSERT_EQ(out, expected) << length << " bytes at " << skew;
+      if (length <= kInlineCopyBytes) continue;
+      for (const auto& [path, table] : reference::availablePaths()) {
+        out.assign(length + 192, 0xa5);
+        table->copy(&out[skew], &source[7], length);
+        ASSERT_EQ(out, expected) << length << " bytes at " << skew << " on " << nameOf(path);
+      }
+    }
+  }
+}
+
+TEST(CopyBytes, StreamingCopiesAreComplete) {
+  const size_t length = kStreamingCopyBytes + 12345;
+  std::vector<unsigned char> source(length);
+  for (size_t i = 0; i < length; ++i) source[i] = static_cast<unsigned char>(i * 2654435761u >> 13);
+  for (const auto& [path, table] : reference::availablePaths()) {
+    std::vector<unsigned char> out(length + 70, 0xa5);
+    table->copy(&out[3], source.data(), length);
+    EXPECT_EQ(std::memcmp(&out[3], source.data(), length), 0) << nameOf(path);
+    EXPECT_EQ(out[2], 0xa5);
+    EXPECT_EQ(out[length + 3], 0xa5);
+  }
+}
+
+TEST(CopyBytes, OntoItself) {
+  std::vector<unsigned char> data(5000);
+  std::iota(data.begin(), data.end(), static_cast<unsigned char>(0));
+  const std::vector<unsigned char> before = data;
+  for (const size_t length : {0, 1, 100, 256, 257, 5000}) {
+    copyBytes(data.data(), data.data(), length);
+    ASSERT_EQ(data, before);
+  }
+}
+
+}  // namespace
+}  // namespace windlass
