@@ -283,6 +283,21 @@ public final class DeviceMesh {
     return text.append(']').toString();
   }
 
+  /** A hash of sizes and ranks; names do not enter. */
+  long fingerprint() {
+    Fingerprint fingerprint = new Fingerprint().add(sizes.length);
+    for (int extent : sizes) {
+      fingerprint.add(extent);
+    }
+    fingerprint.add(first);
+    if (listed != null) {
+      for (int rank : listed) {
+        fingerprint.add(rank);
+      }
+    }
+    return fingerprint.value();
+  }
+
   private String grid() {
     StringBuilder text = new StringBuilder();
     for (int d = 0; d < sizes.length; d++) {

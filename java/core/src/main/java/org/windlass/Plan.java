@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+
+/**
+ * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts, a
+ * shape, dtypes and options. It asks no rank anything, and every rank that makes it comes to the same
+ * routes.
+ *
+ * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
+ * comes first; the rest is shared so that replicas send the same amount to within one region. With
+ * {@code Partial} a whole group of terms serves a target, the group that contains it first.
+ *
+ * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
+ */
+public final class Plan {
+  /** Changes whenever equal arguments give other routes. */
+  private static final int VERSION = 1;
+
+  private final Layout from;
+  private final Layout to;
+  private final long[] shape;
+  private final DType dtype;
+  private final DType wire;
+  private final DType targetDtype;
+  private final PlanOptions options;
+
+  private Plan(
+      Layout from,
+      Layout to,
+      long[] shape,
+      DType dtype,
+      DType wire,
+      DType targetDtype,
+      PlanOptions options) {
+    this.from = from;
+    this.to = to;
+    this.shape = shape;
+    this.dtype = dtype;
+    this.wire = wire;
+    this.targetDtype = targetDtype;
+    this.options = options;
+  }
+
+  /** The plan for one dtype all the way, with default options. */
+  public static Plan of(Layout from, Layout to, long[] shape, DType dtype) {
+    return of(from, to, shape, dtype, dtype, dtype, PlanOptions.defaults());
+  }
+
+  /** The plan with default options. */
+  public static Plan of(
+      Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
+    return of(from, to, shape, dtype, wire, targetDtype, PlanOptions.defaults());
+  }
+
+  /**
+   * The plan of a tensor.
+   *
+   * @param from how the tensor lies; may hold {@code Partial}
+   * @param to how it shall lie
+   * @param shape its global extents; empty for a scalar
+   * @param dtype of the source
+   * @param wire in which it crosses ranks
+   * @param targetDtype of the target
+   * @param options the same on every rank
+   * @throws InvalidArgumentException if a layout does not fit the shape, the target holds {@code
+   *     Partial}, or elements or bytes exceed 64 bits
+   * @throws UnsupportedException if a dtype does not become the next, does not reduce by the source's
+   *     operation, or is smaller than a byte and a cut falls inside one
+   */
+  public static Plan of(
+      Layout from,
+      Layout to,
+      long[] shape,
+      DType dtype,
+      DType wire,
+      DType targetDtype,
+      PlanOptions options) {
+    from.check("", shape);
+    to.check("", shape);
+    for (DType each : List.of(dtype, wire, targetDtype)) {
+      Layout.checkedNumel("", shape, each);
+    }
+    if (to.hasPartial()) {
+      throw new InvalidArgumentException(
+          "target layout " + to.qualified() + " holds Partial; a target holds values: use R or S");
+    }
+    requireCast(dtype, wire);
+    requireCast(wire, targetDtype);
+    from.partialOp().ifPresent(op -> requireReduce(dtype, op));
+    if (dtype.bits() < 8) {
+      requireWholeBytes(from, shape, dtype);
+      requireWholeBytes(to, shape, dtype);
+    }
+    return new Plan(from, to, shape.clone(), dtype, wire, targetDtype, options);
+  }
+
+  /** The wire dtype that adds no rounding and moves fewest bytes: the smaller, or the source's. */
+  public static DType defaultWire(DType source, DType target) {
+    return target.bits() < source.bits() ? target : source;
+  }
+
+  public Layout from() {
+    return from;
+  }
+
+  public Layout to() {
+    return to;
+  }
+
+  /** The tensor's global extents. */
+  public long[] shape() {
+    return shape.clone();
+  }
+
+  /** The source's dtype. */
+  public DType dtype() {
+    return dtype;
+  }
+
+  /** The dtype on the wire. */
+  public DType wire() {
+    return wire;
+  }
+
+  public DType targetDtype() {
+    return targetDtype;
+  }
+
+  public PlanOptions options() {
+    return options;
+  }
+
+  /** All routes, by the source's place in the source mesh. */
+  public List<Route> routes() {
+    List<Route> routes = new ArrayList<>();
+    forEachRoute(routes::add);
+    return routes;
+  }
+
+  /** Calls {@code action} with all routes in the order of {@link #routes}, without keeping them. */
+  public void forEachRoute(Consumer<Route> action) {
+    RouteFinder finder = finder();
+    for (int place = 0; place < from.mesh().size(); place++) {
+      finder.from(place).forEach(action);
+    }
+  }
+
+  /** The routes that {@code rank} takes part in, in the order of {@link #routes}. */
+  public List<Route> routesFor(int rank) {
+    return finder().touching(rank);
+  }
+
+  /** The routes that {@code rank} takes part in, as it sees them. */
+  public List<Chunk> chunksFor(int rank) {
+    List<Route> routes = routesFor(rank);
+    List<Chunk> chunks = new ArrayList<>(routes.size());
+    for (Route route : routes) {
+      boolean isSource = route.source() == rank;
+      boolean isTarget =
+          isSource ? route.transport() == Transport.LOCAL : route.transport() != Transport.NONE;
+      chunks.add(new Chunk(route, rank, isSource, isTarget));
+    }
+    return chunks;
+  }
+
+  /** The buckets of all routes of this plan. */
+  public List<Bucket> buckets() {
+    return Bucket.pack(List.of(this), options.bucketBytes());
+  }
+
+  /** The buckets of the routes that {@code rank} takes part in. */
+  public List<Bucket> bucketsFor(int rank) {
+    return Bucket.pack(List.of(this), rank, options.bucketBytes());
+  }
+
+  /** The bytes that all routes move. */
+  public Traffic traffic() {
+    return Traffic.of(routes());
+  }
+
+  /** The bytes that the routes of {@code rank} move. */
+  public Traffic trafficFor(int rank) {
+    return Traffic.of(routesFor(rank));
+  }
+
+  /**
+   * Bytes of staging that a direct transfer of this plan needs beside its tensors: none, since every
+   * target reads source memory.
+   */
+  public long stagingBytes() {
+    return 0;
+  }
+
+  /**
+   * A hash of layouts, shape, dtypes, options and the version of the planner. Ranks compare it before
+   * a byte moves; mesh dimension names do not enter.
+   */
+  public long fingerprint() {
+    Fingerprint fingerprint = new Fingerprint().add(VERSION);
+    addLayout(fingerprint, from);
+    addLayout(fingerprint, to);
+    fingerprint.add(shape.length);
+    for (long extent : shape) {
+      fingerprint.add(extent);
+    }
+    return fingerprint
+        .add(dtype.toString())
+        .add(wire.toString())
+        .add(targetDtype.toString())
+        .add(options.bucketBytes())
+        .add(options.turn())
+        .value();
+  }
+
+  @Override
+  public String toString() {
+    return "Plan " + from.qualified() + " -> " + to.qualified() + " of " + dtype
+        + Arrays.toString(shape) + " by " + wire + " to " + targetDtype;
+  }
+
+  private RouteFinder finder() {
+    Optional<ReduceOp> op = from.partialOp();
+    return new RouteFinder(from, to, shape, options.turn(), new Route.Terms(dtype, wire, op));
+  }
+
+  private static void addLayout(Fingerprint fingerprint, Layout layout) {
+    fingerprint.add(layout.mesh().fingerprint());
+    for (Placement placement : layout.placements()) {
+      fingerprint.add(placement.toString());
+    }
+  }
+
+  private static void requireCast(DType from, DType to) {
+    if (!from.canCast(to)) {
+      throw new UnsupportedException(
+          from + " does not cast to " + to + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
+    }
+  }
+
+  private static void requireReduce(DType dtype, ReduceOp op) {
+    if (!dtype.canReduce(op)) {
+      throw new UnsupportedException("partial tensors of " + dtype + " do not reduce by " + op);
+    }
+  }
+
+  /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
+  private static void requireWholeBytes(Layout layout, long[] shape, DType dtype) {
+    int last = shape.length - 1;
+    if (last < 0) {
+      throw new UnsupportedException("a scalar of " + dtype + " fills no whole number of bytes");
+    }
+    Cut cut = Cut.of(layout, last, shape[last]);
+    for (int cell = 0; cell < cut.cells(); cell++) {
+      for (long bound : cut.bounds(cell)) {
+        if (bound % 8 * dtype.bits() % 8 != 0) {
+          throw new UnsupportedException(
+              "layout " + layout + " cuts " + dtype + " at element " + bound + " of dimension "
+                  + last + ", inside a byte");
+        }
+      }
+    }
+  }
+}
