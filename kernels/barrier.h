@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barrier: no rank returns before every rank has entered.
+//
+// args     none
+// phases   none moves data: the wait that ends the operation is the barrier
+// signals  ENTER of every rank
+// order    what a rank wrote before its ENTER is visible to every rank that returned
+#pragma once
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+struct Barrier {
+  static constexpr uint32_t kPhases = 0;
+  static void plan(Launch& launch) { launch.cut(1, 1); }
+  static uint32_t blocks(const Launch&, uint32_t) { return 0; }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
+  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+}  // namespace windlass

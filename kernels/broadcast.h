@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Broadcast, root-staged: the root's input becomes every rank's output.
+//
+// args     in   the root's, bytes                out  every rank's, bytes; the root's may be its in
+// phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the stage.
+// signals  ENTER of the root before its input is read; DONE of every reader before the root returns.
+//          A reader waits for the root alone.
+// order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
+#pragma once
+
+#include "kernels/bytes.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+struct Broadcast {
+  static constexpr uint32_t kPhases = 1;
+  static void plan(Launch& launch) {
+    launch.cut(launch.bytes < (uint64_t{512} << 10) ? uint64_t{16} << 10 : uint64_t{64} << 10, 256);
+  }
+  static bool inPlace(const Launch& launch, uint32_t rank) {
+    return rank == launch.root && launch.of(rank).in == launch.of(rank).out;
+  }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    return inPlace(launch, rank) ? 0 : launch.pieces;
+  }
+  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    return rank == launch.root ? kNobody : launch.root;
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    const uint64_t start = launch.pieceStart(block);
+    const uint64_t length = launch.pieceLength(block);
+    const auto* in = static_cast<const uint8_t*>(launch.of(launch.root).in);
+    auto* out = static_cast<uint8_t*>(launch.of(rank).out);
+    ByteTile tile;
+    TGET(row(out + start, length), row(in + start, length), tile);
+  }
+  static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
+    return rank == launch.root ? kEveryRank : kNobody;
+  }
+};
+
+}  // namespace windlass

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of bytes as a tensor, for kernels that move memory whatever its dtype.
+#pragma once
+
+#include "native/isa/isa.h"
+
+namespace windlass {
+
+template <typename T>
+using Row = GlobalTensor<T, Shape<1, 1, 1, 1, DYNAMIC>, Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
+
+template <typename T>
+inline Row<T> row(T* data, uint64_t length) {
+  const auto n = static_cast<int64_t>(length);
+  return Row<T>(data, Shape<1, 1, 1, 1, DYNAMIC>(n),
+                Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>(n, n, n, n));
+}
+
+// Staging for targets that move data through on-core memory.
+using ByteTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+
+}  // namespace windlass

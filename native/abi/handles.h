@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the opaque handles of the C ABI hold, and the checks that its functions share.
+#pragma once
+
+#include <memory>
+
+#include "native/comm/comm.h"
+#include "native/transfer/transfer.h"
+
+struct wl_group {
+  std::shared_ptr<windlass::Group> group;
+};
+
+struct wl_comm {
+  wl_comm(std::shared_ptr<windlass::Group> group, uint32_t rank) : comm(std::move(group), rank) {}
+  windlass::Comm comm;
+};
+
+struct wl_window {
+  std::shared_ptr<windlass::Group> group;
+  std::shared_ptr<windlass::Segments> segments;
+};
+
+struct wl_transfer {
+  std::unique_ptr<windlass::Transfer> transfer;
+};
+
+namespace windlass {
+
+inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* error) {
+  return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
+}
+
+inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
+  return deadlineNs >= 0 ? WL_OK
+                         : fail(error, WL_INVALID_ARGUMENT, "deadline_ns %lld is negative; 0 means the communicator's own",
+                                static_cast<long long>(deadlineNs));
+}
+
+inline Code checkDType(int32_t dtype, wl_error_t* error) {
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? WL_OK
+                                              : fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
+}
+
+}  // namespace windlass

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// CLOCK_MONOTONIC and the deadline of one operation.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace windlass {
+
+inline int64_t clockNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Starts at its first look at the clock, so that an operation that never waits never reads it.
+class Deadline {
+ public:
+  explicit Deadline(int64_t limitNs) : limitNs_(limitNs) {}
+
+  int64_t limitNs() const { return limitNs_; }
+  // Nanoseconds left at `now`; zero or less once passed.
+  int64_t left(int64_t now) {
+    if (startNs_ == 0) startNs_ = now;
+    return limitNs_ - (now - startNs_);
+  }
+
+ private:
+  int64_t limitNs_;
+  int64_t startNs_ = 0;
+};
+
+}  // namespace windlass

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many cores this process may use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace windlass {
+
+// The smaller of the affinity mask and the cgroup's CPU quota (rounded up), at least 1.
+int32_t allowedCores();
+
+// Cores that a cgroup v2 `cpu.max` text ("max 100000", "150000 100000") allows, rounded up; 0 = no limit
+// or unreadable.
+int32_t coresOfQuota(const std::string& cpuMax);
+
+}  // namespace windlass

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/base/error.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+namespace windlass {
+namespace {
+
+// Bytes of the message that the caller's struct has room for, its terminator included.
+size_t messageRoom(const wl_error_t& error) {
+  const size_t at = offsetof(wl_error_t, message);
+  return error.struct_size <= at ? 0 : std::min<size_t>(error.struct_size - at, WL_ERROR_MESSAGE);
+}
+
+bool hasHeader(const wl_error_t* error) {
+  return error != nullptr && error->struct_size >= offsetof(wl_error_t, culprits);
+}
+
+}  // namespace
+
+Code fail(wl_error_t* error, Code code, const char* format, ...) {
+  if (!hasHeader(error)) return code;
+  error->code = code;
+  error->operation = WL_OP_NONE;
+  error->observer = -1;
+  error->sequence = 0;
+  error->culprit_count = 0;
+  const size_t room = messageRoom(*error);
+  if (room > 0) {
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(error->message, room, format, arguments);
+    va_end(arguments);
+  }
+  return code;
+}
+
+Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
+  const Code code = static_cast<Code>(from.code);
+  if (!hasHeader(to)) return code;
+  to->code = from.code;
+  to->operation = from.operation;
+  to->observer = from.observer;
+  to->sequence = from.sequence;
+  to->culprit_count = 0;
+  const size_t at = offsetof(wl_error_t, culprits);
+  if (to->struct_size >= at + sizeof from.culprits) {
+    to->culprit_count = from.culprit_count;
+    std::memcpy(to->culprits, from.culprits, sizeof from.culprits);
+  }
+  const size_t room = messageRoom(*to);
+  if (room > 0) std::snprintf(to->message, room, "%s%s", prefix == nullptr ? "" : prefix, from.message);
+  return code;
+}
+
+const char* codeName(int32_t code) {
+  switch (code) {
+    case WL_OK: return "Ok";
+    case WL_INVALID_ARGUMENT: return "InvalidArgument";
+    case WL_MISMATCH: return "Mismatch";
+    case WL_TIMEOUT: return "Timeout";
+    case WL_PEER_LOST: return "PeerLost";
+    case WL_ABORTED: return "Aborted";
+    case WL_VERIFICATION_FAILED: return "VerificationFailed";
+    case WL_UNSUPPORTED: return "Unsupported";
+    case WL_RESOURCE: return "Resource";
+    case WL_CLOSED: return "Closed";
+    case WL_DEVICE: return "Device";
+    case WL_INTERNAL: return "Internal";
+    default: return "unknown";
+  }
+}
+
+const char* operationName(int32_t operation) {
+  switch (operation) {
+    case WL_OP_NONE: return "none";
+    case WL_OP_BARRIER: return "barrier";
+    case WL_OP_ALL_TO_ALL: return "all-to-all";
+    case WL_OP_BROADCAST: return "broadcast";
+    case WL_OP_WINDOW: return "window creation";
+    case WL_OP_SPLIT: return "split";
+    case WL_OP_REGISTER: return "transfer registration";
+    case WL_OP_TRANSFER: return "transfer";
+    default: return "unknown operation";
+  }
+}
+
+}  // namespace windlass

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry, exit, end of a communicator, and what an item needs before it runs.
+#include "native/comm/comm.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "native/comm/launch.h"
+
+namespace windlass {
+namespace {
+
+constexpr int64_t kCloseLimitNs = 60'000'000'000;
+
+}  // namespace
+
+Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
+    : group_(std::move(group)),
+      rank_(rank),
+      own_(group_->lines(rank)),
+      sequence_(group_->config().firstSequence - 1),
+      allEntered_(sequence_) {}
+
+Code Comm::begin(const Call& call) {
+  State& state = own_.state;
+  if (state.busy.exchange(1, std::memory_order_seq_cst) != 0) {
+    return fail(call.error, WL_INVALID_ARGUMENT,
+                "rank %u: another thread is inside %s on this communicator; a rank's operations are called by one "
+                "thread at a time",
+                rank_, operationName(state.operation.load(std::memory_order_relaxed)));
+  }
+  if (state.closing.load(std::memory_order_seq_cst) != 0 || group_->failure() != nullptr) {
+    const Code code = status(call.error);
+    state.busy.exchange(0, std::memory_order_seq_cst);
+    return code;
+  }
+  ++sequence_;
+  ++operations_;
+  current_ = call.descriptor;
+  state.sequence.store(sequence_, std::memory_order_relaxed);
+  state.operation.store(call.descriptor.operation(), std::memory_order_relaxed);
+  return WL_OK;
+}
+
+Code Comm::end(const Call& call, Code code) {
+  if (code != WL_OK) {
+    if (code == WL_CLOSED) {
+      fail(call.error, WL_CLOSED, "rank %u: the communicator was closed while %s #%u was in progress", rank_,
+           operationName(call.descriptor.operation()), sequence_);
+    } else {
+      code = copyError(call.error, *group_->failure(), nullptr);
+    }
+  }
+  own_.state.busy.exchange(0, std::memory_order_seq_cst);
+  group_->wakeSleepers();
+  return code;
+}
+
+Code Comm::status(wl_error_t* error) const {
+  if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
+    return fail(error, WL_CLOSED, "rank %u: the communicator is closed", rank_);
+  }
+  if (const wl_error_t* failure = group_->failure()) {
+    return copyError(error, *failure, "the communicator is dead: ");
+  }
+  return WL_OK;
+}
+
+Code Comm::abort(const char* reason, wl_error_t* error) {
+  if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
+  char text[WL_ERROR_MESSAGE];
+  std::snprintf(text, sizeof text, "rank %u aborted the communicator: %s", rank_, reason);
+  publish(WL_ABORTED, nullptr, 0, text);
+  return WL_OK;
+}
+
+Code Comm::close(wl_error_t* error) {
+  State& state = own_.state;
+  state.closing.exchange(1, std::memory_order_seq_cst);
+  group_->wakeSleepers();
+  const int64_t start = clockNs();
+  for (uint32_t look = 0; state.busy.load(std::memory_order_seq_cst) != 0; ++look) {
+    if (clockNs() - start > kCloseLimitNs) {
+      return fail(error, WL_TIMEOUT, "rank %u: a call in flight did not leave within %lld s of close()", rank_,
+                  static_cast<long long>(kCloseLimitNs / 1'000'000'000));
+    }
+    if (look < 64) {
+      sched_yield();
+    } else {
+      usleep(100);
+    }
+  }
+  if (state.left.exchange(1, std::memory_order_seq_cst) == 0) {
+    group_->shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+    group_->wakeSleepers();
+  }
+  return WL_OK;
+}
+
+void Comm::publishEntry(const Call& call) {
+  Entry& entry = own_.entry[sequence_ & 1];
+  entry.descriptor = call.descriptor;
+  entry.args = call.args;
+  entry.sequence.store(sequence_, std::memory_order_release);
+}
+
+void Comm::announce(int32_t awaited) {
+  own_.state.awaited.exchange(awaited, std::memory_order_seq_cst);
+  group_->wakeSleepers();
+}
+
+uint32_t Comm::nextBlock(uint32_t owner, uint32_t phase, uint32_t blocks) const {
+  const uint64_t word = group_->lines(owner).work.next.load(std::memory_order_acquire);
+  const uint64_t first = workWord(sequence_, phase, 0);
+  return word < first || word - first >= blocks ? blocks : static_cast<uint32_t>(word - first);
+}
+
+void Comm::finishPhase(uint32_t owner, uint32_t phase) {
+  RankLines& lines = group_->lines(owner);
+  lines.work.finished.store(0, std::memory_order_relaxed);
+  lines.work.next.store(workWord(sequence_, phase + 1, 0), std::memory_order_release);
+  lines.done.word.store(uint64_t{sequence_} << 32 | (phase + 1), std::memory_order_release);
+}
+
+bool Comm::agrees(uint32_t peer, const Call& call) const {
+  return group_->lines(peer).entry[sequence_ & 1].descriptor == call.descriptor;
+}
+
+Code Comm::awaitEntry(uint32_t peer, const Call& call, Deadline& deadline) {
+  const Code code = wait([&] { return group_->entered(peer, sequence_); }, peer, deadline);
+  if (code != WL_OK) return code;
+  return agrees(peer, call) ? WL_OK : publishMismatch(peer, call);
+}
+
+Code Comm::awaitNeed(uint32_t need, uint32_t phase, const Call& call, Deadline& deadline) {
+  if (need == kNobody) return WL_OK;
+  const uint32_t first = need == kEveryRank ? 0 : need;
+  const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
+  for (uint32_t peer = first; peer < last; ++peer) {
+    const Code code = phase == 0
+                          ? awaitEntry(peer, call, deadline)
+                          : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
+    if (code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+}  // namespace windlass

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of a communicator: entry and exit of an operation, the wait, and the launch of kernels.
+#pragma once
+
+#include <memory>
+
+#include "native/base/clock.h"
+#include "native/comm/group.h"
+
+namespace windlass {
+
+// One operation as its caller states it.
+struct Call {
+  Descriptor descriptor;
+  RankArgs args;
+  uint64_t bytes;      // Launch::bytes
+  uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
+  int64_t deadlineNs;  // 0 = the communicator's
+  wl_error_t* error;
+};
+
+class Comm {
+ public:
+  Comm(std::shared_ptr<Group> group, uint32_t rank);
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  uint32_t rank() const { return rank_; }
+  Group& group() const { return *group_; }
+  const std::shared_ptr<Group>& groupPointer() const { return group_; }
+  uint32_t sequence() const { return sequence_; }
+
+  // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/launch.h says how.
+  template <class K>
+  Code run(const Call& call);
+
+  // Legal from any thread.
+  Code abort(const char* reason, wl_error_t* error);
+  Code close(wl_error_t* error);
+  Code status(wl_error_t* error) const;
+
+ private:
+  struct Look {
+    bool (*ready)(void*);
+    void* context;
+  };
+
+  // Guards against a second caller, a closed handle and a dead communicator; takes the next sequence.
+  Code begin(const Call& call);
+  Code end(const Call& call, Code code);
+  void publishEntry(const Call& call);
+  // Makes stores so far visible to ranks that sleep.
+  void announce(int32_t awaited);
+
+  template <class K>
+  Code runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
+  template <class K>
+  Code runOwnItems(const Call& call, const Launch& launch, uint32_t phase, bool shared, Deadline& deadline);
+  template <class K>
+  void helpOthers(const Call& call, const Launch& launch);
+  template <class K>
+  Code runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
+  template <class K>
+  void openStage(const Launch& launch, uint32_t phase);
+  template <class K>
+  void runStage(const Launch& launch);
+  // Claims and runs the next block of `owner` if it is `block`.
+  template <class K>
+  bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, uint32_t block);
+  // The next unclaimed block of `owner`, or `blocks` when there is none in this phase.
+  uint32_t nextBlock(uint32_t owner, uint32_t phase, uint32_t blocks) const;
+  void finishPhase(uint32_t owner, uint32_t phase);
+
+  bool agrees(uint32_t peer, const Call& call) const;
+  // Waits for the peer's ENTER and compares its descriptor with this rank's.
+  Code awaitEntry(uint32_t peer, const Call& call, Deadline& deadline);
+  Code awaitNeed(uint32_t need, uint32_t phase, const Call& call, Deadline& deadline);
+
+  // Looks until ready(). `awaited` is a rank or kEveryRank.
+  template <class Ready>
+  Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline);
+  Code waitSlow(Look look, uint32_t awaited, Deadline& deadline);
+  bool yieldAwhile(Look look, int64_t* now);
+  bool sleepOnce(Look look, int64_t limitNs);
+  // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
+  Code interruption(Deadline& deadline, int64_t now);
+
+  Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
+  Code publishTimeout(int64_t limitNs);
+  Code publishMismatch(uint32_t peer, const Call& call);
+
+  const std::shared_ptr<Group> group_;
+  const uint32_t rank_;
+  RankLines& own_;
+  uint32_t sequence_;        // of the operation in progress, or of the last one
+  Descriptor current_ = {};  // of that operation
+  uint64_t operations_ = 0;  // entered so far
+  uint32_t allEntered_;      // every rank is known to have entered this sequence
+  int64_t contestedUntilNs_ = 0;
+};
+
+// "all-to-all(1024 x f32, push)".
+void describe(const Descriptor& descriptor, char* text, size_t room);
+
+}  // namespace windlass

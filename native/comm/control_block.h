@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared memory of one communicator whose ranks share an address space. Per-rank lines have one
+// writer and are polled by all, so that memory grows with the rank count and not with its square.
+//
+// An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer has
+// entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "windlass/kernel.h"
+#include "windlass/windlass.h"
+
+namespace windlass {
+
+constexpr size_t kLine = 64;
+
+// What every rank of an operation must agree on; compared as two words.
+struct Descriptor {
+  uint64_t what;   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
+  uint64_t count;  // elements, bytes of a window, or the fingerprint of a plan
+
+  static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0, int32_t reduceOp = 0,
+                       int32_t algorithm = 0, int32_t root = 0) {
+    return {static_cast<uint64_t>(operation) | static_cast<uint64_t>(dtype) << 8 |
+                static_cast<uint64_t>(reduceOp) << 16 | static_cast<uint64_t>(algorithm) << 24 |
+                static_cast<uint64_t>(static_cast<uint32_t>(root)) << 32,
+            count};
+  }
+  wl_operation operation() const { return static_cast<wl_operation>(what & 0xff); }
+  int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
+  int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
+  int32_t root() const { return static_cast<int32_t>(what >> 32); }
+  bool operator==(const Descriptor& other) const { return what == other.what && count == other.count; }
+};
+
+// ENTER: `sequence` is stored with release once the rest is set.
+struct alignas(kLine) Entry {
+  std::atomic<uint32_t> sequence;
+  Descriptor descriptor;
+  RankArgs args;
+};
+
+// The items of a rank in one phase. next = sequence << 32 | phase << 24 | first unclaimed block; whoever
+// advances it by compare-and-swap runs that block. finished counts blocks that have run.
+struct alignas(kLine) Work {
+  std::atomic<uint64_t> next;
+  std::atomic<uint32_t> finished;
+};
+constexpr uint32_t kMostBlocks = (1u << 24) - 1;
+
+constexpr uint64_t workWord(uint32_t sequence, uint32_t phase, uint32_t block) {
+  return uint64_t{sequence} << 32 | phase << 24 | block;
+}
+
+// DONE: word = sequence << 32 | phases of that operation in which all of this rank's items have run.
+struct alignas(kLine) Done {
+  std::atomic<uint64_t> word;
+};
+
+constexpr bool phaseReached(uint64_t seen, uint32_t sequence, uint32_t phases) {
+  const uint32_t at = static_cast<uint32_t>(seen >> 32);
+  return at == sequence ? static_cast<uint32_t>(seen) >= phases : static_cast<int32_t>(at - sequence) > 0;
+}
+
+// What diagnostics, close() and deferred release look at.
+struct alignas(kLine) State {
+  std::atomic<uint32_t> busy;  // 1 while a thread is inside an operation
+  std::atomic<uint32_t> sequence;
+  std::atomic<int32_t> operation;
+  std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
+  std::atomic<uint32_t> closing;
+  std::atomic<uint32_t> left;  // 1 once closed: enters nothing any more
+};
+
+// One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.
+struct alignas(kLine) Doorbell {
+  std::atomic<uint32_t> ring;
+  std::atomic<uint32_t> sleeping;
+};
+
+struct RankLines {
+  Entry entry[2];
+  Work work;
+  Done done;
+  State state;
+  Doorbell bell;
+};
+static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
+static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
+
+// Lines that all ranks write.
+struct SharedLines {
+  alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
+  alignas(kLine) std::atomic<uint32_t> released;   // last sequence that all ranks may leave
+  std::atomic<uint64_t> stage;                     // workWord(sequence, phase, 0) whose items may run
+  alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
+  alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
+  alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
+  alignas(kLine) std::atomic<const wl_error_t*> failure;  // the record, once it is whole
+  std::atomic<uint32_t> failing;                          // 1 once somebody writes it
+};
+
+}  // namespace windlass

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ends a wait, and the texts of the failure record.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "native/comm/comm.h"
+
+namespace windlass {
+namespace {
+
+const char* dtypeName(int32_t dtype) {
+  static const char* const names[] = {"bool", "u8", "i8", "f8e5m2", "f8e4m3", "f8e8m0", "i16", "u16", "f16",
+                                      "bf16", "i32", "u32", "f32", "f64", "i64", "u64", "c64"};
+  static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
+}
+
+// Appends to a fixed text and stops at its end.
+class Text {
+ public:
+  Text(char* text, size_t room) : at_(text), left_(room) { *text = 0; }
+  void add(const char* format, ...) __attribute__((format(printf, 2, 3))) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = std::vsnprintf(at_, left_, format, arguments);
+    va_end(arguments);
+    const size_t step = std::min(left_ - 1, static_cast<size_t>(std::max(0, written)));
+    at_ += step;
+    left_ -= step;
+  }
+
+ private:
+  char* at_;
+  size_t left_;
+};
+
+}  // namespace
+
+void describe(const Descriptor& descriptor, char* text, size_t room) {
+  Text out(text, room);
+  const auto count = static_cast<unsigned long long>(descriptor.count);
+  out.add("%s", operationName(descriptor.operation()));
+  switch (descriptor.operation()) {
+    case WL_OP_ALL_TO_ALL:
+      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
+              descriptor.algorithm() == WL_PULL ? "pull" : "push");
+      break;
+    case WL_OP_BROADCAST:
+      out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_WINDOW: out.add("(%llu bytes)", count); break;
+    case WL_OP_REGISTER: out.add("(fingerprint %016llx)", count); break;
+    case WL_OP_TRANSFER: out.add("(plan registered as #%u, version %llu)",
+                                 static_cast<uint32_t>(descriptor.root()), count); break;
+    default: break;
+  }
+}
+
+Code Comm::interruption(Deadline& deadline, int64_t now) {
+  if (group_->failure() != nullptr) return WL_ABORTED;
+  if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
+    const int32_t self = static_cast<int32_t>(rank_);
+    char text[256];
+    std::snprintf(text, sizeof text, "rank %u closed its handle while %s #%u was in progress", rank_,
+                  operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
+    publish(WL_ABORTED, &self, 1, text);
+    return WL_CLOSED;
+  }
+  if (group_->shared().leavers.load(std::memory_order_seq_cst) != 0) {
+    for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+      if (group_->lines(peer).state.left.load(std::memory_order_seq_cst) == 0) continue;
+      if (group_->entered(peer, sequence_)) continue;
+      const int32_t culprit = static_cast<int32_t>(peer);
+      char text[256];
+      std::snprintf(text, sizeof text,
+                    "rank %u closed the communicator, and rank %u waits for it in %s #%u; every rank must call "
+                    "the same operations before it closes",
+                    peer, rank_, operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
+      return publish(WL_ABORTED, &culprit, 1, text);
+    }
+  }
+  return deadline.left(now) > 0 ? WL_OK : publishTimeout(deadline.limitNs());
+}
+
+Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const char* text) {
+  wl_error_t record = {};
+  record.struct_size = sizeof record;
+  fail(&record, code, "%s", text);
+  record.operation = own_.state.operation.load(std::memory_order_relaxed);
+  record.observer = static_cast<int32_t>(rank_);
+  record.sequence = own_.state.sequence.load(std::memory_order_relaxed);
+  record.culprit_count = static_cast<int32_t>(count);
+  for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i) record.culprits[i] = culprits[i];
+  group_->publishFailure(record);
+  return code;
+}
+
+// Names the ranks whose sequence is furthest behind. When all came: those that neither wait nor are done.
+Code Comm::publishTimeout(int64_t limitNs) {
+  int32_t culprits[WL_ERROR_CULPRITS];
+  uint32_t count = 0;
+  const auto collect = [&](auto&& guilty) {
+    for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+      if (peer == rank_ || !guilty(peer)) continue;
+      if (count < WL_ERROR_CULPRITS) culprits[count] = static_cast<int32_t>(peer);
+      ++count;
+    }
+    return count > 0;
+  };
+  const bool behind = collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
+                      collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
+  if (!behind) {
+    collect([&](uint32_t peer) {
+      const State& state = group_->lines(peer).state;
+      return state.busy.load() != 0 && state.sequence.load() == sequence_ && state.awaited.load() == -1;
+    }) || collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
+  }
+  char what[256];
+  describe(current_, what, sizeof what);
+  char text[WL_ERROR_MESSAGE];
+  Text out(text, sizeof text);
+  out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_, static_cast<double>(limitNs) / 1e9, what,
+          sequence_, group_->ranks());
+  for (uint32_t i = 0; i < std::min<uint32_t>(count, 8); ++i) {
+    const State& state = group_->lines(static_cast<uint32_t>(culprits[i])).state;
+    const bool busy = state.busy.load(std::memory_order_relaxed) != 0;
+    const uint32_t at = state.sequence.load(std::memory_order_relaxed);
+    out.add("%srank %d %s", i == 0 ? "" : ", ", culprits[i], behind ? "has not come" : "has not finished");
+    if (!busy && at == group_->config().firstSequence - 1) {
+      out.add(" (it called nothing yet)");
+    } else {
+      out.add(" (%s %s #%u)", busy ? "inside" : "outside any call since",
+              operationName(state.operation.load(std::memory_order_relaxed)), at);
+    }
+  }
+  if (count > 8) out.add(" and %u more", count - 8);
+  if (count == 0) out.add("every rank came; this rank was not scheduled in time");
+  out.add(". See what %s doing, or give a longer deadline", count == 1 ? "that rank is" : "those ranks are");
+  return publish(WL_TIMEOUT, culprits, count, text);
+}
+
+Code Comm::publishMismatch(uint32_t peer, const Call& call) {
+  char mine[256];
+  char theirs[256];
+  describe(call.descriptor, mine, sizeof mine);
+  describe(group_->lines(peer).entry[sequence_ & 1].descriptor, theirs, sizeof theirs);
+  const int32_t culprits[2] = {static_cast<int32_t>(std::min(rank_, peer)), static_cast<int32_t>(std::max(rank_, peer))};
+  char text[WL_ERROR_MESSAGE];
+  std::snprintf(text, sizeof text, "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence_,
+                rank_, mine, peer, theirs);
+  return publish(WL_MISMATCH, culprits, 2, text);
+}
+
+}  // namespace windlass

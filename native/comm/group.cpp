@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/group.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <new>
+
+namespace windlass {
+
+std::shared_ptr<Group> Group::create(const GroupConfig& config) {
+  std::shared_ptr<Group> group(new (std::nothrow) Group(config));
+  if (group == nullptr) return nullptr;
+  const uint64_t bytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
+  if (allocateMemory(bytes, 4096, &group->block_, nullptr) != WL_OK) return nullptr;
+  auto* base = static_cast<unsigned char*>(group->block_);
+  group->shared_ = new (base) SharedLines();
+  group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
+  const uint32_t before = config.firstSequence - 1;
+  for (uint32_t rank = 0; rank < config.ranks; ++rank) {
+    RankLines& lines = *new (&group->lines_[rank]) RankLines();
+    lines.entry[before & 1].sequence.store(before, std::memory_order_relaxed);
+    lines.entry[config.firstSequence & 1].sequence.store(before - 1, std::memory_order_relaxed);
+    lines.done.word.store(uint64_t{before} << 32, std::memory_order_relaxed);
+    lines.state.sequence.store(before, std::memory_order_relaxed);
+    lines.state.awaited.store(-1, std::memory_order_relaxed);
+  }
+  group->shared_->released.store(before, std::memory_order_relaxed);
+  group->shared_->stage.store(workWord(before, 0, 0), std::memory_order_relaxed);
+  group->claimed_.resize(config.ranks);
+  return group;
+}
+
+Group::~Group() { freeMemory(block_); }
+
+bool Group::claim(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (claimed_[rank]) return false;
+  claimed_[rank] = true;
+  return true;
+}
+
+void Group::publishFailure(const wl_error_t& error) {
+  if (shared_->failing.exchange(1, std::memory_order_seq_cst) == 0) {
+    record_ = error;
+    shared_->failure.store(&record_, std::memory_order_seq_cst);
+  } else {
+    // Another thread is copying its record, of 2 KiB.
+    while (failure() == nullptr) sched_yield();
+  }
+  wakeSleepers();
+}
+
+bool Group::quiescent() const {
+  if (failure() == nullptr) return false;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    if (lines_[rank].state.busy.load(std::memory_order_seq_cst) != 0) return false;
+  }
+  return true;
+}
+
+void Group::wakeSleepers() {
+  if (shared_->sleepers.load(std::memory_order_seq_cst) == 0) return;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    Doorbell& bell = lines_[rank].bell;
+    if (bell.sleeping.load(std::memory_order_seq_cst) == 0) continue;
+    bell.ring.fetch_add(1, std::memory_order_seq_cst);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  }
+}
+
+void Group::retire(std::shared_ptr<const void> memory) {
+  if (failure() == nullptr || quiescent()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  retired_.push_back(std::move(memory));
+}
+
+}  // namespace windlass

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of one in-process communicator share: control block, failure record, and memory whose
+// release waits until nobody can touch it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "native/base/error.h"
+#include "native/comm/control_block.h"
+#include "native/comm/signal.h"
+#include "native/window/memory.h"
+
+namespace windlass {
+
+struct GroupConfig {
+  uint32_t ranks = 1;
+  uint32_t firstSequence = 1;
+  uint32_t cores = 1;
+  int64_t deadlineNs = 60'000'000'000;
+};
+
+class Group {
+ public:
+  // nullptr when memory is short.
+  static std::shared_ptr<Group> create(const GroupConfig& config);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  const GroupConfig& config() const { return config_; }
+  uint32_t ranks() const { return config_.ranks; }
+  // More ranks than cores: whoever arrives last opens the operation, and waits give up the core at once.
+  bool oversubscribed() const { return config_.ranks > config_.cores; }
+
+  RankLines& lines(uint32_t rank) { return lines_[rank]; }
+  const RankLines& lines(uint32_t rank) const { return lines_[rank]; }
+  SharedLines& shared() { return *shared_; }
+
+  bool entered(uint32_t rank, uint32_t sequence) const {
+    return reached(lines_[rank].entry[sequence & 1].sequence.load(std::memory_order_acquire), sequence);
+  }
+  bool done(uint32_t rank, uint32_t sequence, uint32_t phases) const {
+    return phaseReached(lines_[rank].done.word.load(std::memory_order_acquire), sequence, phases);
+  }
+
+  // Claims rank's one handle; false if it was claimed before.
+  bool claim(uint32_t rank);
+
+  const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }
+  // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
+  void publishFailure(const wl_error_t& error);
+  // Dead, and no rank is inside a call.
+  bool quiescent() const;
+
+  // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to announce.
+  void wakeSleepers();
+
+  // Drops `memory` now, or with the group when a rank may still touch it.
+  void retire(std::shared_ptr<const void> memory);
+
+ private:
+  explicit Group(const GroupConfig& config) : config_(config) {}
+
+  GroupConfig config_;
+  RankLines* lines_ = nullptr;
+  SharedLines* shared_ = nullptr;
+  void* block_ = nullptr;
+  wl_error_t record_ = {};
+  std::mutex mutex_;  // guards what follows; never held in an operation
+  std::vector<bool> claimed_;
+  std::vector<std::shared_ptr<const void>> retired_;
+};
+
+}  // namespace windlass

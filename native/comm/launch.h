@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the items of an operation come to run. Two ways, the same items:
+//
+//  - direct, when every rank has a core: a rank runs its own items as soon as the peers that they need
+//    have entered. Large items are claimed, so that a rank that only waits runs those of others.
+//  - meeting, when ranks exceed cores: ranks count themselves in, and the last arriver opens the
+//    operation. Small: it runs every item of every rank itself, so that an operation costs one rotation of
+//    the threads. Large: whoever is on a core claims items, its own first; phases follow one another.
+#pragma once
+
+#include <type_traits>
+
+#include "native/comm/comm.h"
+
+namespace windlass {
+
+// From this many bytes over all ranks, items are claimed one by one and may run on any rank's thread.
+constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
+// Looks before a wait turns slow, where each rank has a core.
+constexpr uint32_t kFastLooks = 256;
+
+template <class K>
+Code Comm::run(const Call& call) {
+  if (Code code = begin(call); code != WL_OK) return code;
+  Launch launch = {};
+  launch.ranks = group_->ranks();
+  launch.root = static_cast<uint32_t>(call.descriptor.root());
+  launch.bytes = call.bytes;
+  launch.entries = reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
+  launch.entryStride = sizeof(RankLines);
+  K::plan(launch);
+  const bool shared = call.workBytes >= kSharedWorkBytes;
+  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs);
+  if (shared) {
+    own_.work.finished.store(0, std::memory_order_relaxed);
+    own_.work.next.store(workWord(sequence_, 0, 0), std::memory_order_relaxed);
+  }
+  const Code code = group_->oversubscribed() ? runMeeting<K>(call, launch, shared, deadline)
+                                             : runDirect<K>(call, launch, shared, deadline);
+  return end(call, code);
+}
+
+template <class Ready>
+Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
+  const uint32_t looks = group_->oversubscribed() ? 1 : kFastLooks;
+  for (uint32_t look = 0; look < looks; ++look) {
+    if (ready()) return WL_OK;
+    cpuPause();
+  }
+  using Callable = std::remove_reference_t<Ready>;
+  const Look slow = {[](void* context) { return (*static_cast<Callable*>(context))(); },
+                     const_cast<std::remove_const_t<Callable>*>(&ready)};
+  return waitSlow(slow, awaited, deadline);
+}
+
+// ---- direct -----------------------------------------------------------------------------------
+
+template <class K>
+Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
+  const uint32_t ranks = group_->ranks();
+  for (uint32_t peer = 0; !reached(allEntered_, sequence_ - 1) && peer < ranks; ++peer) {
+    const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
+    if (code != WL_OK) return code;
+  }
+  allEntered_ = sequence_ - 1;
+  publishEntry(call);
+  if (shared) announce(-1);
+  for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
+    const Code code = runOwnItems<K>(call, launch, phase, shared, deadline);
+    if (code != WL_OK) return code;
+  }
+  if (K::leavesAfter(launch, rank_) != kEveryRank) return WL_OK;
+  for (uint32_t step = 1; step < ranks; ++step) {
+    const uint32_t peer = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
+    if (Code code = awaitEntry(peer, call, deadline); code != WL_OK) return code;
+    if (K::kPhases == 0) continue;
+    const auto done = [&] {
+      if (group_->done(peer, sequence_, K::kPhases)) return true;
+      if (shared) helpOthers<K>(call, launch);
+      return false;
+    };
+    if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
+  }
+  allEntered_ = sequence_;
+  return WL_OK;
+}
+
+template <class K>
+Code Comm::runOwnItems(const Call& call, const Launch& launch, uint32_t phase, bool shared, Deadline& deadline) {
+  const uint32_t blocks = K::blocks(launch, rank_);
+  if (!shared || blocks == 0) {
+    for (uint32_t block = 0; block < blocks; ++block) {
+      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, call, deadline);
+      if (code != WL_OK) return code;
+      K::phase(launch, rank_, block, phase);
+    }
+    finishPhase(rank_, phase);
+    return WL_OK;
+  }
+  for (uint32_t block; (block = nextBlock(rank_, phase, blocks)) < blocks;) {
+    const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, call, deadline);
+    if (code != WL_OK) return code;
+    runClaimed<K>(launch, rank_, phase, block);
+  }
+  const auto done = [&] {
+    if (group_->done(rank_, sequence_, phase + 1)) return true;
+    helpOthers<K>(call, launch);
+    return false;
+  };
+  return wait(done, kEveryRank, deadline);
+}
+
+// One ready item of each other rank.
+template <class K>
+void Comm::helpOthers(const Call& call, const Launch& launch) {
+  for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
+    if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, call)) continue;
+    const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
+    const uint32_t phase = static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
+    if (phase >= K::kPhases) continue;
+    const uint32_t blocks = K::blocks(launch, owner);
+    const uint32_t block = nextBlock(owner, phase, blocks);
+    if (block >= blocks) continue;
+    const uint32_t need = K::needs(launch, owner, block, phase);
+    bool ready = true;
+    const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
+    for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last; ++peer) {
+      ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, call)
+                         : group_->done(peer, sequence_, phase);
+    }
+    if (ready) runClaimed<K>(launch, owner, phase, block);
+  }
+}
+
+// ---- meeting ----------------------------------------------------------------------------------
+
+template <class K>
+Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
+  SharedLines& lines = group_->shared();
+  publishEntry(call);
+  const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if (arrived == operations_ * group_->ranks()) {
+    for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+      if (!agrees(peer, call)) return publishMismatch(peer, call);
+    }
+    if (shared) {
+      openStage<K>(launch, 0);
+    } else {
+      for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
+        for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
+          const uint32_t blocks = K::blocks(launch, owner);
+          for (uint32_t block = 0; block < blocks; ++block) K::phase(launch, owner, block, phase);
+        }
+      }
+      lines.released.store(sequence_, std::memory_order_release);
+      return WL_OK;
+    }
+  }
+  const auto released = [&] {
+    if (reached(lines.released.load(std::memory_order_acquire), sequence_)) return true;
+    if (!shared) return false;
+    runStage<K>(launch);
+    return reached(lines.released.load(std::memory_order_acquire), sequence_);
+  };
+  return wait(released, kEveryRank, deadline);
+}
+
+// Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after the last.
+// One thread at a time: the last arriver, then whoever finishes the last item of a stage.
+template <class K>
+void Comm::openStage(const Launch& launch, uint32_t phase) {
+  SharedLines& lines = group_->shared();
+  for (; phase < K::kPhases; ++phase) {
+    uint32_t remaining = 0;
+    for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
+      if (K::blocks(launch, owner) > 0) {
+        ++remaining;
+      } else {
+        finishPhase(owner, phase);
+      }
+    }
+    if (remaining == 0) continue;
+    lines.remaining.store(remaining, std::memory_order_relaxed);
+    lines.stage.store(workWord(sequence_, phase, 0), std::memory_order_release);
+    announce(-2);
+    return;
+  }
+  lines.released.store(sequence_, std::memory_order_release);
+  announce(-2);
+}
+
+template <class K>
+void Comm::runStage(const Launch& launch) {
+  SharedLines& lines = group_->shared();
+  const uint64_t stage = lines.stage.load(std::memory_order_acquire);
+  if (static_cast<uint32_t>(stage >> 32) != sequence_) return;
+  const uint32_t phase = static_cast<uint32_t>(stage >> 24 & 0xff);
+  const uint32_t ranks = group_->ranks();
+  for (uint32_t step = 0; step < ranks; ++step) {
+    const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
+    const uint32_t blocks = K::blocks(launch, owner);
+    for (uint32_t block; (block = nextBlock(owner, phase, blocks)) < blocks;) {
+      if (!runClaimed<K>(launch, owner, phase, block)) continue;
+      if (group_->failure() != nullptr) return;
+    }
+  }
+}
+
+template <class K>
+bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, uint32_t block) {
+  Work& work = group_->lines(owner).work;
+  uint64_t word = workWord(sequence_, phase, block);
+  if (!work.next.compare_exchange_strong(word, word + 1, std::memory_order_acq_rel)) return false;
+  const uint32_t blocks = K::blocks(launch, owner);
+  K::phase(launch, owner, block, phase);
+  if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
+    finishPhase(owner, phase);
+    if (group_->oversubscribed() &&
+        group_->shared().remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      openStage<K>(launch, phase + 1);
+    }
+  }
+  return true;
+}
+
+}  // namespace windlass

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slow wait: spin where every rank has a core, then yield, then sleep on the rank's doorbell. Every
+// look that fails is followed, sooner or later, by a look at what ends all waits.
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "native/comm/comm.h"
+
+namespace windlass {
+namespace {
+
+// A wake across cores costs 27 us: spin about twice that long before giving up the core.
+constexpr int64_t kSpinNs = 50'000;
+constexpr int kLooksBetweenClocks = 128;
+constexpr int kYields = 64;
+// A yield that takes longer met a thread that computes: sleep at once, and try yielding again later.
+constexpr int64_t kContestedYieldNs = 200'000;
+constexpr int64_t kContestedForNs = 10'000'000;
+constexpr int64_t kLongestSleepNs = 8'000'000;
+
+}  // namespace
+
+Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
+  announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
+  int64_t now = clockNs();
+  const int64_t start = now;
+  Code code = interruption(deadline, now);
+  bool ready = false;
+  while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
+    for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
+      ready = look.ready(look.context);
+      if (!ready) cpuPause();
+    }
+    now = clockNs();
+    if (!ready) code = interruption(deadline, now);
+  }
+  while (code == WL_OK && !ready) {
+    ready = yieldAwhile(look, &now);
+    if (!ready) code = interruption(deadline, now);
+    if (ready || code != WL_OK) break;
+    ready = sleepOnce(look, std::min(kLongestSleepNs, deadline.left(now)));
+    now = clockNs();
+    if (!ready) code = interruption(deadline, now);
+  }
+  own_.state.awaited.store(-1, std::memory_order_relaxed);
+  return code;
+}
+
+bool Comm::yieldAwhile(Look look, int64_t* now) {
+  for (int i = 0; i < kYields && *now >= contestedUntilNs_; ++i) {
+    sched_yield();
+    if (look.ready(look.context)) return true;
+    const int64_t after = clockNs();
+    if (after - *now > kContestedYieldNs) contestedUntilNs_ = after + kContestedForNs;
+    *now = after;
+  }
+  return false;
+}
+
+bool Comm::sleepOnce(Look look, int64_t limitNs) {
+  Doorbell& bell = own_.bell;
+  SharedLines& shared = group_->shared();
+  const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
+  bell.sleeping.exchange(1, std::memory_order_seq_cst);
+  shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // Whoever stores after this look sees `sleeping` after its own read-modify-write, and rings.
+  bool ready = look.ready(look.context);
+  if (!ready && group_->failure() == nullptr && own_.state.closing.load(std::memory_order_seq_cst) == 0) {
+    timespec limit;
+    limit.tv_sec = limitNs / 1'000'000'000;
+    limit.tv_nsec = limitNs % 1'000'000'000;
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+  }
+  shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  bell.sleeping.store(0, std::memory_order_seq_cst);
+  return ready || look.ready(look.context);
+}
+
+}  // namespace windlass

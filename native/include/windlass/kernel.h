@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel author sees: the plain data a kernel is launched with. Kernels include this header
+// and native/isa alone; the runtime fills these structs in and runs the phases.
+//
+// A kernel is a struct of static functions:
+//
+//   constexpr uint32_t kPhases;
+//   void     plan(Launch&)                      sets pieces and pieceBytes; the same on every rank
+//   uint32_t blocks(launch, rank)               items of one phase that belong to `rank`
+//   uint32_t needs(launch, rank, block, k)      peer whose ENTER (k = 0) or phase k - 1 the item needs,
+//                                               beside the owner's: a rank, kEveryRank or kNobody
+//   void     phase(launch, rank, block, k)      moves data; never waits, never fails
+//   uint32_t leavesAfter(launch, rank)          peer that must be done before `rank` returns
+//
+// An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER and
+// what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace windlass {
+
+// Numbers equal wl_dtype and wl_reduce_op of windlass.h (static_asserts in native/abi).
+enum class DType : int32_t {
+  kBool = 0, kU8 = 1, kI8 = 2, kF8E5M2 = 3, kF8E4M3 = 4, kF8E8M0 = 5, kI16 = 6, kU16 = 7, kF16 = 8,
+  kBF16 = 9, kI32 = 10, kU32 = 11, kF32 = 12, kF64 = 13, kI64 = 14, kU64 = 15, kC64 = 16,
+};
+constexpr int32_t kDTypeCount = 17;
+
+enum class ReduceOp : int32_t { kSum = 0, kMax = 1, kMin = 2, kProduct = 3, kAvg = 4 };
+constexpr int32_t kReduceOpCount = 5;
+
+constexpr uint32_t kMaxDims = 16;
+
+constexpr uint64_t sizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: case DType::kU8: case DType::kI8: case DType::kF8E5M2: case DType::kF8E4M3:
+    case DType::kF8E8M0: return 1;
+    case DType::kI16: case DType::kU16: case DType::kF16: case DType::kBF16: return 2;
+    case DType::kI32: case DType::kU32: case DType::kF32: return 4;
+    case DType::kF64: case DType::kI64: case DType::kU64: case DType::kC64: return 8;
+  }
+  return 0;
+}
+
+// A strided view of typed memory: `shape` and `strides` (elements) hold `ndim` values. ndim 0 is one element.
+struct StridedView {
+  void* data;
+  DType dtype;
+  uint32_t ndim;
+  const int64_t* shape;
+  const int64_t* strides;
+};
+
+constexpr uint32_t kNobody = 0xffffffffu;
+constexpr uint32_t kEveryRank = 0xfffffffeu;
+
+// The addresses a rank publishes when it enters an operation.
+struct RankArgs {
+  const void* in;
+  void* out;
+  void* aux;  // the operation's own: a host object for operations that move no tensor
+};
+
+// One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they are
+// several, pass through dtype `wire` into `target`.
+struct ChunkItem {
+  StridedView target;
+  const StridedView* sources;
+  uint32_t sourceCount;
+  ReduceOp op;
+  DType wire;
+  uint32_t reserved;
+  uint64_t targetBytes;
+};
+
+// The items whose target a rank is: RankArgs::aux of a transfer. Block b is items [first[b], first[b + 1]).
+struct ChunkBlocks {
+  const ChunkItem* items;
+  const uint64_t* first;
+  uint32_t blocks;
+  uint64_t* movedBytes;  // grows atomically as blocks run
+};
+
+// One operation, as every rank sees it.
+struct Launch {
+  uint32_t ranks;
+  uint32_t root;
+  uint64_t bytes;       // the unit: all-to-all: from one rank to one peer; broadcast: the buffer
+  uint32_t pieces;      // into which a unit is cut
+  uint64_t pieceBytes;  // of every piece but the last
+  const unsigned char* entries;  // rank 0's RankArgs
+  size_t entryStride;            // bytes from one rank's to the next's
+
+  const RankArgs& of(uint32_t rank) const {
+    return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
+  }
+  uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
+  uint64_t pieceLength(uint32_t piece) const {
+    const uint64_t start = pieceStart(piece);
+    const uint64_t left = bytes > start ? bytes - start : 0;
+    return left < pieceBytes ? left : pieceBytes;
+  }
+  // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
+  void cut(uint64_t wanted, uint32_t most) {
+    uint64_t count = bytes / wanted;
+    count = count < 1 ? 1 : (count > most ? most : count);
+    pieceBytes = ((bytes + count - 1) / count + 63) / 64 * 64;
+    pieces = static_cast<uint32_t>(count);
+  }
+};
+
+}  // namespace windlass

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C ABI of Windlass: all that Java, or any other language, sees of the native library.
+ *
+ * Manners
+ *  - Every function that can fail returns a wl_code and fills `error` when it is not NULL. There is
+ *    no thread-local last error, no callback, and no C++ exception crosses this boundary.
+ *  - Structs start with `uint32_t struct_size = sizeof(struct)`; a library accepts older, smaller ones.
+ *  - A wl_comm_t is one rank's handle. One thread at a time calls an operation on it; abort, close
+ *    and the read-only queries are legal from any thread at any time.
+ *  - `deadline_ns` is relative: 0 means the communicator's own, a negative value is refused.
+ *  - Counts are elements unless a name says bytes. Strides are in elements and may be zero (on
+ *    sources only) but never negative.
+ *  - Numbers of enums are ABI: append only.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define WL_API __attribute__((visibility("default")))
+#define WL_ABI_VERSION 1u
+
+typedef enum wl_code {
+  WL_OK = 0,
+  WL_INVALID_ARGUMENT = 1,    /* nothing was sent */
+  WL_MISMATCH = 2,            /* ranks disagree; the message names both sides */
+  WL_TIMEOUT = 3,             /* the message names who is behind */
+  WL_PEER_LOST = 4,
+  WL_ABORTED = 5,             /* carries the reason */
+  WL_VERIFICATION_FAILED = 6,
+  WL_UNSUPPORTED = 7,
+  WL_RESOURCE = 8,            /* memory, disk, /dev/shm, permission */
+  WL_CLOSED = 9,
+  WL_DEVICE = 10,
+  WL_INTERNAL = 11
+} wl_code;
+
+typedef enum wl_dtype {
+  WL_BOOL = 0,
+  WL_U8 = 1,
+  WL_I8 = 2,
+  WL_F8E5M2 = 3,
+  WL_F8E4M3 = 4,
+  WL_F8E8M0 = 5,
+  WL_I16 = 6,
+  WL_U16 = 7,
+  WL_F16 = 8,
+  WL_BF16 = 9,
+  WL_I32 = 10,
+  WL_U32 = 11,
+  WL_F32 = 12,
+  WL_F64 = 13,
+  WL_I64 = 14,
+  WL_U64 = 15,
+  WL_C64 = 16, /* complex of two f32; moves, neither casts nor reduces */
+  WL_DTYPE_COUNT = 17
+} wl_dtype;
+
+typedef enum wl_reduce_op {
+  WL_SUM = 0,
+  WL_MAX = 1,
+  WL_MIN = 2,
+  WL_PRODUCT = 3,
+  WL_AVG = 4,
+  WL_REDUCE_OP_COUNT = 5
+} wl_reduce_op;
+
+typedef enum wl_algorithm {
+  WL_AUTO = 0,
+  WL_PUSH = 1,   /* all-to-all: every rank writes into its peers' outputs */
+  WL_PULL = 2,   /* all-to-all: every rank reads from its peers' inputs */
+  WL_STAGED = 3  /* broadcast: the root stages, every other rank reads */
+} wl_algorithm;
+
+/* The operation a rank is in; also the first part of every operation's digest. */
+typedef enum wl_operation {
+  WL_OP_NONE = 0,
+  WL_OP_BARRIER = 1,
+  WL_OP_ALL_TO_ALL = 2,
+  WL_OP_BROADCAST = 3,
+  WL_OP_WINDOW = 4,    /* window creation */
+  WL_OP_SPLIT = 5,
+  WL_OP_REGISTER = 6,  /* transfer creation */
+  WL_OP_TRANSFER = 7
+} wl_operation;
+
+#define WL_MAX_RANKS 4096
+#define WL_MAX_DIMS 16
+#define WL_ERROR_CULPRITS 64
+#define WL_ERROR_MESSAGE 2048
+
+typedef struct wl_error {
+  uint32_t struct_size;
+  int32_t code;           /* wl_code */
+  int32_t operation;      /* wl_operation in which it was observed */
+  int32_t observer;       /* rank that saw it first, or -1 */
+  uint32_t sequence;      /* operation sequence at which it was seen */
+  int32_t culprit_count;  /* ranks at fault; may exceed WL_ERROR_CULPRITS, then the first ones are listed */
+  int32_t culprits[WL_ERROR_CULPRITS];
+  char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
+} wl_error_t;
+
+typedef struct wl_group wl_group_t;       /* ranks that are threads of this process */
+typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
+typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
+typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
+
+/* ---- library ---------------------------------------------------------------------------- */
+
+WL_API uint32_t wl_abi_version(void);
+WL_API const char* wl_version(void);         /* "0.1.0" */
+WL_API const char* wl_target(void);          /* "sim" */
+WL_API const char* wl_code_name(int32_t code);
+WL_API const char* wl_operation_name(int32_t operation);
+/* Vector path in use: "avx512-bf16-fp16", "avx512-bf16", "avx512", "avx2" or "portable". WINDLASS_ISA chooses a lower one. */
+WL_API const char* wl_isa_path(void);
+/* Cores this process may use: the smaller of affinity and cgroup quota, at least 1. */
+WL_API int32_t wl_allowed_cores(void);
+/* CLOCK_MONOTONIC, in nanoseconds. */
+WL_API int64_t wl_clock_ns(void);
+
+/* ---- groups and communicators ------------------------------------------------------------ */
+
+typedef struct wl_group_config {
+  uint32_t struct_size;
+  int32_t ranks;            /* 1 to WL_MAX_RANKS */
+  uint32_t first_sequence;  /* sequence of the first operation */
+  int32_t cores;            /* cores to assume; 0 = wl_allowed_cores() */
+  int64_t deadline_ns;      /* default deadline of every operation; 0 = 60 s */
+} wl_group_config_t;
+
+WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error);
+/* Makes rank `rank`'s handle; once for each rank. */
+WL_API int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error);
+/* Drops the creator's reference; joined handles keep the group alive. */
+WL_API void wl_group_release(wl_group_t* group);
+
+WL_API int32_t wl_comm_rank(const wl_comm_t* comm);
+WL_API int32_t wl_comm_size(const wl_comm_t* comm);
+
+/* Collective. Ranks with the same color meet in a new communicator, ordered by (key, rank), with its
+ * own control block. A negative color takes part and gets *out = NULL. */
+WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns, wl_comm_t** out,
+                             wl_error_t* error);
+
+/* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with `reason`.
+ * Any thread. The first failure stands; a later abort changes nothing. */
+WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
+
+/* The failure record: WL_OK while the communicator lives. Any thread. */
+WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);
+
+typedef struct wl_rank_state {
+  uint32_t struct_size;
+  int32_t busy;       /* 1 while a thread is inside an operation of this rank */
+  uint32_t sequence;  /* of that operation, or of the last one */
+  int32_t operation;  /* wl_operation */
+  int32_t awaited;    /* rank it waits for, -1 none, -2 several */
+  int32_t closed;
+} wl_rank_state_t;
+/* One look at any rank's state line, with no lock. Any thread. */
+WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
+
+/* 1 when no rank of this communicator can still touch memory named in an operation that failed:
+ * the communicator is dead and no rank is inside a call. Any thread. */
+WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
+
+/* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the rank as
+ * gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any thread. The handle
+ * stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free. */
+WL_API int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error);
+/* Closes, then frees the handle. No other thread may use it any more. */
+WL_API void wl_comm_free(wl_comm_t* comm);
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Zeroed memory aligned to 64 bytes or to `alignment` if larger (a power of two). bytes = 0 gives a valid pointer. */
+WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
+WL_API void wl_memory_free(void* memory);
+
+/* Collective: `bytes`, the same on every rank, zeroed, aligned to 4096. */
+WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,
+                                wl_error_t* error);
+WL_API void* wl_window_address(const wl_window_t* window, int32_t rank); /* NULL if rank is out of range */
+WL_API uint64_t wl_window_bytes(const wl_window_t* window);
+/* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its own and
+ * no rank of the communicator can still touch it. */
+WL_API void wl_window_free(wl_window_t* window);
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+/* Makes a new file of exactly `bytes` bytes with its blocks reserved. WL_RESOURCE when the disk is full; then no file is
+ * left. */
+WL_API int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error);
+/* Maps a regular file of exactly `bytes` bytes, not zero; WL_INVALID_ARGUMENT says both sizes when it has another. Readable
+ * and writable: what is written reaches the file when `shared` is 1, and stays private to the mapping when it is 0. */
+WL_API int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address, wl_error_t* error);
+WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
+/* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
+WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
+/* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to replace, else after a look. */
+WL_API int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error);
+
+/* ---- tensors in local memory ------------------------------------------------------------------ */
+
+typedef struct wl_tensor {
+  uint32_t struct_size;
+  int32_t dtype;    /* wl_dtype */
+  uint32_t ndim;    /* 0 to WL_MAX_DIMS; 0 is a scalar */
+  uint32_t reserved;
+  void* data;
+  const int64_t* shape;
+  const int64_t* strides; /* elements */
+} wl_tensor_t;
+
+/* dst = src, cast to dst's dtype with one correctly rounded step; equal shapes. */
+WL_API int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error);
+/* Sets every element to the bytes at `element` (one element of dst's dtype). */
+WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* error);
+/* dst = fold of `count` sources in order, in the canonical order and accumulator; dst and sources share shape and dtype. */
+WL_API int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count, int32_t op,
+                              wl_error_t* error);
+WL_API int32_t wl_dtype_size(int32_t dtype);                    /* bytes; 0 if unknown */
+WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);     /* 1 or 0 */
+WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op);  /* 1 or 0 */
+
+/* ---- collectives ------------------------------------------------------------------------------ */
+/* Buffers are contiguous, aligned to their dtype, and stay valid until the call returns; after an error
+ * until wl_comm_quiescent. */
+
+WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error);
+/* `count` elements go to each peer: in and out hold size * count elements and do not overlap. */
+WL_API int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
+                             int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
+/* out on every rank = in on the root. `in` is ignored elsewhere. On the root out may equal in (in place). */
+WL_API int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
+                            int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
+
+/* ---- transfers: a plan bound to memory ---------------------------------------------------------- */
+
+/* A plan reaches the native side as 64-bit words, so that Java writes them without structs.
+ *
+ * bindings: for each local view, in order: dtype, ndim, address, low, bytes, shape[ndim], strides[ndim]
+ *   `low` and `bytes` are the allocation that the view lies in; every element must lie inside.
+ * chunks:   for each chunk that this rank is a target of, in order:
+ *   target_binding, wire_dtype, op, ndim, sources, length[ndim], target_start[ndim], then for each source:
+ *   rank, binding, start[ndim]
+ *   `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates of the binding's shape; a
+ *   source binding is an index into that rank's source bindings. */
+typedef struct wl_transfer_config {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t fingerprint;  /* of (layouts, shapes, dtypes, names); must agree on every rank */
+  const int64_t* source_bindings;
+  uint64_t source_binding_words;
+  uint32_t source_binding_count;
+  uint32_t target_binding_count;
+  const int64_t* target_bindings;
+  uint64_t target_binding_words;
+  const int64_t* chunks;
+  uint64_t chunk_words;
+  uint64_t chunk_count;
+} wl_transfer_config_t;
+
+/* Collective: exchanges bindings, checks every chunk against the bindings at both ends. */
+WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, int64_t deadline_ns,
+                                  wl_transfer_t** transfer, wl_error_t* error);
+/* Collective: moves every chunk once, directly from source memory to target memory. `version` must agree. */
+WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns, wl_error_t* error);
+/* Bytes written to targets of all ranks so far in the run in progress, or by the last one. Any thread. */
+WL_API uint64_t wl_transfer_progress(const wl_transfer_t* transfer);
+WL_API void wl_transfer_free(wl_transfer_t* transfer);
+
+/* ---- the floor ------------------------------------------------------------------------------------ */
+
+/* Pinned threads, one a core, move just the bytes that an operation must move, split in advance, inputs rewritten
+ * before each iteration, with no entry or exit protocol. op: WL_OP_ALL_TO_ALL or WL_OP_BROADCAST. */
+typedef struct wl_floor_config {
+  uint32_t struct_size;
+  int32_t operation;
+  int32_t ranks;
+  int32_t iterations;
+  uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast: the buffer */
+} wl_floor_config_t;
+WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_error_t* error);
+/* The same for a contiguous copy or copy-cast of `bytes` source bytes. Median over iterations. */
+WL_API int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int32_t iterations,
+                             double* median_us, wl_error_t* error);
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif

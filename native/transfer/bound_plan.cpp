@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the words of a plan to the items that run: every index, box and dtype is checked against the bindings
+// at both ends, and large chunks are cut so that threads can share them.
+#include <algorithm>
+#include <cstring>
+
+#include "native/isa/isa.h"
+#include "native/transfer/transfer.h"
+
+namespace windlass {
+namespace {
+
+// An item holds at most about this many bytes at its target; blocks gather smaller ones up to as much.
+constexpr uint64_t kItemBytes = uint64_t{256} << 10;
+constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
+constexpr uint64_t kNumbersAtOnce = 16384;
+
+unsigned long long wide(int64_t value) { return static_cast<unsigned long long>(value); }
+
+}  // namespace
+
+// One chunk: views of whole bindings' strides with the chunk's corner as data.
+struct BoundPlan::Box {
+  uint32_t ndim;
+  StridedView target;
+  std::vector<StridedView> sources;
+  ReduceOp op;
+  DType wire;
+  const int64_t* targetStrides;
+  const int64_t* length;
+};
+
+Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
+  Code code = readBindings(config.source_bindings, config.source_binding_words, config.source_binding_count, "source",
+                           &sources_, error);
+  if (code != WL_OK) return code;
+  code = readBindings(config.target_bindings, config.target_binding_words, config.target_binding_count, "target",
+                      &targets_, error);
+  if (code != WL_OK) return code;
+  if (config.chunks == nullptr && config.chunk_words != 0) return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
+  if (config.chunk_words > 0) chunkWords_.assign(config.chunks, config.chunks + config.chunk_words);
+  chunkCount_ = config.chunk_count;
+  return WL_OK;
+}
+
+Code BoundPlan::resolve(const std::vector<const BoundPlan*>& plans, wl_error_t* error) {
+  Words in(chunkWords_.data(), chunkWords_.size());
+  Box box = {};
+  for (uint64_t index = 0; index < chunkCount_; ++index) {
+    if (Code code = readChunk(in, index, plans, &box, error); code != WL_OK) return code;
+    const int64_t start[kMaxDims] = {};
+    addItems(box, start, box.length);
+  }
+  if (!in.ended()) {
+    return fail(error, WL_INVALID_ARGUMENT, "chunks hold more words than %llu chunks need",
+                static_cast<unsigned long long>(chunkCount_));
+  }
+  chunkWords_ = {};
+  first_.push_back(0);
+  uint64_t gathered = 0;
+  for (uint64_t i = 0; i < items_.size(); ++i) {
+    gathered += items_[i].targetBytes;
+    targetBytes_ += items_[i].targetBytes;
+    if (gathered >= kBlockBytes || i + 1 == items_.size()) {
+      first_.push_back(i + 1);
+      gathered = 0;
+    }
+  }
+  if (first_.size() - 1 > kMostBlocks) {
+    return fail(error, WL_UNSUPPORTED, "a transfer of %zu blocks on one rank; split the batch (limit %u)",
+                first_.size() - 1, kMostBlocks);
+  }
+  blocks_ = {items_.data(), first_.data(), static_cast<uint32_t>(first_.size() - 1), &moved_};
+  return WL_OK;
+}
+
+Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box,
+                          wl_error_t* error) {
+  const auto chunk = static_cast<unsigned long long>(index);
+  if (!in.has(5)) return fail(error, WL_INVALID_ARGUMENT, "chunks end within chunk %llu", chunk);
+  const int64_t targetBinding = in.take();
+  const int64_t wire = in.take();
+  const int64_t op = in.take();
+  const int64_t ndim = in.take();
+  const int64_t sources = in.take();
+  if (targetBinding < 0 || targetBinding >= static_cast<int64_t>(targets_.size())) {
+    return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: target binding %lld of %zu", chunk,
+                static_cast<long long>(targetBinding), targets_.size());
+  }
+  const Binding& target = targets_[static_cast<size_t>(targetBinding)];
+  if (wire < 0 || wire >= kDTypeCount || op < 0 || op >= kReduceOpCount || ndim != target.ndim || sources < 1 ||
+      sources > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "chunk %llu: wire dtype %lld, op %lld, %lld dimensions (its target has %u), %lld sources, or its words "
+                "end early",
+                chunk, static_cast<long long>(wire), static_cast<long long>(op), static_cast<long long>(ndim),
+                target.ndim, static_cast<long long>(sources));
+  }
+  box->ndim = target.ndim;
+  box->op = static_cast<ReduceOp>(op);
+  box->wire = static_cast<DType>(wire);
+  box->length = in.take(target.ndim);
+  const auto place = [&](const Binding& binding, const int64_t* start, const char* role) -> Code {
+    int64_t offset = 0;
+    bool empty = false;
+    for (uint32_t d = 0; d < target.ndim; ++d) {
+      const int64_t length = box->length[d];
+      if (start[d] < 0 || length < 0 || start[d] > binding.shape[d] || length > binding.shape[d] - start[d]) {
+        return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld",
+                    chunk, d, role, static_cast<long long>(start[d]), static_cast<long long>(length),
+                    static_cast<long long>(binding.shape[d]));
+      }
+      empty = empty || length == 0;
+      offset += start[d] * binding.strides[d];
+    }
+    if (empty) offset = 0;
+    StridedView view = {binding.data + offset * static_cast<int64_t>(sizeOf(binding.dtype)), binding.dtype, binding.ndim,
+                        box->length, binding.strides};
+    if (role[0] == 't') {
+      box->target = view;
+    } else {
+      box->sources.push_back(view);
+    }
+    return WL_OK;
+  };
+  box->sources.clear();
+  if (Code code = place(target, in.take(target.ndim), "target"); code != WL_OK) return code;
+  for (int64_t s = 0; s < sources; ++s) {
+    const int64_t rank = in.take();
+    const int64_t binding = in.take();
+    const int64_t* start = in.take(target.ndim);
+    if (rank < 0 || rank >= static_cast<int64_t>(plans.size()) || binding < 0 ||
+        binding >= static_cast<int64_t>(plans[static_cast<size_t>(rank)]->sources_.size())) {
+      return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: no source binding %lld on rank %lld", chunk,
+                  static_cast<long long>(binding), static_cast<long long>(rank));
+    }
+    const Binding& source = plans[static_cast<size_t>(rank)]->sources_[static_cast<size_t>(binding)];
+    if (source.ndim != target.ndim || source.dtype != (s == 0 ? source.dtype : box->sources[0].dtype)) {
+      return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: source %lld has %u dimensions and dtype %d; it does not fit",
+                  chunk, static_cast<long long>(s), source.ndim, static_cast<int>(source.dtype));
+    }
+    if (Code code = place(source, start, "source"); code != WL_OK) return code;
+  }
+  const DType from = box->sources[0].dtype;
+  if (!canCast(from, box->wire) || !canCast(box->wire, box->target.dtype) ||
+      (sources > 1 && !canReduce(from, box->op))) {
+    return fail(error, WL_UNSUPPORTED, "chunk %llu: dtypes %d -> wire %d -> %d with op %llu of %lld sources", chunk,
+                static_cast<int>(from), static_cast<int>(box->wire), static_cast<int>(box->target.dtype), wide(op),
+                static_cast<long long>(sources));
+  }
+  return WL_OK;
+}
+
+// Emits the box [start, start + length) of the chunk, cut along its outermost dimensions.
+void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) {
+  uint64_t bytes = sizeOf(box.target.dtype);
+  uint32_t cut = box.ndim;
+  for (uint32_t d = 0; d < box.ndim; ++d) {
+    if (length[d] == 0) return;
+    bytes *= static_cast<uint64_t>(length[d]);
+    if (cut == box.ndim && length[d] > 1) cut = d;
+  }
+  if (bytes > kItemBytes && cut < box.ndim) {
+    const auto parts = static_cast<int64_t>(
+        std::min<uint64_t>(static_cast<uint64_t>(length[cut]), (bytes + kItemBytes - 1) / kItemBytes));
+    const int64_t step = (length[cut] + parts - 1) / parts;
+    for (int64_t at = 0; at < length[cut]; at += step) {
+      int64_t partStart[kMaxDims] = {};
+      int64_t partLength[kMaxDims] = {};
+      std::copy(start, start + box.ndim, partStart);
+      std::copy(length, length + box.ndim, partLength);
+      partStart[cut] += at;
+      partLength[cut] = std::min(step, length[cut] - at);
+      addItems(box, partStart, partLength);
+    }
+    return;
+  }
+  const int64_t* shape = keep(length, box.ndim);
+  const auto at = [&](const StridedView& view) {
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < box.ndim; ++d) offset += start[d] * view.strides[d];
+    auto* data = static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
+    return StridedView{data, view.dtype, view.ndim, shape, view.strides};
+  };
+  auto views = std::make_unique<StridedView[]>(box.sources.size());
+  for (size_t s = 0; s < box.sources.size(); ++s) views[s] = at(box.sources[s]);
+  items_.push_back({at(box.target), views.get(), static_cast<uint32_t>(box.sources.size()), box.op, box.wire, 0, bytes});
+  views_.push_back(std::move(views));
+}
+
+const int64_t* BoundPlan::keep(const int64_t* values, uint32_t count) {
+  if (numbersLeft_ < count) {
+    numbers_.push_back(std::make_unique<int64_t[]>(kNumbersAtOnce));
+    nextNumber_ = numbers_.back().get();
+    numbersLeft_ = kNumbersAtOnce;
+  }
+  int64_t* kept = nextNumber_;
+  std::copy(values, values + count, kept);
+  nextNumber_ += count;
+  numbersLeft_ -= count;
+  return kept;
+}
+
+}  // namespace windlass

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/transfer/transfer.h"
+
+#include <new>
+
+#include "kernels/chunk.h"
+#include "native/comm/launch.h"
+
+namespace windlass {
+namespace {
+
+// What a rank brings to the registration, as its peers see it.
+struct Joining {
+  std::shared_ptr<BoundPlan> plan;
+  wl_error_t failure;  // of this rank; code WL_OK when its chunks fit
+  // Filled in the second phase: what this rank takes home.
+  std::vector<std::shared_ptr<BoundPlan>> plans;
+  wl_error_t outcome;
+};
+
+// Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: each rank takes the first
+// failure, or every rank's plan.
+struct Register {
+  static constexpr uint32_t kPhases = 2;
+  static void plan(Launch& launch) { launch.cut(1, 1); }
+  static uint32_t blocks(const Launch&, uint32_t) { return 1; }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+
+  static Joining& of(const Launch& launch, uint32_t rank) { return *static_cast<Joining*>(launch.of(rank).aux); }
+
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+    Joining& own = of(launch, rank);
+    try {
+      if (k == 0) {
+        std::vector<const BoundPlan*> plans;
+        for (uint32_t peer = 0; peer < launch.ranks; ++peer) plans.push_back(of(launch, peer).plan.get());
+        if (own.failure.code == WL_OK) own.plan->resolve(plans, &own.failure);
+        return;
+      }
+      for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
+        const Joining& other = of(launch, peer);
+        if (other.failure.code != WL_OK) {
+          char prefix[64];
+          std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", peer);
+          copyError(&own.outcome, other.failure, prefix);
+          own.plans.clear();
+          return;
+        }
+        own.plans.push_back(other.plan);
+      }
+    } catch (const std::bad_alloc&) {
+      fail(k == 0 ? &own.failure : &own.outcome, WL_RESOURCE, "out of memory while chunks were resolved");
+    }
+  }
+};
+
+}  // namespace
+
+Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs, std::unique_ptr<Transfer>* out,
+                      wl_error_t* error) {
+  Joining joining = {};
+  joining.failure.struct_size = sizeof(wl_error_t);
+  joining.outcome.struct_size = sizeof(wl_error_t);
+  joining.plan = std::make_shared<BoundPlan>();
+  joining.plan->read(config, &joining.failure);
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_REGISTER, config.fingerprint);
+  call.args.aux = &joining;
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  if (Code code = comm.run<Register>(call); code != WL_OK) return code;
+  if (joining.outcome.code != WL_OK) return copyError(error, joining.outcome, nullptr);
+  out->reset(new Transfer(comm, comm.sequence(), std::move(joining.plans)));
+  return WL_OK;
+}
+
+Transfer::~Transfer() {
+  for (const auto& plan : plans_) group_->retire(plan);
+}
+
+Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
+  BoundPlan& own = *plans_[comm_.rank()];
+  uint64_t bytes = 0;
+  for (const auto& plan : plans_) bytes += plan->targetBytes();
+  own.resetMoved();
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
+  call.args.aux = const_cast<ChunkBlocks*>(&own.blocks());
+  call.workBytes = bytes;
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  return comm_.run<RedistributeDirect>(call);
+}
+
+uint64_t Transfer::progress() const {
+  uint64_t moved = 0;
+  for (const auto& plan : plans_) moved += plan->moved();
+  return moved;
+}
+
+}  // namespace windlass

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan bound to memory: made once by all ranks together, run many times.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "native/comm/comm.h"
+#include "native/transfer/binding.h"
+
+namespace windlass {
+
+// What one rank brings to a transfer, and the items that came of it. Peers read it while they register and,
+// by way of ChunkBlocks, while they run.
+class BoundPlan {
+ public:
+  // Reads and checks what needs no peer.
+  Code read(const wl_transfer_config_t& config, wl_error_t* error);
+  // Resolves this rank's chunks against the bindings of all ranks. `plans` holds one pointer a rank.
+  Code resolve(const std::vector<const BoundPlan*>& plans, wl_error_t* error);
+
+  const ChunkBlocks& blocks() const { return blocks_; }
+  uint64_t targetBytes() const { return targetBytes_; }
+  uint64_t moved() const { return __atomic_load_n(&moved_, __ATOMIC_RELAXED); }
+  void resetMoved() { __atomic_store_n(&moved_, 0, __ATOMIC_RELAXED); }
+
+ private:
+  struct Box;
+  Code readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error);
+  void addItems(Box& box, const int64_t* start, const int64_t* length);
+  const int64_t* keep(const int64_t* values, uint32_t count);
+
+  std::vector<Binding> sources_;
+  std::vector<Binding> targets_;
+  std::vector<int64_t> chunkWords_;
+  uint64_t chunkCount_ = 0;
+
+  std::vector<ChunkItem> items_;
+  std::vector<uint64_t> first_;
+  std::vector<std::unique_ptr<StridedView[]>> views_;
+  std::vector<std::unique_ptr<int64_t[]>> numbers_;
+  uint64_t numbersLeft_ = 0;
+  int64_t* nextNumber_ = nullptr;
+  uint64_t targetBytes_ = 0;
+  uint64_t moved_ = 0;
+  ChunkBlocks blocks_ = {};
+};
+
+class Transfer {
+ public:
+  // Collective. All ranks succeed, or all fail with the first failing rank's error.
+  static Code create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs, std::unique_ptr<Transfer>* out,
+                     wl_error_t* error);
+  ~Transfer();
+
+  Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
+  uint64_t progress() const;
+
+ private:
+  Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans)
+      : comm_(comm), group_(comm.groupPointer()), id_(id), plans_(std::move(plans)) {}
+
+  Comm& comm_;
+  const std::shared_ptr<Group> group_;
+  const uint32_t id_;  // sequence of the registration
+  const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
+};
+
+}  // namespace windlass

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a body on every rank of an in-process communicator, one thread a rank.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "windlass/windlass.h"
+
+namespace windlass_test {
+
+struct Error : wl_error_t {
+  Error() : wl_error_t() { struct_size = sizeof(wl_error_t); }
+};
+
+struct LocalRanks {
+  explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1, int cores = 0) {
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = ranks;
+    config.first_sequence = firstSequence;
+    config.cores = cores;
+    config.deadline_ns = deadlineNs;
+    Error error;
+    EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
+    comms.resize(static_cast<size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(WL_OK, wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error)) << error.message;
+    }
+  }
+  ~LocalRanks() {
+    for (wl_comm_t* comm : comms) wl_comm_free(comm);
+    wl_group_release(group);
+  }
+  LocalRanks(const LocalRanks&) = delete;
+
+  int size() const { return static_cast<int>(comms.size()); }
+
+  void run(const std::function<void(int rank, wl_comm_t* comm)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size(); ++rank) {
+      threads.emplace_back([&, rank] { body(rank, comms[static_cast<size_t>(rank)]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  wl_group_t* group = nullptr;
+  std::vector<wl_comm_t*> comms;
+};
+
+// Threads that compute and never yield, beside the ranks.
+class BusyThreads {
+ public:
+  explicit BusyThreads(int count) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        volatile uint64_t sum = 0;
+        while (!stop_.load(std::memory_order_relaxed)) sum = sum + 1;
+      });
+    }
+  }
+  ~BusyThreads() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+// The element that `from` sends as number `index` of its chunk for `to`, in operation `iteration`.
+inline uint32_t stamp(uint32_t iteration, uint32_t from, uint32_t to, uint64_t index) {
+  uint64_t x = (uint64_t{iteration} << 40) ^ (uint64_t{from} << 28) ^ (uint64_t{to} << 16) ^ index;
+  x *= 0x9e3779b97f4a7c15ull;
+  return static_cast<uint32_t>(x >> 32);
+}
+
+inline void spinFor(int64_t ns) {
+  const int64_t start = wl_clock_ns();
+  while (wl_clock_ns() - start < ns) {
+  }
+}
+
+}  // namespace windlass_test
