@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Tensors that are redistributed together: each a global tensor with its layouts before and after, bound to this rank's
+ * local views. Every rank of the communicator adds the same tensors in the same order; {@link #register} then makes a {@link
+ * Transfer} of them.
+ *
+ * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors are bound by {@code narrow},
+ * stacks by {@code select}. It is null on a rank outside the layout's mesh, and may be null where the piece is empty. Several
+ * tensors may come from one source (tied embeddings); every target element is written by one of them.
+ */
+public final class Batch {
+  private final Communicator communicator;
+  private final List<BoundTensor> tensors = new ArrayList<>();
+  private final Map<String, TensorSpec> sources = new HashMap<>();
+  private DType wire;
+  private PlanOptions options = PlanOptions.defaults();
+  private boolean registered;
+
+  Batch(Communicator communicator) {
+    this.communicator = communicator;
+  }
+
+  /**
+   * The dtype in which floating tensors that are added from here on cross ranks. Without it, the wire adds no rounding: {@link
+   * Plan#defaultWire}.
+   */
+  public Batch wire(DType dtype) {
+    if (dtype == null) {
+      throw new InvalidArgumentException("wire: dtype is null");
+    }
+    wire = dtype;
+    return this;
+  }
+
+  /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
+  public Batch bucketBytes(long bytes) {
+    options = options.withBucketBytes(bytes);
+    return this;
+  }
+
+  /** Adds a tensor that keeps its name and dtype. */
+  public Batch add(
+      String name,
+      long[] shape,
+      DType dtype,
+      Layout from,
+      Tensor source,
+      Layout to,
+      Tensor target) {
+    if (name == null || shape == null || dtype == null || from == null || to == null) {
+      String missing =
+          name == null
+              ? "name"
+              : shape == null ? "shape" : dtype == null ? "dtype" : from == null ? "from" : "to";
+      throw new InvalidArgumentException("add: " + missing + " is null");
+    }
+    return add(
+        TensorSpec.of(name, dtype, from, shape), source, TensorSpec.of(name, dtype, to, shape), target);
+  }
+
+  /**
+   * Adds a tensor.
+   *
+   * @param from the tensor as it lies; tensors of one name agree in all of it
+   * @param source this rank's piece of {@code from}, or null
+   * @param to the tensor as it shall lie: another dtype is a cast, another name is a renaming; its layout holds no {@code
+   *     Partial}
+   * @param target this rank's piece of {@code to}, or null
+   */
+  public Batch add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+    if (registered) {
+      throw new InvalidArgumentException("add: the batch is registered already; make another");
+    }
+    if (from == null || to == null) {
+      throw new InvalidArgumentException("add: " + (from == null ? "from" : "to") + " is null");
+    }
+    String name = from.name();
+    TensorSpec known = sources.get(name);
+    if (known != null && !known.equals(from)) {
+      throw new InvalidArgumentException(
+          "add: from: tensor '" + name + "' was added before as " + known + ", now as " + from);
+    }
+    if (!from.shape().equals(to.shape())) {
+      throw new InvalidArgumentException(
+          "add: to: tensor '" + to.name() + "' has shape " + to.shape() + ", from has " + from.shape());
+    }
+    if (to.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "add: to: tensor '"
+              + to.name()
+              + "' has layout "
+              + to.layout().qualified()
+              + ", which holds Partial; a target holds values: use R or S");
+    }
+    checkMesh("from", from);
+    checkMesh("to", to);
+    Plan plan = plan(from, to);
+    BoundTensor.checkView("source", from, source, communicator.rank());
+    BoundTensor.checkView("target", to, target, communicator.rank());
+    sources.put(name, from);
+    tensors.add(new BoundTensor(from, source, to, target, plan));
+    return this;
+  }
+
+  private void checkMesh(String argument, TensorSpec spec) {
+    int highest = spec.layout().mesh().highestRank();
+    if (highest >= communicator.size()) {
+      throw new InvalidArgumentException(
+          "add: "
+              + argument
+              + ": tensor '"
+              + spec.name()
+              + "' has layout "
+              + spec.layout().qualified()
+              + ", which needs rank "
+              + highest
+              + "; the communicator has ranks 0 to "
+              + (communicator.size() - 1));
+    }
+  }
+
+  private Plan plan(TensorSpec from, TensorSpec to) {
+    String name = "add: tensor '" + from.name() + "': ";
+    from.layout().check(from.name(), from.extents());
+    to.layout().check(to.name(), to.extents());
+    DType on = Plan.defaultWire(from.dtype(), to.dtype());
+    if (wire != null && from.dtype().isFloating()) {
+      on = wire;
+    }
+    if (from.dtype().code() < 0 || to.dtype().code() < 0) {
+      throw new UnsupportedException(
+          name + "elements of " + from.dtype() + " are less than a byte; bind them as u8");
+    }
+    try {
+      return Plan.of(
+          from.layout(),
+          to.layout(),
+          from.extents(),
+          from.dtype(),
+          on,
+          to.dtype(),
+          options.withTurn(tensors.size()));
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(name + e.getMessage(), e);
+    } catch (UnsupportedException e) {
+      throw new UnsupportedException(name + e.getMessage(), e);
+    }
+  }
+
+  /** The plans of the tensors added so far, in order. */
+  public List<Plan> plans() {
+    return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  /** Collective: binds the plans to memory on all ranks. The batch is used up. */
+  public Transfer register() {
+    return register(Deadlines.DEFAULT);
+  }
+
+  /** {@link #register()} with a deadline of its own. */
+  public Transfer register(Duration deadline) {
+    return register(Deadlines.nanos(deadline));
+  }
+
+  private Transfer register(long deadlineNs) {
+    if (registered) {
+      throw new InvalidArgumentException("register: the batch is registered already");
+    }
+    TargetViews.check(tensors);
+    registered = true;
+    return Transfer.create(communicator, tensors, deadlineNs);
+  }
+
+  @Override
+  public String toString() {
+    return "Batch of " + tensors.size() + " tensors";
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * How a communicator behaves. Start from {@link #defaults()} and change what differs.
+ *
+ * @param deadline how long an operation may take when its call names no deadline
+ * @param firstSequence the sequence number of the first operation; it wraps, so every value is as good
+ * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
+ */
+public record CommunicatorOptions(Duration deadline, int firstSequence, int cores) {
+  private static final CommunicatorOptions DEFAULTS =
+      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0);
+
+  public CommunicatorOptions {
+    Objects.requireNonNull(deadline, "deadline");
+    Deadlines.nanos(deadline);
+    if (cores < 0) {
+      throw new InvalidArgumentException("cores is " + cores + "; it must be 0 (as allowed) or more");
+    }
+  }
+
+  /** A deadline of 60 seconds, sequences from 1, as many cores as allowed. */
+  public static CommunicatorOptions defaults() {
+    return DEFAULTS;
+  }
+
+  public CommunicatorOptions deadline(Duration newDeadline) {
+    return new CommunicatorOptions(newDeadline, firstSequence, cores);
+  }
+
+  public CommunicatorOptions firstSequence(int newFirstSequence) {
+    return new CommunicatorOptions(deadline, newFirstSequence, cores);
+  }
+
+  public CommunicatorOptions cores(int newCores) {
+    return new CommunicatorOptions(deadline, firstSequence, newCores);
+  }
+}

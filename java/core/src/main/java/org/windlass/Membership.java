@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Leaks;
+
+/** What of a {@link Communicator} outlives it: its endpoint, freed once the communicator is unreachable. */
+final class Membership extends Leaks.Resource {
+  private final Endpoint endpoint;
+
+  /** Guarded by this. */
+  private final List<WeakReference<Communicator>> children = new ArrayList<>();
+
+  Membership(String what, Endpoint endpoint) {
+    super(what);
+    this.endpoint = endpoint;
+  }
+
+  /** Remembers a communicator that came from a split. */
+  synchronized void joined(Communicator child) {
+    children.removeIf(reference -> reference.get() == null);
+    children.add(new WeakReference<>(child));
+  }
+
+  synchronized List<Communicator> children() {
+    return children.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+  }
+
+  @Override
+  protected void free() {
+    endpoint.free();
+  }
+}

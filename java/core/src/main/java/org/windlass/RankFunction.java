@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+/**
+ * What one rank computes.
+ *
+ * @param <T> its result
+ * @param <E> what it may throw
+ */
+@FunctionalInterface
+public interface RankFunction<T, E extends Exception> {
+  T call(Communicator communicator) throws E;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * One run of a function on a thread a rank.
+ *
+ * @param <T> its result
+ * @param <E> what it may throw
+ */
+final class RankThreads<T, E extends Exception> {
+  private final List<Communicator> communicators;
+  private final RankFunction<T, E> function;
+  private final Object[] results;
+
+  /** In the order in which ranks failed. Guarded by itself. */
+  private final List<Throwable> failures = new ArrayList<>();
+
+  RankThreads(List<Communicator> communicators, RankFunction<T, E> function) {
+    this.communicators = communicators;
+    this.function = function;
+    this.results = new Object[communicators.size()];
+  }
+
+  List<T> run() throws E {
+    List<Thread> threads = start();
+    boolean interrupted = join(threads);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    Throwable root = root();
+    if (root != null) {
+      throw RankThreads.<E>unchecked(root);
+    }
+    @SuppressWarnings("unchecked") // results holds what the function returned
+    List<T> list = (List<T>) Arrays.asList(results);
+    return list;
+  }
+
+  private List<Thread> start() {
+    List<Thread> threads = new ArrayList<>(results.length);
+    for (int rank = 0; rank < results.length; rank++) {
+      int own = rank;
+      Thread thread = new Thread(() -> runRank(own), "windlass-rank-" + rank);
+      thread.setDaemon(true);
+      try {
+        thread.start();
+      } catch (OutOfMemoryError e) {
+        fail(rank, new ResourceException("run: no thread for rank " + rank, e));
+        break;
+      }
+      threads.add(thread);
+    }
+    return threads;
+  }
+
+  private void runRank(int rank) {
+    try {
+      results[rank] = function.call(communicators.get(rank));
+    } catch (Throwable failure) {
+      fail(rank, failure);
+    }
+  }
+
+  /** Records the failure before any peer can see the abort, so that the cause comes first. */
+  private void fail(int rank, Throwable failure) {
+    synchronized (failures) {
+      failures.add(failure);
+    }
+    communicators.get(rank).abortAll("rank " + rank + " ended with " + failure);
+  }
+
+  /** Waits for all threads; an interrupt goes on to them. True if there was one. */
+  private static boolean join(List<Thread> threads) {
+    boolean interrupted = false;
+    for (Thread thread : threads) {
+      while (thread.isAlive()) {
+        try {
+          thread.join();
+        } catch (InterruptedException e) {
+          interrupted = true;
+          threads.forEach(Thread::interrupt);
+        }
+      }
+    }
+    return interrupted;
+  }
+
+  /** The first failure that isn't the consequence of another, with the others suppressed. */
+  private Throwable root() {
+    synchronized (failures) {
+      Throwable root = null;
+      for (Throwable failure : failures) {
+        if (root == null || (isConsequence(root) && !isConsequence(failure))) {
+          root = failure;
+        }
+      }
+      for (Throwable failure : failures) {
+        if (failure != root) {
+          root.addSuppressed(failure);
+        }
+      }
+      return root;
+    }
+  }
+
+  private static boolean isConsequence(Throwable failure) {
+    return failure instanceof AbortedException;
+  }
+
+  /** Throws any throwable; a body throws nothing checked but E. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Exception> E unchecked(Throwable failure) throws E {
+    throw (E) failure;
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Locale;
+import org.windlass.internal.Native;
+
+/** What kernels are compiled for. */
+public enum Target {
+  /** This machine's processor, fast. */
+  SIM("this build holds no sim kernels"),
+  /** This machine's processor, checked against what Ascend A2 and A3 allow. */
+  A2A3SIM("this build holds no a2a3sim kernels"),
+  /** This machine's processor, checked against what Ascend A5 allows. */
+  A5SIM("this build holds no a5sim kernels"),
+  /** NVIDIA GPUs. */
+  CUDA("this build holds no cuda kernels"),
+  /** Ascend A2 and A3. */
+  A2A3("this build holds no a2a3 kernels; they need the Ascend toolkit (CANN)"),
+  /** Ascend A5. */
+  A5("this build holds no a5 kernels; they need the Ascend toolkit (CANN)");
+
+  private final String whyNot;
+
+  Target(String whyNot) {
+    this.whyNot = whyNot;
+  }
+
+  /** The target that the loaded native library was built for. */
+  public static Target loaded() {
+    return parse(Native.wl_target());
+  }
+
+  /** Whether communicators of this target can be made here. */
+  public boolean available() {
+    return this == loaded();
+  }
+
+  /** Why it isn't available; empty if it is. */
+  public String whyNot() {
+    return available() ? "" : whyNot;
+  }
+
+  /** The target with this name, such as {@code sim}; case doesn't matter. */
+  public static Target parse(String name) {
+    for (Target target : values()) {
+      if (target.name().equalsIgnoreCase(name)) {
+        return target;
+      }
+    }
+    throw new InvalidArgumentException(
+        "target is \"" + name + "\"; known are sim, a2a3sim, a5sim, cuda, a2a3 and a5");
+  }
+
+  /** Throws {@link UnsupportedException} unless this target is available. */
+  public void require() {
+    if (!available()) {
+      throw new UnsupportedException("target " + this + " is not available here: " + whyNot);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Leaks;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+import org.windlass.internal.TransferHandle;
+import org.windlass.internal.TransferWords;
+
+/**
+ * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once, straight from the sources' memory
+ * to the targets'. The memory of the views stays until the transfer is closed.
+ */
+public final class Transfer implements AutoCloseable {
+  private final Communicator communicator;
+  private final List<BoundTensor> tensors;
+  private final TransferHandle handle;
+  private final Memory[] memories;
+  private final Bound bound;
+  private final Cleaner.Cleanable cleanable;
+  private final long totalBytes;
+  private long lastVersion;
+
+  private Transfer(
+      Communicator communicator,
+      List<BoundTensor> tensors,
+      TransferHandle handle,
+      Memory[] memories) {
+    this.communicator = communicator;
+    this.tensors = tensors;
+    this.handle = handle;
+    this.memories = memories;
+    this.totalBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).sum();
+    String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
+    this.bound = new Bound(what, handle);
+    this.cleanable = Leaks.watch(this, bound);
+  }
+
+  static Transfer create(Communicator communicator, List<BoundTensor> tensors, long deadlineNs) {
+    Endpoint endpoint = communicator.endpoint();
+    TransferWords words = words(tensors, communicator.rank());
+    Memory[] memories = hold(tensors);
+    try {
+      long handle =
+          communicator.call(
+              (out, error) ->
+                  Native.wl_transfer_create(
+                      endpoint.handle, words.config(), deadlineNs, out, error));
+      TransferHandle owner = new TransferHandle(handle, endpoint, memories);
+      return new Transfer(communicator, List.copyOf(tensors), owner, memories);
+    } catch (WindlassException e) {
+      for (Memory memory : memories) {
+        memory.unpin(); // registering touches no tensor
+      }
+      throw e;
+    } finally {
+      Reference.reachabilityFence(words);
+    }
+  }
+
+  private static TransferWords words(List<BoundTensor> tensors, int rank) {
+    TransferWords words = new TransferWords();
+    Fingerprint fingerprint = new Fingerprint();
+    int index = 0;
+    for (BoundTensor tensor : tensors) {
+      fingerprint.add(tensor.from().name());
+      fingerprint.add(tensor.to().name());
+      fingerprint.add(tensor.plan().fingerprint());
+      bindSource(words, tensor);
+      if (tensor.target() != null && tensor.target().numel != 0) {
+        addChunks(words, tensor, index, bindTarget(words, tensor.target()), rank);
+      }
+      index++;
+    }
+    words.fingerprint(fingerprint.value());
+    return words;
+  }
+
+  /** Every rank binds every source, if only as nothing: so a tensor has one binding index on all ranks. */
+  private static void bindSource(TransferWords words, BoundTensor tensor) {
+    Tensor view = tensor.source();
+    if (view == null || view.numel == 0) {
+      long[] empty = new long[tensor.from().extents().length];
+      if (empty.length == 0) {
+        empty = new long[1];
+      }
+      words.source(tensor.from().dtype().code(), 0, 0, 0, empty, empty);
+    } else {
+      words.source(
+          view.dtype.code(),
+          view.address,
+          view.memory.address,
+          view.memory.bytes,
+          view.shape,
+          view.strides);
+    }
+  }
+
+  private static int bindTarget(TransferWords words, Tensor view) {
+    return words.target(
+        view.dtype.code(),
+        view.address,
+        view.memory.address,
+        view.memory.bytes,
+        view.shape,
+        view.strides);
+  }
+
+  private static void addChunks(
+      TransferWords words, BoundTensor tensor, int sourceBinding, int targetBinding, int rank) {
+    int wire = tensor.plan().wire().code();
+    for (Chunk chunk : tensor.plan().chunksFor(rank)) {
+      if (!chunk.isTarget()) {
+        continue;
+      }
+      Route route = chunk.route();
+      int op = route.op().orElse(ReduceOp.SUM).code();
+      int[] sources = route.sources().stream().mapToInt(Integer::intValue).toArray();
+      for (Chunk.Box box : chunk.boxes()) {
+        words.chunk(
+            targetBinding,
+            wire,
+            op,
+            box.length(),
+            box.targetStart(),
+            sources,
+            sourceBinding,
+            box.sourceStart());
+      }
+    }
+  }
+
+  /** Pins the memory of every view, each memory once. */
+  private static Memory[] hold(List<BoundTensor> tensors) {
+    Map<Memory, Boolean> held = new LinkedHashMap<>();
+    for (BoundTensor tensor : tensors) {
+      for (Tensor view : new Tensor[] {tensor.source(), tensor.target()}) {
+        if (view == null || held.containsKey(view.memory)) {
+          continue;
+        }
+        if (!view.memory.hold()) {
+          held.keySet().forEach(Memory::unpin);
+          throw view.closed("register", "a view of tensor '" + tensor.from().name() + "'");
+        }
+        held.put(view.memory, true);
+      }
+    }
+    return held.keySet().toArray(new Memory[0]);
+  }
+
+  /** Collective: moves every tensor once, under the version after the last one that this transfer ran. */
+  public void run() {
+    run(lastVersion + 1);
+  }
+
+  /**
+   * Collective: moves every tensor once. Outputs are complete when it returns.
+   *
+   * @param version must be the same on every rank
+   */
+  public void run(long version) {
+    run(version, Deadlines.DEFAULT);
+  }
+
+  /** {@link #run(long)} with a deadline of its own. */
+  public void run(long version, Duration deadline) {
+    run(version, Deadlines.nanos(deadline));
+  }
+
+  private void run(long version, long deadlineNs) {
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      communicator.handOff(() -> run(version, deadlineNs));
+      return;
+    }
+    Endpoint endpoint = communicator.endpoint();
+    endpoint.begin(thread);
+    if (!handle.pin()) {
+      endpoint.end();
+      throw new ClosedException("run: the transfer was closed");
+    }
+    for (Memory memory : memories) {
+      if (!memory.usable()) {
+        endpoint.end();
+        handle.unpin();
+        throw closedView(memory);
+      }
+    }
+    int code = Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error);
+    if (code != Native.WL_OK) {
+      throw endpoint.settle(code, handle, null);
+    }
+    lastVersion = version;
+    endpoint.end();
+    handle.unpin();
+    Reference.reachabilityFence(this);
+  }
+
+  private ClosedException closedView(Memory memory) {
+    for (BoundTensor tensor : tensors) {
+      if (tensor.source() != null && tensor.source().memory == memory) {
+        return tensor.source().closed("run", "source of tensor '" + tensor.from().name() + "'");
+      }
+      if (tensor.target() != null && tensor.target().memory == memory) {
+        return tensor.target().closed("run", "target of tensor '" + tensor.to().name() + "'");
+      }
+    }
+    return new ClosedException("run: a view's memory was closed");
+  }
+
+  /** Bytes written to targets of all ranks so far in the run in progress, or by the last one; from any thread. */
+  public long bytesMoved() {
+    if (!handle.pin()) {
+      throw new ClosedException("bytesMoved: the transfer was closed");
+    }
+    try {
+      return Native.wl_transfer_progress(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** Bytes that one run writes to targets of all ranks. */
+  public long totalBytes() {
+    return totalBytes;
+  }
+
+  /** The plans of the batch's tensors, in the order in which they were added. */
+  public List<Plan> plans() {
+    return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  /** Lets go of the views' memory, once a run in progress is over. Idempotent. */
+  @Override
+  public void close() {
+    bound.closed();
+    cleanable.clean();
+  }
+
+  @Override
+  public String toString() {
+    return "Transfer of " + tensors.size() + " tensors, " + totalBytes + " bytes";
+  }
+
+  private static final class Bound extends Leaks.Resource {
+    private final TransferHandle handle;
+
+    Bound(String what, TransferHandle handle) {
+      super(what);
+      this.handle = handle;
+    }
+
+    @Override
+    protected void free() {
+      handle.end();
+    }
+  }
+}

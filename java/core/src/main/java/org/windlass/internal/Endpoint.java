@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.windlass.InvalidArgumentException;
+import org.windlass.WindlassException;
+
+/**
+ * One rank's native communicator and what a call on it needs: the right to be the one call in
+ * progress, an error record, the pins that a failed call leaves behind, and the hand-off for threads
+ * that must not block. It doesn't reach the public object, so that the cleaner may free it.
+ *
+ * <p>A call is {@link #begin}, the native function with {@link #error}, then {@link #end} after
+ * success or {@link #settle} after anything else.
+ */
+public final class Endpoint {
+  private static final VarHandle CALLER;
+  private static final VarHandle CALLS;
+
+  static {
+    try {
+      var lookup = MethodHandles.lookup();
+      CALLER = lookup.findVarHandle(Endpoint.class, "caller", Thread.class);
+      CALLS = lookup.findVarHandle(Endpoint.class, "calls", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  /** The {@code wl_comm_t*}. Valid while this object is retained, closed or not. */
+  public final long handle;
+
+  /** The {@code wl_error_t*} of the call in progress. */
+  public final long error;
+
+  public final int rank;
+  public final int size;
+
+  private final ByteBuffer errorBuffer;
+  private final Handle nativeHandle;
+
+  /** The thread whose call is in progress. */
+  private volatile Thread caller;
+
+  /** Calls begun so far; written by the caller alone. */
+  private long calls;
+
+  /** The value of {@link #calls} at the watcher's last look, or -1. */
+  private long watchedCalls = -1;
+
+  /** Pins of failed calls, held until no rank can touch their memory any more. Guarded by this. */
+  private final List<Lifetime> limbo = new ArrayList<>();
+
+  /** Guarded by this. */
+  private Handoff handoff;
+
+  private volatile boolean closed;
+
+  /** Takes over {@code handle}, a {@code wl_comm_t*}. */
+  public Endpoint(long handle) {
+    this.handle = handle;
+    this.rank = Native.wl_comm_rank(handle);
+    this.size = Native.wl_comm_size(handle);
+    this.errorBuffer = Structs.allocate(Structs.Error.SIZE);
+    this.errorBuffer.putInt(0, Structs.Error.SIZE);
+    this.error = NativeMemory.address(errorBuffer);
+    this.nativeHandle = new Handle(handle);
+    Watcher.add(this);
+  }
+
+  /** Keeps the native handle valid until {@link #release}, even once the communicator is gone. */
+  public void retain() {
+    nativeHandle.pin();
+  }
+
+  public void release() {
+    nativeHandle.unpin();
+  }
+
+  /** Makes {@code thread} the one caller. */
+  public void begin(Thread thread) {
+    if (!CALLER.compareAndSet(this, null, thread)) {
+      throw inUse();
+    }
+    CALLS.setOpaque(this, calls + 1);
+  }
+
+  /** Ends a call that succeeded or that never reached the native side. */
+  public void end() {
+    CALLER.setRelease(this, (Thread) null);
+  }
+
+  /**
+   * Ends a call that failed. {@code a} and {@code b}, either of which may be null, are unpinned once no
+   * rank can touch them.
+   */
+  public WindlassException settle(int code, Lifetime a, Lifetime b) {
+    WindlassException failure = Failures.of(code, errorBuffer);
+    boolean quiet = quiet(code);
+    settle(a, quiet);
+    if (b != a) {
+      settle(b, quiet);
+    }
+    end();
+    return failure;
+  }
+
+  private void settle(Lifetime pinned, boolean quiet) {
+    if (pinned == null) {
+      return;
+    }
+    if (quiet) {
+      pinned.unpin();
+    } else {
+      keepUntilQuiet(pinned);
+    }
+  }
+
+  /** Unpins {@code pinned} once no rank can touch memory named in a failed operation. */
+  public void keepUntilQuiet(Lifetime pinned) {
+    synchronized (this) {
+      if (limbo.isEmpty()) {
+        nativeHandle.pin();
+      }
+      limbo.add(pinned);
+    }
+    Watcher.add(this);
+  }
+
+  /** Whether a call that returned {@code code} left nothing behind that a peer might still touch. */
+  public boolean quiet(int code) {
+    if (code == Native.WL_OK) {
+      return true;
+    }
+    boolean alive = Native.wl_comm_status(handle, 0) == Native.WL_OK;
+    if (alive && code != Native.WL_CLOSED) {
+      return true;
+    }
+    return Native.wl_comm_quiescent(handle) == 1;
+  }
+
+  /** Whether the communicator has failed. */
+  public boolean failed() {
+    return Native.wl_comm_status(handle, 0) != Native.WL_OK;
+  }
+
+  /** The failure record as an exception, or null while the communicator lives. */
+  public WindlassException failure() {
+    try (Scratch scratch = Scratch.take()) {
+      int code = Native.wl_comm_status(handle, scratch.error());
+      return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
+    }
+  }
+
+  public void abort(String reason) {
+    Native.wl_comm_abort(handle, NativeMemory.utf8(reason), 0);
+  }
+
+  /** Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent. */
+  public void close() {
+    Native.wl_comm_close(handle, 0);
+    closed = true;
+    synchronized (this) {
+      if (handoff != null) {
+        handoff.shutdown();
+        handoff = null;
+      }
+    }
+    drain();
+    forgetIfDone();
+  }
+
+  /** Closes, and lets go of the native handle once nothing retains it. */
+  public void free() {
+    close();
+    nativeHandle.end();
+  }
+
+  /** Whether a call from {@code thread} must run on another thread, so as not to block it. */
+  public static boolean mustHandOff(Thread thread) {
+    return thread.getClass() != Thread.class && Handoff.shared(thread);
+  }
+
+  /** Runs {@code call} on the communicator's own thread; the caller waits and may be interrupted. */
+  public <T> T handOff(Supplier<T> call) {
+    Handoff target;
+    synchronized (this) {
+      if (handoff == null) {
+        handoff = new Handoff("windlass-calls-" + rank);
+      }
+      target = handoff;
+    }
+    return target.run(call, this);
+  }
+
+  /** The watcher's look, on its thread alone. True if it should look again soon. */
+  boolean look() {
+    if (!nativeHandle.pin()) {
+      return false;
+    }
+    try {
+      return lookAtCall();
+    } finally {
+      nativeHandle.unpin();
+    }
+  }
+
+  private boolean lookAtCall() {
+    Thread thread = caller;
+    long begun = (long) CALLS.getOpaque(this);
+    if (thread == null) {
+      watchedCalls = -1;
+    } else if (begun != watchedCalls) {
+      watchedCalls = begun;
+    } else if (thread.isInterrupted()) {
+      abort(interrupted(thread));
+      watchedCalls = -1;
+    }
+    drain();
+    forgetIfDone();
+    return thread != null || inLimbo();
+  }
+
+  String interrupted(Thread thread) {
+    return "thread \"" + thread.getName() + "\" was interrupted in a call of rank " + rank;
+  }
+
+  private void drain() {
+    List<Lifetime> quiet;
+    synchronized (this) {
+      if (limbo.isEmpty() || Native.wl_comm_quiescent(handle) != 1) {
+        return;
+      }
+      quiet = new ArrayList<>(limbo);
+      limbo.clear();
+    }
+    quiet.forEach(Lifetime::unpin);
+    nativeHandle.unpin();
+  }
+
+  private synchronized boolean inLimbo() {
+    return !limbo.isEmpty();
+  }
+
+  private void forgetIfDone() {
+    if (closed && !inLimbo()) {
+      Watcher.remove(this);
+    }
+  }
+
+  private InvalidArgumentException inUse() {
+    Thread other = caller;
+    return new InvalidArgumentException(
+        "the communicator of rank "
+            + rank
+            + " is in a call of thread \""
+            + (other == null ? "?" : other.getName())
+            + "\"; one thread at a time may call operations on it");
+  }
+
+  /** The {@code wl_comm_t*}, freed when ended and no window, transfer or limbo needs it. */
+  private static final class Handle extends Lifetime {
+    private final long handle;
+
+    Handle(long handle) {
+      this.handle = handle;
+    }
+
+    @Override
+    protected void release() {
+      Native.wl_comm_free(handle);
+    }
+  }
+}

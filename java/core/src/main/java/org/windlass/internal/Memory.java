@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.lang.ref.Cleaner;
+import java.nio.ByteBuffer;
+import java.util.function.BooleanSupplier;
+
+/**
+ * One allocation: an address, its bytes, and what keeps them valid. Tensors are views of one; calls pin
+ * it. Once ended, it is released when the last pin is gone.
+ */
+public final class Memory extends Lifetime {
+  /** The largest piece of memory that one buffer shows. */
+  public static final int MAX_BUFFER = Integer.MAX_VALUE - 8;
+
+  public final long address;
+  public final long bytes;
+  public final boolean readOnly;
+
+  private final Object owner;
+  private final BooleanSupplier alive;
+  private final Leaks.Resource resource;
+  private final Cleaner.Cleanable cleanable;
+
+  private Memory(
+      long address,
+      long bytes,
+      boolean readOnly,
+      Object owner,
+      BooleanSupplier alive,
+      Leaks.Resource resource) {
+    this.address = address;
+    this.bytes = bytes;
+    this.readOnly = readOnly;
+    this.owner = owner;
+    this.alive = alive;
+    this.resource = resource;
+    this.cleanable = resource == null ? null : Leaks.watch(this, resource);
+  }
+
+  /** Memory that {@code owner} keeps valid as long as it is reachable. */
+  public static Memory of(long address, long bytes, boolean readOnly, Object owner) {
+    return new Memory(address, bytes, readOnly, owner, null, null);
+  }
+
+  /** Memory that {@code owner} may take back; {@code alive} says whether it has. */
+  public static Memory of(
+      long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
+    return new Memory(address, bytes, readOnly, owner, alive, null);
+  }
+
+  /** Memory that {@code resource} frees, at {@link #end} or when nothing reaches it any more. */
+  public static Memory of(long address, long bytes, Leaks.Resource resource) {
+    return new Memory(address, bytes, false, null, null, resource);
+  }
+
+  /** Zeroed memory aligned to 64 bytes; freed when ended or unreachable. */
+  public static Memory allocate(long bytes) {
+    try (Scratch scratch = Scratch.take()) {
+      int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer());
+      }
+      long address = scratch.outValue();
+      return of(address, bytes, new Allocation(address));
+    }
+  }
+
+  /** Whether what it was made over has been taken back by its owner. */
+  public boolean lost() {
+    return alive != null && !alive.getAsBoolean();
+  }
+
+  /** Whether a call may use it now; cheap, and only {@link #pin} makes the answer last. */
+  public boolean usable() {
+    return !ended() && !lost();
+  }
+
+  /** Pins it if it is still usable. */
+  public boolean hold() {
+    if (alive != null && !alive.getAsBoolean()) {
+      return false;
+    }
+    return pin();
+  }
+
+  /**
+   * A buffer over part of it, or null if it has ended. The memory stays pinned until neither the buffer nor
+   * anything derived from it is reachable.
+   */
+  public ByteBuffer lend(long from, int length) {
+    if (!hold()) {
+      return null;
+    }
+    ByteBuffer base = NativeMemory.buffer(address + from, length);
+    Leaks.watch(base, new Loan(this));
+    ByteBuffer view = (readOnly ? base.asReadOnlyBuffer() : base.slice()).order(base.order());
+    return view;
+  }
+
+  /** Ends memory that {@link #allocate} made, and no other. */
+  public void endIfAllocated() {
+    if (resource instanceof Allocation) {
+      end();
+    }
+  }
+
+  @Override
+  protected void release() {
+    if (cleanable != null) {
+      resource.closed();
+      cleanable.clean();
+    }
+  }
+
+  /** The object that keeps the memory valid; null where the allocation is Windlass's own. */
+  public Object owner() {
+    return owner;
+  }
+
+  private static final class Allocation extends Leaks.Resource {
+    private final long address;
+
+    Allocation(long address) {
+      super(null);
+      this.address = address;
+    }
+
+    @Override
+    protected void free() {
+      Native.wl_memory_free(address);
+    }
+  }
+
+  /** A pin that lasts as long as a buffer that was given out. */
+  private static final class Loan extends Leaks.Resource {
+    private final Memory memory;
+
+    Loan(Memory memory) {
+      super(null);
+      this.memory = memory;
+    }
+
+    @Override
+    protected void free() {
+      memory.unpin();
+    }
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+
+/**
+ * Native memory for the arguments of one call outside the hot path: an error record, an out-parameter, two tensor
+ * descriptions, one element. Taken from a small pool without a lock; never shared between threads.
+ */
+public final class Scratch implements AutoCloseable {
+  private static final int MAX_DIMS = Native.WL_MAX_DIMS;
+  private static final int TENSOR_BYTES = Structs.Tensor.SIZE + 2 * 8 * MAX_DIMS;
+  private static final int OUT = (Structs.Error.SIZE + 7) & ~7;
+  private static final int ELEMENT = OUT + 8;
+  private static final int ENCODED = ELEMENT + 8;
+  private static final int TENSORS = ENCODED + 8;
+  private static final int CONFIG = TENSORS + 2 * TENSOR_BYTES;
+  private static final int SIZE = CONFIG + Structs.TransferConfig.SIZE;
+
+  private static final AtomicReferenceArray<Scratch> POOL = new AtomicReferenceArray<>(16);
+
+  private final ByteBuffer buffer = Structs.allocate(SIZE);
+  private final ByteBuffer error = buffer.duplicate().order(buffer.order());
+  private final long address = NativeMemory.address(buffer);
+
+  private Scratch() {
+    buffer.putInt(0, Structs.Error.SIZE);
+  }
+
+  public static Scratch take() {
+    for (int i = 0; i < POOL.length(); i++) {
+      if (POOL.getPlain(i) != null) {
+        Scratch scratch = POOL.getAndSet(i, null);
+        if (scratch != null) {
+          return scratch;
+        }
+      }
+    }
+    return new Scratch();
+  }
+
+  @Override
+  public void close() {
+    for (int i = 0; i < POOL.length(); i++) {
+      if (POOL.getPlain(i) == null && POOL.compareAndSet(i, null, this)) {
+        return;
+      }
+    }
+  }
+
+  /** Address of a {@code wl_error_t} that is ready for a call. */
+  public long error() {
+    return address;
+  }
+
+  public ByteBuffer errorBuffer() {
+    return error;
+  }
+
+  /** Address of an out-parameter of 8 bytes, zero. */
+  public long out() {
+    buffer.putLong(OUT, 0);
+    return address + OUT;
+  }
+
+  public long outValue() {
+    return buffer.getLong(OUT);
+  }
+
+  /** Address of 8 bytes for one element. */
+  public long element() {
+    return address + ELEMENT;
+  }
+
+  /** Address of 8 more bytes, for an element on its way to {@link #takeEncoded}. */
+  public long encoded() {
+    return address + ENCODED;
+  }
+
+  /** Makes what lies at {@link #encoded} the element. */
+  public void takeEncoded() {
+    buffer.putLong(ELEMENT, buffer.getLong(ENCODED));
+  }
+
+  public double elementDouble() {
+    return buffer.getDouble(ELEMENT);
+  }
+
+  public void elementDouble(double value) {
+    buffer.putDouble(ELEMENT, value);
+  }
+
+  public long elementLong() {
+    return buffer.getLong(ELEMENT);
+  }
+
+  /** Little-endian, so that the low bytes of {@code value} are the element of any narrower integer. */
+  public void elementLong(long value) {
+    buffer.putLong(ELEMENT, value);
+  }
+
+  /** Address of {@code wl_tensor_t} number {@code slot}, 0 or 1, filled in. */
+  public long tensor(int slot, int dtype, long data, long[] shape, long[] strides) {
+    int at = TENSORS + slot * TENSOR_BYTES;
+    int shapeAt = at + Structs.Tensor.SIZE;
+    int stridesAt = shapeAt + 8 * MAX_DIMS;
+    buffer.putInt(at, Structs.Tensor.SIZE);
+    buffer.putInt(at + Structs.Tensor.DTYPE, dtype);
+    buffer.putInt(at + Structs.Tensor.NDIM, shape.length);
+    buffer.putLong(at + Structs.Tensor.DATA, data);
+    buffer.putLong(at + Structs.Tensor.SHAPE, address + shapeAt);
+    buffer.putLong(at + Structs.Tensor.STRIDES, address + stridesAt);
+    for (int d = 0; d < shape.length; d++) {
+      buffer.putLong(shapeAt + 8 * d, shape[d]);
+      buffer.putLong(stridesAt + 8 * d, strides[d]);
+    }
+    return address + at;
+  }
+
+  /** Address of a zeroed configuration struct of {@code size} bytes, its size filled in; see {@link #config()}. */
+  public long config(int size) {
+    for (int i = 0; i < Structs.TransferConfig.SIZE; i += 4) {
+      buffer.putInt(CONFIG + i, 0);
+    }
+    buffer.putInt(CONFIG, size);
+    return address + CONFIG;
+  }
+
+  public void configInt(int field, int value) {
+    buffer.putInt(CONFIG + field, value);
+  }
+
+  public void configLong(int field, long value) {
+    buffer.putLong(CONFIG + field, value);
+  }
+
+  public int configInt(int field) {
+    return buffer.getInt(CONFIG + field);
+  }
+}
