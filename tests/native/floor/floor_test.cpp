@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The floor moves the right bytes (it compares them itself and fails otherwise) and refuses what it cannot measure.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+#include "windlass/windlass.h"
+
+namespace {
+
+struct Floor {
+  int32_t code;
+  double micros;
+  std::string message;
+};
+
+Floor measure(int32_t operation, int32_t ranks, uint64_t bytes, int32_t iterations = 20) {
+  wl_error_t error{};
+  error.struct_size = sizeof error;
+  wl_floor_config_t config{sizeof config, operation, ranks, iterations, bytes};
+  Floor floor{WL_OK, -1, ""};
+  floor.code = wl_floor_measure(&config, &floor.micros, &error);
+  floor.message = error.message;
+  return floor;
+}
+
+Floor copy(uint64_t bytes, int32_t from, int32_t to, int32_t iterations = 20) {
+  wl_error_t error{};
+  error.struct_size = sizeof error;
+  Floor floor{WL_OK, -1, ""};
+  floor.code = wl_floor_copy(bytes, from, to, iterations, &floor.micros, &error);
+  floor.message = error.message;
+  return floor;
+}
+
+class FloorOf : public testing::TestWithParam<std::tuple<int32_t, int32_t, uint64_t>> {};
+
+TEST_P(FloorOf, MovesItsBytes) {
+  const auto [operation, ranks, bytes] = GetParam();
+  const Floor floor = measure(operation, ranks, bytes);
+  EXPECT_EQ(floor.code, WL_OK) << floor.message;
+  EXPECT_GT(floor.micros, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, FloorOf,
+                         testing::Combine(testing::Values(WL_OP_ALL_TO_ALL, WL_OP_BROADCAST),
+                                          testing::Values(1, 2, 3, 4, 7, 16),
+                                          testing::Values(1, 4, 63, 64, 65, 4096, 5001, 100000)));
+
+TEST(FloorOfACopy, MovesAndCasts) {
+  for (const int32_t to : {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2}) {
+    for (const uint64_t bytes : {4u, 64u, 68u, 4100u, 1u << 20}) {
+      const Floor floor = copy(bytes, WL_F32, to);
+      EXPECT_EQ(floor.code, WL_OK) << floor.message;
+      EXPECT_GT(floor.micros, 0);
+    }
+  }
+  EXPECT_EQ(copy(24, WL_C64, WL_C64).code, WL_OK);
+}
+
+TEST(Floor, GrowsWithTheBytes) {
+  EXPECT_GT(measure(WL_OP_ALL_TO_ALL, 2, 4 << 20).micros, 5 * measure(WL_OP_ALL_TO_ALL, 2, 4096).micros);
+  EXPECT_GT(copy(64 << 20, WL_F32, WL_F32, 5).micros, 5 * copy(64 << 10, WL_F32, WL_F32).micros);
+}
+
+TEST(Floor, RefusesWhatItCannotMeasure) {
+  EXPECT_EQ(measure(WL_OP_BARRIER, 2, 64).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 0, 64).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, -1, 64).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 2, 0).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 2, UINT64_MAX).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 2, 64, 0).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(0, WL_F32, WL_F32).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(6, WL_F32, WL_F32).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(64, WL_F32, WL_I32).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(64, -1, WL_F32).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(64, WL_F32, WL_DTYPE_COUNT).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(wl_floor_measure(nullptr, nullptr, nullptr), WL_INVALID_ARGUMENT);
+  EXPECT_NE(measure(WL_OP_ALL_TO_ALL, 2, 0).message, "");
+}
+
+}  // namespace
