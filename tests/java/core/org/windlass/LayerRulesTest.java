@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.domain.JavaCodeUnit;
+import com.tngtech.archunit.core.domain.JavaField;
+import com.tngtech.archunit.core.domain.JavaModifier;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.windlass.fixture.ShowsInternalTypes;
+
+/** What the public packages may show, and who may reach JavaCPP. */
+class LayerRulesTest {
+  private static final JavaClasses LIBRARY =
+      new ClassFileImporter()
+          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+          .importPackages("org.windlass");
+
+  @Test
+  void publicSignaturesShowNoJavaCppAndNothingInternal() {
+    List<String> shown = new ArrayList<>();
+    for (JavaClass type : LIBRARY) {
+      if (type.getPackageName().equals("org.windlass")
+          || type.getPackageName().startsWith("org.windlass.checkpoint")) {
+        shown.addAll(internalTypesShownBy(type));
+      }
+    }
+    assertThat(shown).isEmpty();
+  }
+
+  @Test
+  void aSignatureThatShowsThemIsFound() {
+    JavaClass type = new ClassFileImporter().importClass(ShowsInternalTypes.class);
+    assertThat(internalTypesShownBy(type))
+        .hasSize(4)
+        .anyMatch(s -> s.contains("field"))
+        .anyMatch(s -> s.contains("result"))
+        .anyMatch(s -> s.contains("parameter"))
+        .anyMatch(s -> s.contains("generic"));
+  }
+
+  @Test
+  void onlyTheNativeBindingKnowsJavaCpp() {
+    noClasses()
+        .that()
+        .haveNameNotMatching("org\\.windlass\\.internal\\.(NativeConfig|Native)")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("org.bytedeco..")
+        .check(LIBRARY);
+  }
+
+  @Test
+  void onlyCheckpointsKnowJackson() {
+    noClasses()
+        .that()
+        .resideOutsideOfPackage("org.windlass.checkpoint..")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("com.fasterxml..")
+        .check(LIBRARY);
+  }
+
+  @Test
+  void theLibraryNeedsNothingBesideTheJdkJavaCppAndJackson() {
+    classes()
+        .should()
+        .onlyDependOnClassesThat()
+        .resideInAnyPackage("java..", "jdk.jfr..", "org.windlass..", "org.bytedeco.javacpp..", "com.fasterxml.jackson.core..")
+        .check(LIBRARY);
+  }
+
+  /** Members that a user can call or override and whose types, generic arguments too, no user should see. */
+  private static List<String> internalTypesShownBy(JavaClass type) {
+    List<String> shown = new ArrayList<>();
+    if (!isVisible(type)) {
+      return shown;
+    }
+    for (JavaCodeUnit unit : type.getCodeUnits()) {
+      if (isVisible(unit.getModifiers())) {
+        Stream.Builder<JavaClass> types = Stream.builder();
+        unit.getReturnType().getAllInvolvedRawTypes().forEach(types);
+        unit.getParameterTypes().forEach(p -> p.getAllInvolvedRawTypes().forEach(types));
+        types
+            .build()
+            .filter(LayerRulesTest::isInternal)
+            .forEach(t -> shown.add(unit.getFullName() + " shows " + t.getName()));
+      }
+    }
+    for (JavaField field : type.getFields()) {
+      if (isVisible(field.getModifiers())) {
+        field.getType().getAllInvolvedRawTypes().stream()
+            .filter(LayerRulesTest::isInternal)
+            .forEach(t -> shown.add(field.getFullName() + " shows " + t.getName()));
+      }
+    }
+    return shown;
+  }
+
+  private static boolean isVisible(JavaClass type) {
+    return isVisible(type.getModifiers())
+        && type.getEnclosingClass().map(LayerRulesTest::isVisible).orElse(true);
+  }
+
+  private static boolean isVisible(Set<JavaModifier> modifiers) {
+    return (modifiers.contains(JavaModifier.PUBLIC) || modifiers.contains(JavaModifier.PROTECTED))
+        && !modifiers.contains(JavaModifier.SYNTHETIC);
+  }
+
+  private static boolean isInternal(JavaClass type) {
+    JavaClass base = type.getBaseComponentType();
+    return base.getPackageName().startsWith("org.bytedeco")
+        || base.getPackageName().startsWith("org.windlass.internal");
+  }
+}
