@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups, windows, split, arguments, and what a communicator costs.
+#include "tests/native/comm/local_ranks.h"
+
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "native/base/cores.h"
+#include "native/comm/control_block.h"
+#include "native/comm/signal.h"
+
+namespace windlass_test {
+namespace {
+
+TEST(Sequence, WrapsAndComparesForward) {
+  EXPECT_TRUE(windlass::reached(5, 5));
+  EXPECT_TRUE(windlass::reached(6, 5));
+  EXPECT_FALSE(windlass::reached(4, 5));
+  EXPECT_TRUE(windlass::reached(2, 0xfffffffeu));
+  EXPECT_FALSE(windlass::reached(0xfffffffeu, 2));
+  EXPECT_TRUE(windlass::reached(0x80000001u, 0x7fffffffu));
+  EXPECT_TRUE(windlass::phaseReached(uint64_t{7} << 32 | 2, 7, 2));
+  EXPECT_FALSE(windlass::phaseReached(uint64_t{7} << 32 | 1, 7, 2));
+  EXPECT_TRUE(windlass::phaseReached(uint64_t{0} << 32, 0xffffffffu, 2));
+  EXPECT_FALSE(windlass::phaseReached(uint64_t{0xfffffffeu} << 32 | 9, 0xffffffffu, 1));
+}
+
+TEST(Cores, AreReadFromACgroupsQuota) {
+  EXPECT_EQ(0, windlass::coresOfQuota("max 100000"));
+  EXPECT_EQ(2, windlass::coresOfQuota("150000 100000"));
+  EXPECT_EQ(1, windlass::coresOfQuota("100000 100000"));
+  EXPECT_EQ(1, windlass::coresOfQuota("1000 100000"));
+  EXPECT_EQ(0, windlass::coresOfQuota("-1 100000"));
+  EXPECT_EQ(0, windlass::coresOfQuota(""));
+  EXPECT_EQ(0, windlass::coresOfQuota("12 0"));
+  EXPECT_GE(wl_allowed_cores(), 1);
+}
+
+TEST(Window, IsZeroedAlignedAndTheSameOnEveryRank) {
+  LocalRanks ranks(3);
+  std::vector<void*> seen(9);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    wl_window_t* window = nullptr;
+    ASSERT_EQ(WL_OK, wl_window_create(comm, 10'001, 0, &window, &error)) << error.message;
+    EXPECT_EQ(10'001u, wl_window_bytes(window));
+    for (int peer = 0; peer < 3; ++peer) seen[static_cast<size_t>(rank * 3 + peer)] = wl_window_address(window, peer);
+    const auto* bytes = static_cast<const uint8_t*>(wl_window_address(window, rank));
+    EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(bytes) % 4096);
+    for (int i = 0; i < 10'001; ++i) ASSERT_EQ(0, bytes[i]);
+    EXPECT_EQ(nullptr, wl_window_address(window, 3));
+    EXPECT_EQ(nullptr, wl_window_address(window, -1));
+    wl_window_free(window);
+  });
+  for (size_t peer = 0; peer < 3; ++peer) {
+    EXPECT_EQ(seen[peer], seen[3 + peer]);
+    EXPECT_EQ(seen[peer], seen[6 + peer]);
+  }
+}
+
+TEST(Window, DifferentSizesAreAMismatchAndTooLargeIsAResourceError) {
+  for (const int n : {2, 4}) {
+    LocalRanks ranks(n);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      wl_window_t* window = nullptr;
+      EXPECT_EQ(WL_RESOURCE, wl_window_create(comm, uint64_t{1} << 60, 0, &window, &error)) << error.message;
+      EXPECT_EQ(nullptr, window);
+      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << "the communicator lives on: " << error.message;
+      EXPECT_EQ(WL_MISMATCH, wl_window_create(comm, rank == 0 ? 64 : 128, 0, &window, &error)) << error.message;
+    });
+  }
+}
+
+TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
+  LocalRanks ranks(6);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    wl_comm_t* part = nullptr;
+    const int color = rank == 5 ? -1 : rank % 2;
+    ASSERT_EQ(WL_OK, wl_comm_split(comm, color, -rank, 0, &part, &error)) << error.message;
+    if (rank == 5) {
+      EXPECT_EQ(nullptr, part);
+      return;
+    }
+    const int size = color == 0 ? 3 : 2;
+    EXPECT_EQ(size, wl_comm_size(part));
+    EXPECT_EQ(size - 1 - rank / 2, wl_comm_rank(part));
+    std::vector<int32_t> in(static_cast<size_t>(size), rank), out(static_cast<size_t>(size));
+    ASSERT_EQ(WL_OK, wl_all_to_all(part, in.data(), out.data(), 1, WL_I32, WL_AUTO, 0, &error)) << error.message;
+    for (int i = 0; i < size; ++i) EXPECT_EQ(2 * (size - 1 - i) + color, out[static_cast<size_t>(i)]);
+    if (color == 0) {
+      EXPECT_EQ(WL_OK, wl_comm_abort(part, "this part alone", &error));
+      EXPECT_EQ(WL_ABORTED, wl_barrier(part, 0, &error));
+    } else {
+      EXPECT_EQ(WL_OK, wl_barrier(part, 0, &error)) << error.message;
+    }
+    wl_comm_free(part);
+  });
+  ranks.run([&](int, wl_comm_t* comm) {
+    Error error;
+    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
+}
+
+TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
+  LocalRanks ranks(1);
+  wl_comm_t* comm = ranks.comms[0];
+  Error error;
+  wl_group_t* group = nullptr;
+  wl_group_config_t config = {};
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_create(nullptr, &group, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_create(&config, &group, &error));
+  config.struct_size = sizeof config;
+  for (const int bad : {0, -1, WL_MAX_RANKS + 1}) {
+    config.ranks = bad;
+    EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_create(&config, &group, &error));
+    EXPECT_NE(nullptr, std::strstr(error.message, "ranks"));
+  }
+  wl_comm_t* second = nullptr;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 0, &second, &error)) << "joined already";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 1, &second, &error)) << "out of range";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(nullptr, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(comm, -1, &error));
+  alignas(64) unsigned char buffer[256] = {};
+  const uint64_t huge = std::numeric_limits<uint64_t>::max() / 2;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, huge, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, nullptr, buffer, 1, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, nullptr, 1, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 2, 1, WL_F32, 0, 0, &error)) << "unaligned";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error)) << "overlap";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, 17, 0, 0, &error)) << "dtype";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, 1, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, -1, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, 0, &error)) << "overlap";
+  EXPECT_EQ(WL_OK, wl_all_to_all(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error)) << "nothing to move";
+  EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr)) << "the error is optional";
+  void* memory = nullptr;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_alloc(8, 3, &memory, &error));
+  EXPECT_EQ(WL_RESOURCE, wl_memory_alloc(uint64_t{1} << 62, 0, &memory, &error));
+}
+
+TEST(Error, IsNeverWrittenBeyondItsStructSize) {
+  LocalRanks ranks(1);
+  struct {
+    wl_error_t error;
+    char guard[16];
+  } slot;
+  std::memset(&slot, 0x5a, sizeof slot);
+  slot.error.struct_size = offsetof(wl_error_t, message) + 8;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(ranks.comms[0], -5, &slot.error));
+  EXPECT_EQ(7u, std::strlen(slot.error.message));
+  for (size_t i = 8; i < WL_ERROR_MESSAGE; ++i) ASSERT_EQ(0x5a, slot.error.message[i]);
+}
+
+// Resident bytes of this process.
+uint64_t resident() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0, here = 0;
+  statm >> pages >> here;
+  return here * 4096;
+}
+
+TEST(Cost, ThousandRanksStayUnderTheirMemory) {
+  const uint64_t before = resident();
+  LocalRanks ranks(1024);
+  EXPECT_LT(resident() - before, uint64_t{512} << 20);
+  EXPECT_LE(sizeof(windlass::RankLines) * 1024 + sizeof(windlass::SharedLines), uint64_t{512} << 20);
+#if !defined(__SANITIZE_THREAD__)
+  std::vector<std::atomic<int>> out(1024);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    uint32_t value = rank == 1000 ? 77 : 0;
+    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error)) << error.message;
+    EXPECT_EQ(77u, value);
+  });
+#endif
+}
+
+}  // namespace
+}  // namespace windlass_test

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ends a wait: a rank that never comes, abort, close, disagreement. And what may still be touched then.
+#include "tests/native/comm/local_ranks.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace windlass_test {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kSlackMs = 200;  // sanitizers, and their scheduler
+#else
+constexpr int64_t kSlackMs = 0;
+#endif
+
+// One look at whether the text holds the part, that prints both when it does not.
+testing::AssertionResult contains(const char* text, const std::string& part) {
+  if (std::strstr(text, part.c_str()) != nullptr) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << '"' << text << "\" does not say \"" << part << '"';
+}
+
+struct Late {
+  int ranks;
+  int cores;
+};
+
+class NeverComes : public testing::TestWithParam<Late> {};
+
+TEST_P(NeverComes, EveryOtherRankGetsATimeoutThatNamesIt) {
+  const auto [n, cores] = GetParam();
+  constexpr int64_t kDeadline = 300 * kMs;
+  const int missing = n / 2;
+  for (const bool large : {false, true}) {
+    LocalRanks ranks(n, kDeadline, 1, cores);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      const uint64_t count = large ? 100'000 : 4;
+      std::vector<float> in(count * static_cast<uint64_t>(n)), out(in.size());
+      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      if (rank == missing) return;
+      const int64_t start = wl_clock_ns();
+      EXPECT_EQ(WL_TIMEOUT, wl_all_to_all(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
+      const int64_t took = wl_clock_ns() - start;
+      EXPECT_GE(took, kDeadline - 50 * kMs) << "another rank's deadline may have begun a little earlier";
+      EXPECT_LE(took, kDeadline + std::max<int64_t>(kDeadline / 10, 20 * kMs) + kSlackMs * kMs) << "rank " << rank;
+      EXPECT_EQ(1, error.culprit_count) << error.message;
+      EXPECT_EQ(missing, error.culprits[0]) << error.message;
+      EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
+      EXPECT_TRUE(contains(error.message, "barrier #1"));
+      EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error)) << "a dead communicator stays dead";
+      EXPECT_TRUE(contains(error.message, "dead"));
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NeverComes,
+                         testing::Values(Late{2, 0}, Late{3, 0}, Late{4, 64}, Late{8, 0}, Late{16, 0}));
+
+// A chain: each rank is the root once, so ranks stand in different operations when one never comes.
+TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
+  LocalRanks ranks(4, 200 * kMs, 1, 64);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    if (rank == 2) return;
+    Error error;
+    int code = WL_OK;
+    for (int root = 0; root < 4 && code == WL_OK; ++root) {
+      uint32_t value = 7;
+      code = wl_broadcast(comm, &value, &value, 1, WL_U32, root, WL_AUTO, 0, &error);
+    }
+    EXPECT_EQ(WL_TIMEOUT, code);
+    EXPECT_EQ(1, error.culprit_count) << error.message;
+    EXPECT_EQ(2, error.culprits[0]) << error.message;
+  });
+}
+
+TEST(Timeout, OfOneCallOverridesTheCommunicators) {
+  LocalRanks ranks(2, 60'000 * kMs);
+  Error error;
+  const int64_t start = wl_clock_ns();
+  EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[0], 50 * kMs, &error));
+  EXPECT_LE(wl_clock_ns() - start, (80 + kSlackMs) * kMs);
+}
+
+TEST(Abort, EndsAWaitWithinTenMilliseconds) {
+  for (const int n : {2, 8}) {
+    LocalRanks ranks(n, 30'000 * kMs);
+    std::atomic<int64_t> abortedAt{0};
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      if (rank == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));  // long enough for everyone to sleep
+        abortedAt = wl_clock_ns();
+        EXPECT_EQ(WL_OK, wl_comm_abort(comm, "no more weights", &error));
+        return;
+      }
+      EXPECT_EQ(WL_ABORTED, wl_barrier(comm, 0, &error));
+      EXPECT_LE(wl_clock_ns() - abortedAt, (10 + kSlackMs) * kMs);
+      EXPECT_TRUE(contains(error.message, "no more weights"));
+    });
+  }
+}
+
+TEST(Abort, FirstReasonStands) {
+  LocalRanks ranks(2);
+  Error error;
+  EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "first", &error));
+  EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "second", &error));
+  EXPECT_EQ(WL_ABORTED, wl_barrier(ranks.comms[1], 0, &error));
+  EXPECT_TRUE(contains(error.message, "first"));
+  EXPECT_EQ(WL_ABORTED, wl_comm_status(ranks.comms[0], &error));
+}
+
+TEST(Close, EndsItsCallInFlightAndTellsPeers) {
+  for (const int n : {2, 5}) {
+    LocalRanks ranks(n, 30'000 * kMs);
+    std::thread closer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      Error error;
+      EXPECT_EQ(WL_OK, wl_comm_close(ranks.comms[1], &error)) << error.message;
+    });
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      if (rank == 0) return;  // never comes
+      Error error;
+      const int code = wl_barrier(comm, 0, &error);
+      EXPECT_EQ(rank == 1 ? WL_CLOSED : WL_ABORTED, code) << error.message;
+      if (rank != 1) {
+        EXPECT_TRUE(contains(error.message, "rank 1 closed"));
+      }
+    });
+    closer.join();
+  }
+}
+
+TEST(Close, APeerThatWaitsForARankThatLeftIsToldAtOnce) {
+  for (const int n : {2, 6}) {
+    LocalRanks ranks(n, 30'000 * kMs);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
+      if (rank == n - 1) {
+        EXPECT_EQ(WL_OK, wl_comm_close(comm, &error));
+        EXPECT_EQ(WL_CLOSED, wl_barrier(comm, 0, &error));
+        return;
+      }
+      const int64_t start = wl_clock_ns();
+      EXPECT_EQ(WL_ABORTED, wl_barrier(comm, 0, &error));
+      EXPECT_LE(wl_clock_ns() - start, (1000 + kSlackMs) * kMs);
+      EXPECT_EQ(n - 1, error.culprits[0]) << error.message;
+    });
+  }
+}
+
+TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
+  using Body = std::function<int(wl_comm_t*, Error*)>;
+  std::vector<float> buffer(4096);
+  const auto exchange = [&](uint64_t count, int dtype, int algorithm) -> Body {
+    return [=](wl_comm_t* comm, Error* error) {
+      std::vector<double> in(count * 8), out(count * 8);
+      return wl_all_to_all(comm, in.data(), out.data(), count, dtype, algorithm, 0, error);
+    };
+  };
+  const auto broadcast = [&](uint64_t count, int root) -> Body {
+    return [=](wl_comm_t* comm, Error* error) {
+      std::vector<double> out(count);
+      return wl_broadcast(comm, out.data(), out.data(), count, WL_F32, root, WL_AUTO, 0, error);
+    };
+  };
+  const Body barrier = [](wl_comm_t* comm, Error* error) { return wl_barrier(comm, 0, error); };
+  const std::pair<Body, Body> pairs[] = {
+      {barrier, exchange(4, WL_F32, WL_PUSH)},
+      {exchange(4, WL_F32, WL_PUSH), exchange(5, WL_F32, WL_PUSH)},
+      {exchange(4, WL_F32, WL_PUSH), exchange(4, WL_I32, WL_PUSH)},
+      {exchange(4, WL_F32, WL_PUSH), exchange(4, WL_F32, WL_PULL)},
+      {exchange(4, WL_F32, WL_PUSH), exchange(100'000, WL_F32, WL_PUSH)},
+      {broadcast(8, 0), broadcast(8, 1)},
+      {broadcast(8, 0), broadcast(9, 0)},
+      {broadcast(8, 1), barrier},
+  };
+  for (const int n : {2, 3, 8}) {
+    for (const int cores : {1, 64}) {
+      for (const auto& [common, odd] : pairs) {
+        LocalRanks ranks(n, 10'000 * kMs, 1, cores);
+        std::atomic<int> mismatches{0};
+        ranks.run([&, common = common, odd = odd](int rank, wl_comm_t* comm) {
+          Error error;
+          int code = (rank == n - 1 ? odd : common)(comm, &error);
+          if (code == WL_OK) code = wl_barrier(comm, 0, &error);  // a rank that had returned gets it now
+          EXPECT_EQ(WL_MISMATCH, code) << error.message;
+          EXPECT_EQ(2, error.culprit_count);
+          mismatches += contains(error.message, "rank " + std::to_string(n - 1)) ? 1 : 0;
+        });
+        EXPECT_EQ(n, mismatches);
+      }
+    }
+  }
+}
+
+TEST(Begin, ASecondThreadOnOneRankIsRefused) {
+  LocalRanks ranks(2, 500 * kMs);
+  std::thread first([&] {
+    Error error;
+    EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[0], 0, &error));
+  });
+  wl_rank_state_t state = {};
+  state.struct_size = sizeof state;
+  do {
+    ASSERT_EQ(WL_OK, wl_comm_state(ranks.comms[1], 0, &state));
+  } while (state.busy == 0);
+  EXPECT_EQ(WL_OP_BARRIER, state.operation);
+  Error error;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(ranks.comms[0], 0, &error));
+  EXPECT_TRUE(contains(error.message, "another thread"));
+  first.join();
+}
+
+// ---- a peer stopped in mid-copy -----------------------------------------------------------------
+
+sem_t stopped;
+sem_t resume;
+
+void stopHere(int) {
+  sem_post(&stopped);
+  while (sem_wait(&resume) != 0) {
+  }
+}
+
+// Rank 1 is stopped inside the copy; rank 0 times out and frees its window; rank 1 goes on copying into it.
+TEST(Release, MemoryFreedAfterATimeoutOutlivesAPeerStoppedInMidCopy) {
+  sem_init(&stopped, 0, 0);
+  sem_init(&resume, 0, 0);
+  struct sigaction action = {};
+  action.sa_handler = stopHere;
+  sigaction(SIGUSR2, &action, nullptr);
+  LocalRanks ranks(2, 300 * kMs, 1, 64);
+  constexpr uint64_t kBytes = uint64_t{64} << 20;
+  std::atomic<bool> windowIsThere{false};
+  std::atomic<pthread_t> copier{};
+  std::thread two([&] {
+    Error error;
+    wl_window_t* window = nullptr;
+    ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[1], 4 * kBytes, 10'000 * kMs, &window, &error)) << error.message;
+    auto* in = static_cast<uint8_t*>(wl_window_address(window, 1));
+    copier = pthread_self();
+    windowIsThere = true;
+    // Ok when this rank's result is whole by then; the communicator is dead all the same.
+    wl_all_to_all(ranks.comms[1], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
+    EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[1], 0, &error));
+    wl_window_free(window);
+  });
+  Error error;
+  wl_window_t* window = nullptr;
+  ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[0], 4 * kBytes, 10'000 * kMs, &window, &error)) << error.message;
+  auto* in = static_cast<uint8_t*>(wl_window_address(window, 0));
+  while (!windowIsThere) std::this_thread::yield();
+  std::thread stopper([&] {
+    // Once both ranks have entered, rank 1 writes into rank 0's memory for tens of milliseconds.
+    wl_rank_state_t state = {};
+    state.struct_size = sizeof state;
+    do {
+      wl_comm_state(ranks.comms[0], 0, &state);
+    } while (state.operation != WL_OP_ALL_TO_ALL || state.busy == 0);
+    spinFor(300'000);
+    pthread_kill(copier, SIGUSR2);
+    sem_wait(&stopped);
+  });
+  EXPECT_EQ(WL_TIMEOUT, wl_all_to_all(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error))
+      << error.message;
+  EXPECT_EQ(1, error.culprits[0]) << error.message;
+  EXPECT_TRUE(contains(error.message, "has not finished"));
+  stopper.join();
+  EXPECT_EQ(0, wl_comm_quiescent(ranks.comms[0]));
+  wl_window_free(window);
+  sem_post(&resume);
+  two.join();
+  EXPECT_EQ(1, wl_comm_quiescent(ranks.comms[0]));
+  signal(SIGUSR2, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace windlass_test
