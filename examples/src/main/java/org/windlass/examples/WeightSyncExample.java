@@ -5,6 +5,7 @@ import java.io.PrintStream;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -14,6 +15,7 @@ import org.windlass.Placement;
 import org.windlass.Region;
 import org.windlass.Target;
 import org.windlass.Tensor;
+import org.windlass.TensorSpec;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -29,7 +31,11 @@ public final class WeightSyncExample {
   private static final Set<String> FUSED = Set.of("q", "k", "v");
 
   /** A global weight and how it lies on either side. */
-  private record Weight(String name, long[] shape, Layout trainer, Layout inference) {}
+  private record Weight(TensorSpec trainer, TensorSpec inference) {
+    String name() {
+      return trainer.name();
+    }
+  }
 
   private WeightSyncExample() {}
 
@@ -63,16 +69,15 @@ public final class WeightSyncExample {
             // Every rank adds every weight, in one order, and gives null where it holds nothing.
             var batch = comm.batch().wire(DType.BF16);
             for (Weight w : weights) {
-              batch.add(
-                  w.name, w.shape, w.trainer, sources.get(w.name), w.inference, targets.get(w.name));
+              batch.add(w.trainer, sources.get(w.name()), w.inference, targets.get(w.name()));
             }
             try (var transfer = batch.register(Duration.ofSeconds(60))) {
               transfer.run(1);
             }
 
             for (Weight w : weights) {
-              if (targets.containsKey(w.name)) {
-                check(w, comm.rank(), targets.get(w.name));
+              if (targets.containsKey(w.name())) {
+                check(w, comm.rank(), targets.get(w.name()));
               }
             }
           });
@@ -83,18 +88,29 @@ public final class WeightSyncExample {
   }
 
   private static Weight weight(String name, long rows, long columns, Layout trainer, Layout inference) {
-    return new Weight(name, new long[] {rows, columns}, trainer, inference);
+    return new Weight(
+        TensorSpec.of(name, DType.F32, trainer, rows, columns),
+        TensorSpec.of(name, DType.BF16, inference, rows, columns));
+  }
+
+  /** The part of a tensor that a rank holds; empty if it holds none. */
+  private static Optional<Region> held(TensorSpec spec, int rank) {
+    return spec.layout().mesh().contains(rank)
+        ? Optional.of(spec.layout().localRegion(spec.extents(), rank))
+        : Optional.empty();
   }
 
   private static Map<String, Tensor> sources(Weight[] weights, int rank, int dp) {
     Map<String, Tensor> sources = new LinkedHashMap<>();
     for (Weight w : weights) {
-      if (w.trainer.mesh().contains(rank)) {
-        int terms = w.trainer.hasPartial() ? dp : 1;
-        Tensor source = Tensor.allocate(DType.F32, w.trainer.localShape(w.shape, rank));
-        source.copyFrom(golden(w.name, w.trainer.localRegion(w.shape, rank), 1f / terms));
-        sources.put(w.name, source);
-      }
+      held(w.trainer, rank)
+          .ifPresent(
+              region -> {
+                int terms = w.trainer.layout().hasPartial() ? dp : 1;
+                Tensor source = Tensor.allocate(DType.F32, region.shape());
+                source.copyFrom(golden(w.name(), region, 1f / terms));
+                sources.put(w.name(), source);
+              });
     }
     return sources;
   }
@@ -103,25 +119,20 @@ public final class WeightSyncExample {
     Map<String, Tensor> targets = new LinkedHashMap<>();
     long fusedRows = 0;
     for (Weight w : weights) {
-      if (w.inference.mesh().contains(rank)) {
-        long[] local = w.inference.localShape(w.shape, rank);
-        if (FUSED.contains(w.name)) {
-          fusedRows += local[0];
-        } else {
-          targets.put(w.name, Tensor.allocate(DType.BF16, local));
-        }
+      if (FUSED.contains(w.name())) {
+        fusedRows += held(w.inference, rank).map(region -> region.extent(0)).orElse(0L);
+      } else {
+        held(w.inference, rank)
+            .ifPresent(region -> targets.put(w.name(), Tensor.allocate(DType.BF16, region.shape())));
       }
-    }
-    if (targets.isEmpty()) {
-      return targets;
     }
     // q, k and v are views of one tensor, so they arrive where inference reads them.
     Tensor qkv = Tensor.allocate(DType.BF16, fusedRows, 64);
     long row = 0;
     for (Weight w : weights) {
-      if (FUSED.contains(w.name)) {
-        long rows = w.inference.localShape(w.shape, rank)[0];
-        targets.put(w.name, qkv.narrow(0, row, rows));
+      if (FUSED.contains(w.name()) && targets.containsKey("embed")) {
+        long rows = held(w.inference, rank).orElseThrow().extent(0);
+        targets.put(w.name(), qkv.narrow(0, row, rows));
         row += rows;
       }
     }
@@ -129,13 +140,13 @@ public final class WeightSyncExample {
   }
 
   private static void check(Weight w, int rank, Tensor target) {
-    float[] expected = golden(w.name, w.inference.localRegion(w.shape, rank), 1f);
+    float[] expected = golden(w.name(), held(w.inference, rank).orElseThrow(), 1f);
     float[] found = new float[expected.length];
     Tensor.allocate(DType.F32, target.shape()).copyFrom(target).copyTo(found);
     for (int i = 0; i < found.length; i++) {
       if (found[i] != expected[i]) {
         throw new VerificationFailedException(
-            w.name + " on rank " + rank + ": expected " + expected[i] + ", found " + found[i]);
+            w.name() + " on rank " + rank + ": expected " + expected[i] + ", found " + found[i]);
       }
     }
   }

@@ -29,8 +29,7 @@ import picocli.CommandLine.Spec;
 /** {@code windlass bench}: samples an operation at each size and prints a line for each. */
 @Command(
     name = "bench",
-    description = "Measures an operation beside its physical floor.",
-    mixinStandardHelpOptions = true)
+    description = "Measures an operation beside its physical floor.")
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE =

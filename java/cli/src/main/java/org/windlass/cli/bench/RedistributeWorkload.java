@@ -3,6 +3,7 @@ package org.windlass.cli.bench;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -10,6 +11,7 @@ import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.Traffic;
 import org.windlass.Transfer;
 import org.windlass.VerificationFailedException;
 import org.windlass.internal.Floor;
@@ -153,7 +155,11 @@ final class RedistributeWorkload implements Workload {
 
   @Override
   public long receivedBytes() {
-    return Plan.of(from, to, shape, dtype, wire).mostReceivedBytes();
+    long[] received = new long[ranks];
+    for (Traffic.Link link : Plan.of(from, to, shape, dtype, wire, dtype).traffic().links()) {
+      received[link.target()] += link.source() == link.target() ? 0 : link.bytes();
+    }
+    return Arrays.stream(received).max().orElse(0);
   }
 
   /**

@@ -166,7 +166,7 @@ final class Sampler {
           try {
             body.accept(works[comm.rank()], comm.rank());
           } catch (LineUp.Cancelled e) {
-            throw e;
+            // Another rank's failure, which that rank throws.
           } catch (RuntimeException | Error e) {
             lineUp.cancel();
             throw e;
