@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Layout;
+
+/** The sampling loop makes no garbage, so no collection falls into a sample. */
+@Timeout(60)
+class AllocationTest {
+  private static final int ITERATIONS = 20_000;
+
+  static Stream<Workload> workloads() {
+    return Stream.of(
+        new BarrierWorkload(2),
+        new AllToAllWorkload(2, 4096, DType.F32, Algorithm.AUTO, false),
+        new BroadcastWorkload(2, 4100, DType.F32, Algorithm.AUTO, true),
+        new RedistributeWorkload(
+            Layout.parse("2:S0"), Layout.parse("2@0:S1"), new long[] {8, 8}, DType.F32, DType.BF16, false,
+            Duration.ofSeconds(60)),
+        new CastWorkload(2, 4096, DType.F32, DType.BF16, false));
+  }
+
+  @ParameterizedTest
+  @MethodSource("workloads")
+  void anIterationAllocatesNothing(Workload workload) {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    Stamps stamps = new Stamps(2, ITERATIONS);
+    LineUp lineUp = new LineUp(2, 2);
+    try (var group = Communicator.local(2)) {
+      var allocated =
+          group.call(
+              comm -> {
+                try (var work = workload.open(comm)) {
+                  loop(work, lineUp, stamps, comm.rank());
+                  long before = threads.getCurrentThreadAllocatedBytes();
+                  loop(work, lineUp, stamps, comm.rank());
+                  return threads.getCurrentThreadAllocatedBytes() - before;
+                }
+              });
+      assertThat(allocated).allMatch(bytes -> bytes < ITERATIONS);
+    }
+  }
+
+  private static void loop(Workload.RankWork work, LineUp lineUp, Stamps stamps, int rank) {
+    for (int i = 0; i < ITERATIONS; i++) {
+      work.rewrite(i);
+      long ready = System.nanoTime();
+      lineUp.meet();
+      work.call();
+      stamps.set(rank, i, ready, System.nanoTime());
+    }
+  }
+}
