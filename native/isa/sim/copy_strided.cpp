@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies: rows of bytes where both sides are contiguous, single elements elsewhere.
+// Strided copies: rows of bytes where both sides are contiguous, transposed squares where each side
+// is along another dimension, single elements elsewhere.
+#include <cstring>
+#include <utility>
+
 #include "native/isa/sim/fused.h"
+#include "native/isa/sim/transpose.h"
 #include "native/isa/sim/traversal.h"
+#include "native/isa/sim/vector_table.h"
 
 namespace windlass {
 namespace {
@@ -40,54 +46,93 @@ void copyRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t s
   }
 }
 
-void copyElements(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned char* s,
-                  int64_t sOuter, int64_t sInner, int64_t outer, int64_t inner, size_t bytes) {
-  switch (bytes) {
-    case 1: return copyPlane<1>(d, dOuter, dInner, s, sOuter, sInner, outer, inner);
-    case 2: return copyPlane<2>(d, dOuter, dInner, s, sOuter, sInner, outer, inner);
-    case 4: return copyPlane<4>(d, dOuter, dInner, s, sOuter, sInner, outer, inner);
-    default: return copyPlane<8>(d, dOuter, dInner, s, sOuter, sInner, outer, inner);
+struct Dimension {
+  int64_t extent;
+  int64_t dst;  // steps, in bytes
+  int64_t src;
+};
+
+template <size_t N>
+void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner) {
+  constexpr auto kBytes = static_cast<int64_t>(N);
+  if (outer.dst == kBytes && inner.src == kBytes) std::swap(outer, inner);
+  if (inner.dst == kBytes && outer.src == kBytes) {
+    transposePlane<N>(d, outer.dst, s, inner.src, outer.extent, inner.extent);
+  } else {
+    copyPlane<N>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent, inner.extent);
   }
 }
+
+void copyElements(unsigned char* d, const unsigned char* s, const Dimension& outer,
+                  const Dimension& inner, size_t bytes) {
+  switch (bytes) {
+    case 1: return copyElements<1>(d, s, outer, inner);
+    case 2: return copyElements<2>(d, s, outer, inner);
+    case 4: return copyElements<4>(d, s, outer, inner);
+    default: return copyElements<8>(d, s, outer, inner);
+  }
+}
+
+// A copy within the second-level cache of common CPUs: there the C library, which may use the
+// string instructions, is at least as fast as a loop of vector registers.
+constexpr size_t kLibraryCopyMin = size_t{24} << 10;
+constexpr size_t kLibraryCopyMax = size_t{320} << 10;
 
 }  // namespace
 
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
                  size_t elementBytes) noexcept {
-  // The innermost dimensions that are contiguous on both sides make rows.
-  auto rowBytes = static_cast<int64_t>(elementBytes);
-  while (ndim > 0 && (extent[ndim - 1] == 1 || (dstStep.step[ndim - 1] == rowBytes &&
-                                                srcStep.step[ndim - 1] == rowBytes))) {
-    rowBytes *= extent[--ndim];
+  Dimension dims[kMaxDims];
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < ndim; ++d) {
+    if (extent[d] != 1) dims[count++] = {extent[d], dstStep.step[d], srcStep.step[d]};
   }
-  if (ndim == 0) {
+  // The innermost dimensions that are contiguous on both sides make rows.
+  const auto element = static_cast<int64_t>(elementBytes);
+  int64_t rowBytes = element;
+  while (count > 0 && dims[count - 1].dst == rowBytes && dims[count - 1].src == rowBytes) {
+    rowBytes *= dims[--count].extent;
+  }
+  if (count == 0) {
     copyBytes(dst, src, static_cast<size_t>(rowBytes));
     return;
   }
-  const bool single = rowBytes == static_cast<int64_t>(elementBytes);
-  const uint32_t plane = single && ndim > 1 ? 2 : 1;  // dimensions copied by one call
+  const bool plane = rowBytes == element && count > 1;
+  if (plane) {
+    // The dimension along which the other side is contiguous comes next to the innermost.
+    for (uint32_t d = 0; d + 2 < count; ++d) {
+      if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
+    }
+  }
+  const uint32_t outer = count - (plane ? 2 : 1);
   int64_t index[kMaxDims] = {};
-  const uint32_t outer = ndim - plane;
   for (;;) {
-    if (plane == 2) {
-      copyElements(dst, dstStep.step[outer], dstStep.step[outer + 1], src, srcStep.step[outer],
-                   srcStep.step[outer + 1], extent[outer], extent[outer + 1], elementBytes);
+    if (plane) {
+      copyElements(dst, src, dims[outer], dims[outer + 1], elementBytes);
     } else {
-      copyRows(dst, dstStep.step[outer], src, srcStep.step[outer], extent[outer],
+      copyRows(dst, dims[outer].dst, src, dims[outer].src, dims[outer].extent,
                static_cast<size_t>(rowBytes));
     }
     uint32_t d = outer;
     for (;;) {
       if (d == 0) return;
       --d;
-      dst += dstStep.step[d];
-      src += srcStep.step[d];
-      if (++index[d] < extent[d]) break;
-      dst -= dstStep.step[d] * extent[d];
-      src -= srcStep.step[d] * extent[d];
+      dst += dims[d].dst;
+      src += dims[d].src;
+      if (++index[d] < dims[d].extent) break;
+      dst -= dims[d].dst * dims[d].extent;
+      src -= dims[d].src * dims[d].extent;
       index[d] = 0;
     }
+  }
+}
+
+void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
+  if (bytes >= kLibraryCopyMin && bytes <= kLibraryCopyMax) {
+    std::memcpy(dst, src, bytes);
+  } else {
+    activeTable().copy(dst, src, bytes);
   }
 }
 

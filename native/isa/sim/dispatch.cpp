@@ -108,8 +108,4 @@ bool canReduce(DType dtype, ReduceOp op) noexcept {
   }
 }
 
-void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
-  activeTable().copy(dst, src, bytes);
-}
-
 }  // namespace windlass

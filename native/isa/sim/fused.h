@@ -41,7 +41,7 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
            DType wire) noexcept;
 
 // Copies longer than this leave the inline code.
-constexpr size_t kInlineCopyBytes = 256;
+constexpr size_t kInlineCopyBytes = 64;
 // Copies of at least this size use non-temporal stores, and end with SFENCE.
 constexpr size_t kStreamingCopyBytes = size_t{16} << 20;
 
@@ -69,11 +69,6 @@ inline void copyBytes(void* dst, const void* src, size_t bytes) noexcept {
   const auto* s = static_cast<const unsigned char*>(src);
   if (bytes > kInlineCopyBytes) {
     detail::copyLong(dst, src, bytes);
-  } else if (bytes > 128) {
-    detail::copyPair<64>(d, s, 128);
-    detail::copyPair<64>(d + bytes - 128, s + bytes - 128, 128);
-  } else if (bytes > 64) {
-    detail::copyPair<64>(d, s, bytes);
   } else if (bytes > 32) {
     detail::copyPair<32>(d, s, bytes);
   } else if (bytes >= 16) {

@@ -13,8 +13,20 @@ namespace {
 
 // Rows of at least this many elements are cast where they lie.
 constexpr int64_t kDirectRow = 32;
-// A copy whose rows are not contiguous on both sides goes in boxes of this many elements.
-constexpr int64_t kCopyBox = 4096;
+// A copy whose rows are not contiguous on both sides goes in boxes of this many bytes, of 64 by 64
+// elements at most.
+constexpr int64_t kCopyBoxBytes = 16384;
+constexpr int64_t kCopyBoxElements = 4096;
+// Lines this far apart fall into few cache sets: such a transposed box is staged, so that whole rows
+// are written.
+constexpr int64_t kConflictStep = 1024;
+
+bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedView& src) {
+  for (uint32_t d = 0; d + 1 < t.ndim; ++d) {
+    if (strideOf(t, src, d) == 1) return dstStep.step[d] >= kConflictStep;
+  }
+  return false;
+}
 
 void copyView(const Traversal& t, const StridedView& dst, const StridedView& src) {
   const size_t bytes = sizeOf(dst.dtype);
@@ -26,11 +38,21 @@ void copyView(const Traversal& t, const StridedView& dst, const StridedView& src
     copyStrided(to, dstStep, from, srcStep, t.extent, t.ndim, bytes);
     return;
   }
+  const auto fits = kCopyBoxBytes / static_cast<int64_t>(bytes);
   int64_t boxExtent[kMaxDims];
-  chooseBox(t, &dst, 1, &src, 1, kCopyBox, boxExtent);
+  chooseBox(t, &dst, 1, &src, 1, fits < kCopyBoxElements ? fits : kCopyBoxElements, boxExtent);
+  const bool staged = rowsContiguous(t, dst) && rowsConflict(t, dstStep, src);
+  alignas(64) unsigned char stage[kCopyBoxBytes];
   forEachBox(t, boxExtent, [&](const Box& box) {
-    copyStrided(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, box.extent,
-                t.ndim, bytes);
+    unsigned char* boxTo = addressOf(t, dst, box);
+    const unsigned char* boxFrom = addressOf(t, src, box);
+    if (staged) {
+      const ByteStrides packed = packedStrides(t, box, bytes);
+      copyStrided(stage, packed, boxFrom, srcStep, box.extent, t.ndim, bytes);
+      copyStrided(boxTo, dstStep, stage, packed, box.extent, t.ndim, bytes);
+    } else {
+      copyStrided(boxTo, dstStep, boxFrom, srcStep, box.extent, t.ndim, bytes);
+    }
   });
 }
 

@@ -36,18 +36,26 @@ void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
   }
 }
 
+void copyRegister(unsigned char* d, const unsigned char* s) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s)));
+}
+
 void copyLoop(void* dst, const void* src, size_t bytes) {
   if (dst == src) return;
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
-  if (bytes < 64) {
+  if (bytes < 32) {
     __builtin_memcpy(dst, src, bytes);
     return;
   }
-  const auto* first = reinterpret_cast<const __m256i*>(s);
-  const auto* last = reinterpret_cast<const __m256i*>(s + bytes - 32);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), _mm256_loadu_si256(first));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + bytes - 32), _mm256_loadu_si256(last));
+  copyRegister(d, s);
+  if (bytes <= 256) {
+    for (size_t at = 32; at + 32 <= bytes; at += 32) copyRegister(d + at, s + at);
+    copyRegister(d + bytes - 32, s + bytes - 32);
+    return;
+  }
+  copyRegister(d + bytes - 32, s + bytes - 32);
   const size_t skip = 32 - (reinterpret_cast<uintptr_t>(d) & 31);
   if (bytes >= kStreamingCopyBytes) {
     copyBody<true>(d + skip, s + skip, bytes - skip);

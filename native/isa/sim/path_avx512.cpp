@@ -40,18 +40,26 @@ void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
   }
 }
 
+void copyRegister(unsigned char* d, const unsigned char* s) {
+  _mm512_storeu_si512(reinterpret_cast<__m512i*>(d),
+                      _mm512_loadu_si512(reinterpret_cast<const __m512i*>(s)));
+}
+
 void copyLoop(void* dst, const void* src, size_t bytes) {
   if (dst == src) return;
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
-  if (bytes < 128) {
+  if (bytes < 64) {
     __builtin_memcpy(dst, src, bytes);
     return;
   }
-  const auto* first = reinterpret_cast<const __m512i*>(s);
-  const auto* last = reinterpret_cast<const __m512i*>(s + bytes - 64);
-  _mm512_storeu_si512(reinterpret_cast<__m512i*>(d), _mm512_loadu_si512(first));
-  _mm512_storeu_si512(reinterpret_cast<__m512i*>(d + bytes - 64), _mm512_loadu_si512(last));
+  copyRegister(d, s);
+  if (bytes <= 512) {
+    for (size_t at = 64; at + 64 <= bytes; at += 64) copyRegister(d + at, s + at);
+    copyRegister(d + bytes - 64, s + bytes - 64);
+    return;
+  }
+  copyRegister(d + bytes - 64, s + bytes - 64);
   const size_t skip = 64 - (reinterpret_cast<uintptr_t>(d) & 63);
   if (bytes >= kStreamingCopyBytes) {
     copyBody<true>(d + skip, s + skip, bytes - skip);

@@ -133,7 +133,7 @@ class Tile {
                 "a row is a multiple of 32 bytes");
   static_assert(static_cast<size_t>(Rows * Cols) * sizeof(T) <= kUnifiedBufferBytes,
                 "a tile fits on-core memory");
-  static_assert(ValidRows <= Rows && ValidCols <= Cols);
+  static_assert(ValidRows <= Rows && ValidCols <= Cols, "the valid part lies in the tile");
 
  public:
   using Element = T;

@@ -12,6 +12,12 @@
 namespace windlass {
 namespace detail {
 
+template <typename T>
+constexpr bool isFloat =
+    DTypeOf<T>::value == DType::kF64 || DTypeOf<T>::value == DType::kF32 ||
+    DTypeOf<T>::value == DType::kF16 || DTypeOf<T>::value == DType::kBF16 ||
+    DTypeOf<T>::value == DType::kF8E5M2 || DTypeOf<T>::value == DType::kF8E4M3;
+
 // A tile's valid part.
 template <typename TileT>
 class ValidView {
@@ -62,12 +68,14 @@ inline void TMIN(const Dst& dst, const A& a, const B& b) noexcept {
   detail::combine(dst, a, b, ReduceOp::kMin);
 }
 
-// dst = cast(src) between float dtypes, to nearest even; overflow as TMOVE_CVT says.
-template <typename Dst, typename Src>
-inline void TCVT(const Dst& dst, const Src& src, RoundMode mode = RoundMode::RINT) noexcept {
-  assert(mode == RoundMode::RINT || mode == RoundMode::NONE);
-  (void)mode;
-  assert(canCast(DTypeOf<typename Src::Element>::value, DTypeOf<typename Dst::Element>::value));
+// dst = cast(src) between float dtypes, with the casts of TMOVE_CVT: to nearest even, and overflow to
+// infinity where the type has one.
+template <RoundMode mode = RoundMode::RINT, typename Dst, typename Src>
+inline void TCVT(const Dst& dst, const Src& src) noexcept {
+  static_assert(mode == RoundMode::RINT || mode == RoundMode::NONE, "sim rounds to nearest even");
+  static_assert(detail::isFloat<typename Dst::Element> && detail::isFloat<typename Src::Element>,
+                "sim converts between float dtypes");
+  assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
   const detail::ValidView<Dst> out(dst);
   const detail::ValidView<Src> in(src);
   TMOVE_CVT(out.view(), in.view());

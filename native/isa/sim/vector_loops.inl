@@ -66,9 +66,7 @@ struct Narrow {
   static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - Bias) << 23;  // f32 bits
   // The f32 whose last place is this type's smallest subnormal.
   static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - Bias - Mantissa + 23) << 23;
-  // That subnormal itself, as f32 bits.
-  static constexpr uint32_t kUnit = static_cast<uint32_t>(127 + 1 - Bias - Mantissa) << 23;
-  static constexpr uint32_t kMantissaEnd = 1u << Mantissa;
+  static constexpr uint32_t kScale = static_cast<uint32_t>(127 + 127 - Bias) << 23;
   static constexpr bool kHasInf = HasInf;
   static constexpr uint32_t kTop = TopN;
   static constexpr uint32_t kNan = NanN;
@@ -86,23 +84,23 @@ WINDLASS_INLINE uint32_t narrow(uint32_t bits) {
   const uint32_t normal = (rounded - N::kRebias) >> N::kShift;
   // The sum rounds to a multiple of the smallest subnormal, ties to even.
   const uint32_t subnormal = bitsOf(floatOf(magnitude) + floatOf(N::kMagic)) - N::kMagic;
-  uint32_t code = static_cast<int32_t>(magnitude) < static_cast<int32_t>(N::kMinNormal) ? subnormal
-                                                                                        : normal;
+  // By mask: a choice would let the compiler branch around the addition.
+  const uint32_t small = 0u - ((magnitude - N::kMinNormal) >> 31);
+  uint32_t code = normal ^ ((normal ^ subnormal) & small);
   code = static_cast<int32_t>(code) > static_cast<int32_t>(N::kTop) ? N::kTop : code;
   code |= (bits >> N::kToSign) & N::kSign;
   return static_cast<int32_t>(magnitude) > 0x7f800000 ? N::kNan : code;
 }
 
+// The code's bits, read as an f32 whose exponent is too low by 127 - Bias, and scaled: exact for
+// subnormals too.
 template <typename N>
 WINDLASS_INLINE uint32_t widen(uint32_t code) {
   const uint32_t magnitude = code & (N::kSign - 1u);
-  const uint32_t normal = (magnitude << N::kShift) + N::kRebias;
-  const uint32_t subnormal =
-      bitsOf(static_cast<float>(static_cast<int32_t>(magnitude)) * floatOf(N::kUnit));
-  uint32_t bits = magnitude < N::kMantissaEnd ? subnormal : normal;
-  if (N::kHasInf) bits = magnitude == N::kTop ? 0x7f800000u : bits;
+  uint32_t bits = bitsOf(floatOf(magnitude << N::kShift) * floatOf(N::kScale));
+  if (N::kHasInf) bits |= (0u - static_cast<uint32_t>(magnitude == N::kTop)) & 0x7f800000u;
   bits |= (code & N::kSign) << N::kToSign;
-  return magnitude > N::kTop ? 0x7fc00000u : bits;
+  return static_cast<int32_t>(magnitude) > static_cast<int32_t>(N::kTop) ? 0x7fc00000u : bits;
 }
 
 WINDLASS_INLINE uint32_t narrowBf16(uint32_t bits) {
@@ -111,15 +109,15 @@ WINDLASS_INLINE uint32_t narrowBf16(uint32_t bits) {
 }
 
 // Truncates toward zero and sets the last place when that lost anything: a later rounding to at most
-// 22 bits then rounds as if from the f64.
+// 22 bits then rounds as if from the f64. A NaN, quiet once it is an f32, stays one.
 WINDLASS_INLINE uint32_t roundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   const uint64_t back = bitsOf(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
   const uint64_t exact = bitsOf(value) & 0x7fffffffffffffffu;
-  const uint32_t bits = bitsOf(nearest);
-  const uint32_t below = static_cast<int64_t>(back) > static_cast<int64_t>(exact) ? 1u : 0u;
-  const uint32_t sticky = back != exact ? 1u : 0u;
-  return static_cast<int64_t>(exact) > 0x7ff0000000000000 ? 0x7fc00000u : (bits - below) | sticky;
+  const uint64_t difference = exact - back;
+  const auto below = static_cast<uint32_t>(difference >> 63);  // rounded away from zero
+  const auto sticky = static_cast<uint32_t>((difference | (0u - difference)) >> 63);
+  return (bitsOf(nearest) - below) | sticky;
 }
 
 template <typename N>

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plane of elements whose rows are contiguous on one side and whose columns are on the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace windlass {
+
+#if defined(__x86_64__)
+
+template <size_t N>
+inline __m128i interleaveLow(__m128i a, __m128i b) noexcept {
+  if constexpr (N == 1) return _mm_unpacklo_epi8(a, b);
+  if constexpr (N == 2) return _mm_unpacklo_epi16(a, b);
+  if constexpr (N == 4) return _mm_unpacklo_epi32(a, b);
+  if constexpr (N == 8) return _mm_unpacklo_epi64(a, b);
+}
+
+template <size_t N>
+inline __m128i interleaveHigh(__m128i a, __m128i b) noexcept {
+  if constexpr (N == 1) return _mm_unpackhi_epi8(a, b);
+  if constexpr (N == 2) return _mm_unpackhi_epi16(a, b);
+  if constexpr (N == 4) return _mm_unpackhi_epi32(a, b);
+  if constexpr (N == 8) return _mm_unpackhi_epi64(a, b);
+}
+
+// One square of 16 / N elements a side. Each round interleaves the halves of the list of registers;
+// after log2(side) rounds the list is transposed.
+template <size_t N>
+inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char* s,
+                            int64_t sRow) noexcept {
+  constexpr int kSide = 16 / N;
+  __m128i row[kSide];
+  __m128i next[kSide];
+  for (int i = 0; i < kSide; ++i) {
+    row[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i * sRow));
+  }
+  for (int round = 1; round < kSide; round *= 2) {
+    for (int i = 0; i < kSide / 2; ++i) {
+      next[i * 2] = interleaveLow<N>(row[i], row[i + kSide / 2]);
+      next[i * 2 + 1] = interleaveHigh<N>(row[i], row[i + kSide / 2]);
+    }
+    for (int i = 0; i < kSide; ++i) row[i] = next[i];
+  }
+  for (int i = 0; i < kSide; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i * dRow), row[i]);
+  }
+}
+
+#endif
+
+// d[row][column] = s[column][row] for elements of N bytes; steps are between rows, in bytes.
+template <size_t N>
+inline void transposePlane(unsigned char* d, int64_t dRow, const unsigned char* s, int64_t sRow,
+                           int64_t rows, int64_t columns) noexcept {
+  constexpr auto kBytes = static_cast<int64_t>(N);
+  int64_t wholeRows = 0;
+  int64_t wholeColumns = 0;
+#if defined(__x86_64__)
+  constexpr int64_t kSide = 16 / kBytes;
+  wholeRows = rows - rows % kSide;
+  wholeColumns = columns - columns % kSide;
+  for (int64_t c = 0; c < wholeColumns; c += kSide) {
+    for (int64_t r = 0; r < wholeRows; r += kSide) {
+      transposeSquare<N>(d + r * dRow + c * kBytes, dRow, s + c * sRow + r * kBytes, sRow);
+    }
+  }
+#endif
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = r < wholeRows ? wholeColumns : 0; c < columns; ++c) {
+      unsigned char element[N];
+      __builtin_memcpy(element, s + c * sRow + r * kBytes, N);
+      __builtin_memcpy(d + r * dRow + c * kBytes, element, N);
+    }
+  }
+}
+
+}  // namespace windlass
