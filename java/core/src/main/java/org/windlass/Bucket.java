@@ -44,9 +44,7 @@ public final class Bucket {
    */
   public static List<Bucket> pack(List<Plan> plans, long bucketBytes) {
     return pack(
-        plans,
-        bucketBytes,
-        (plan, tensor, sink) -> plan.forEachRoute(r -> sink.accept(r, tensor)));
+        plans, bucketBytes, (plan, tensor, sink) -> plan.forEachRoute(r -> sink.accept(r, tensor)));
   }
 
   /** Packs the routes of a batch that {@code rank} takes part in. */

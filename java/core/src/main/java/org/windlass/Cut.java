@@ -5,12 +5,12 @@ import java.util.Arrays;
 
 /**
  * One tensor dimension under one layout. The mesh dimensions that shard it are levels, outermost
- * first; a cell is one coordinate on every level, numbered row-major. Cells partition the dimension,
- * and a cell's elements ascend in local order, so every count below has a closed form: no question
- * costs more than the number of levels.
+ * first; a cell is one coordinate on every level, numbered row-major. Cells partition the
+ * dimension, and a cell's elements ascend in local order, so every count below has a closed form:
+ * no question costs more than the number of levels.
  *
- * <p>A level cuts the local extent that the levels above it left into {@code split} pieces, and each
- * piece among {@code parts} coordinates in whole units; {@code Shard} has split 1, {@code
+ * <p>A level cuts the local extent that the levels above it left into {@code split} pieces, and
+ * each piece among {@code parts} coordinates in whole units; {@code Shard} has split 1, {@code
  * StridedShard} unit 1.
  */
 final class Cut {
@@ -22,8 +22,10 @@ final class Cut {
   private final int[] parts;
   private final int[] splits;
   private final long[] units;
+
   /** Cells below one coordinate of a level. */
   private final int[] strides;
+
   private final int cells;
 
   private Cut(long extent, int[] meshDims, int[] parts, int[] splits, long[] units) {
@@ -195,8 +197,13 @@ final class Cut {
     long pieces = ceilDiv(length, piece);
     if (pieces > MAX_PIECES) {
       throw new UnsupportedException(
-          "a strided shard of " + length + " elements into " + pieces + " pieces; at most "
-              + MAX_PIECES + " are supported");
+          "a strided shard of "
+              + length
+              + " elements into "
+              + pieces
+              + " pieces; at most "
+              + MAX_PIECES
+              + " are supported");
     }
     for (long i = 0; i < pieces; i++) {
       long at = i * piece;
@@ -209,11 +216,13 @@ final class Cut {
 
   /** Of the first {@code before} of {@code length} elements, those of coordinate {@code x}. */
   private long childBefore(int level, long length, long before, int x) {
-    return siblingsBefore(level, length, before, x + 1)
-        - siblingsBefore(level, length, before, x);
+    return siblingsBefore(level, length, before, x + 1) - siblingsBefore(level, length, before, x);
   }
 
-  /** Of the first {@code before} of {@code length} elements, those of coordinates less than {@code x}. */
+  /**
+   * Of the first {@code before} of {@code length} elements, those of coordinates less than {@code
+   * x}.
+   */
   private long siblingsBefore(int level, long length, long before, int x) {
     if (before == 0) {
       return 0;
@@ -231,7 +240,10 @@ final class Cut {
     return count;
   }
 
-  /** Where coordinate {@code x} begins in a piece of {@code length} elements; {@code length} at the end. */
+  /**
+   * Where coordinate {@code x} begins in a piece of {@code length} elements; {@code length} at the
+   * end.
+   */
   private long start(int level, long length, int x) {
     if (length == 0) {
       return 0;

@@ -7,7 +7,8 @@ import java.util.stream.Collectors;
 
 /**
  * The type of a tensor's elements: every dtype that safetensors names. All of them move; {@link
- * #canCast} and {@link #canReduce} say which do more. Numbers are those of the C ABI's {@code wl_dtype}.
+ * #canCast} and {@link #canReduce} say which do more. Numbers are those of the C ABI's {@code
+ * wl_dtype}.
  */
 public enum DType {
   BOOL(0, 8, "BOOL"),
@@ -108,7 +109,10 @@ public enum DType {
     };
   }
 
-  /** Whether {@code this} becomes {@code to} in one correctly rounded step. Every dtype becomes itself. */
+  /**
+   * Whether {@code this} becomes {@code to} in one correctly rounded step. Every dtype becomes
+   * itself.
+   */
   public boolean canCast(DType to) {
     return this == to || (isArithmetic() && to.isArithmetic());
   }
@@ -136,7 +140,10 @@ public enum DType {
     return safetensorsName;
   }
 
-  /** The dtype of a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3} or {@code F8_E4M3}. */
+  /**
+   * The dtype of a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3} or {@code
+   * F8_E4M3}.
+   */
   public static DType parse(String name) {
     for (DType dtype : values()) {
       if (dtype.safetensorsName.equals(name) || dtype.toString().equals(name)) {

@@ -22,8 +22,10 @@ public final class DeviceMesh {
   private final int[] sizes;
   private final int size;
   private final int first;
+
   /** Ranks in row-major order, or null where they are consecutive from {@code first}. */
   private final int[] listed;
+
   /** Of a listed mesh: rank in the upper half, its place in the lower, ascending. */
   private final long[] places;
 
@@ -36,7 +38,12 @@ public final class DeviceMesh {
     this.listed = consecutive ? null : listed;
     if (this.first < 0 || this.first > MAX_RANKS - (consecutive ? size : 1)) {
       throw new InvalidArgumentException(
-          "a mesh of " + size + " ranks from rank " + this.first + " leaves 0 to " + (MAX_RANKS - 1));
+          "a mesh of "
+              + size
+              + " ranks from rank "
+              + this.first
+              + " leaves 0 to "
+              + (MAX_RANKS - 1));
     }
     this.places = consecutive ? null : places(listed);
   }
@@ -60,8 +67,12 @@ public final class DeviceMesh {
       if (!(namesAndSizes[2 * d - 2] instanceof String n)
           || !(namesAndSizes[2 * d - 1] instanceof Integer s)) {
         throw new InvalidArgumentException(
-            "mesh dimension " + d + " is a name (String) and a size (Integer), not "
-                + namesAndSizes[2 * d - 2] + ", " + namesAndSizes[2 * d - 1]);
+            "mesh dimension "
+                + d
+                + " is a name (String) and a size (Integer), not "
+                + namesAndSizes[2 * d - 2]
+                + ", "
+                + namesAndSizes[2 * d - 1]);
       }
       names.add(n);
       sizes[d] = s;
@@ -95,7 +106,10 @@ public final class DeviceMesh {
     return new DeviceMesh(List.copyOf(names), sizes.clone(), 0, null);
   }
 
-  /** The mesh of a string such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}; without {@code @} from rank 0. */
+  /**
+   * The mesh of a string such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}; without {@code @} from
+   * rank 0.
+   */
   public static DeviceMesh parse(String text) {
     return new LayoutParser(text).mesh(0);
   }
@@ -113,7 +127,13 @@ public final class DeviceMesh {
   public DeviceMesh ranks(int... ranks) {
     if (ranks.length != size) {
       throw new InvalidArgumentException(
-          "mesh " + grid() + " has " + size + " places, but the list has " + ranks.length + " ranks");
+          "mesh "
+              + grid()
+              + " has "
+              + size
+              + " places, but the list has "
+              + ranks.length
+              + " ranks");
     }
     BitSet seen = new BitSet();
     for (int rank : ranks) {
@@ -158,7 +178,12 @@ public final class DeviceMesh {
   public int rankAt(int... coordinates) {
     if (coordinates.length != sizes.length) {
       throw new InvalidArgumentException(
-          coordinates.length + " coordinates for mesh " + grid() + " of " + sizes.length + " dimensions");
+          coordinates.length
+              + " coordinates for mesh "
+              + grid()
+              + " of "
+              + sizes.length
+              + " dimensions");
     }
     int place = 0;
     for (int d = 0; d < sizes.length; d++) {
@@ -254,7 +279,8 @@ public final class DeviceMesh {
 
   @Override
   public int hashCode() {
-    return 31 * (31 * Arrays.hashCode(sizes) + names.hashCode()) + (listed == null ? first : Arrays.hashCode(listed));
+    return 31 * (31 * Arrays.hashCode(sizes) + names.hashCode())
+        + (listed == null ? first : Arrays.hashCode(listed));
   }
 
   /** The mesh as in layout strings; {@code @} is left out where ranks count from 0. */

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-/** What kind of failure a {@link WindlassException} is. The numbers are those of the C ABI's {@code wl_code}. */
+/**
+ * What kind of failure a {@link WindlassException} is. The numbers are those of the C ABI's {@code
+ * wl_code}.
+ */
 public enum ErrorCode {
   /** A call that cannot be carried out as written; nothing was sent. */
   INVALID_ARGUMENT(1, 2, "InvalidArgument"),

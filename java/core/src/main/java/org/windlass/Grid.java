@@ -6,14 +6,16 @@ import java.util.List;
 
 /**
  * A layout bound to a shape, as arithmetic on places of its mesh. Every place is one cell for each
- * tensor dimension (what the rank holds) and one member (its coordinates on the mesh dimensions that
- * do not shard, row-major): the members of equal cells hold the same region, or terms of it.
+ * tensor dimension (what the rank holds) and one member (its coordinates on the mesh dimensions
+ * that do not shard, row-major): the members of equal cells hold the same region, or terms of it.
  */
 final class Grid {
   final DeviceMesh mesh;
   final Cut[] cuts;
+
   /** Ranks that share a cell. */
   final int members;
+
   /** Ranks that hold the terms of one value; 1 without {@code Partial}. */
   final int groupSize;
 
@@ -108,7 +110,10 @@ final class Grid {
     return index;
   }
 
-  /** The members that hold terms of the same value as {@code member}, row-major; it alone without {@code Partial}. */
+  /**
+   * The members that hold terms of the same value as {@code member}, row-major; it alone without
+   * {@code Partial}.
+   */
   int[] group(int member) {
     int base = member;
     int[] group = {0};

@@ -8,8 +8,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * How a tensor lies on ranks: a mesh, with one placement for each of its dimensions. Sharding applies
- * in mesh-dimension order, so two shards of one tensor dimension cut it twice.
+ * How a tensor lies on ranks: a mesh, with one placement for each of its dimensions. Sharding
+ * applies in mesh-dimension order, so two shards of one tensor dimension cut it twice.
  *
  * @param mesh the ranks
  * @param placements what each mesh dimension does
@@ -30,7 +30,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       if (placement instanceof Placement.Partial partial) {
         if (op != null && op != partial.op()) {
           throw new InvalidArgumentException(
-              "partial placements of one layout have one operation, not both " + op + " and "
+              "partial placements of one layout have one operation, not both "
+                  + op
+                  + " and "
                   + partial.op());
         }
         op = partial.op();
@@ -43,7 +45,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return new LayoutParser(text).layout(0);
   }
 
-  /** Like {@link #parse}, but a mesh without {@code @} begins after the highest rank of {@code source}. */
+  /**
+   * Like {@link #parse}, but a mesh without {@code @} begins after the highest rank of {@code
+   * source}.
+   */
   public static Layout parseTarget(String text, Layout source) {
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
@@ -67,8 +72,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    * Checks that the layout fits a tensor.
    *
    * @param tensor the tensor's name, for the message
-   * @throws InvalidArgumentException if an extent is negative, or a placement shards a dimension that
-   *     the tensor lacks; it names tensor and placement
+   * @throws InvalidArgumentException if an extent is negative, or a placement shards a dimension
+   *     that the tensor lacks; it names tensor and placement
    */
   public void check(String tensor, long... shape) {
     for (int d = 0; d < shape.length; d++) {
@@ -81,14 +86,25 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       int dim = shardedDimension(placements.get(m));
       if (dim >= shape.length) {
         throw new InvalidArgumentException(
-            "tensor '" + tensor + "' has " + shape.length + " dimensions, but placement "
-                + placements.get(m) + " of mesh dimension " + m + " in " + this
-                + " shards dimension " + dim);
+            "tensor '"
+                + tensor
+                + "' has "
+                + shape.length
+                + " dimensions, but placement "
+                + placements.get(m)
+                + " of mesh dimension "
+                + m
+                + " in "
+                + this
+                + " shards dimension "
+                + dim);
       }
     }
   }
 
-  /** This layout with {@code Replicate} in place of every shard of a dimension from {@code ndim} on. */
+  /**
+   * This layout with {@code Replicate} in place of every shard of a dimension from {@code ndim} on.
+   */
   public Layout defaultedFor(int ndim) {
     List<Placement> defaulted = new ArrayList<>(placements);
     defaulted.replaceAll(p -> shardedDimension(p) >= ndim ? Placement.replicate() : p);
@@ -104,8 +120,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    * The part of a tensor of shape {@code shape} that {@code rank} holds. Packed without gaps it is
    * the rank's local tensor; {@link Region#boxes} gives the places.
    *
-   * @throws InvalidArgumentException if the mesh does not contain {@code rank} or the layout does not
-   *     fit the shape
+   * @throws InvalidArgumentException if the mesh does not contain {@code rank} or the layout does
+   *     not fit the shape
    */
   public Region localRegion(long[] shape, int rank) {
     check("", shape);
@@ -121,13 +137,19 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return Region.trusted(bounds);
   }
 
-  /** The layout as a string that {@link #parse} reads; {@code @} is left out where ranks count from 0. */
+  /**
+   * The layout as a string that {@link #parse} reads; {@code @} is left out where ranks count from
+   * 0.
+   */
   @Override
   public String toString() {
     return mesh + ":" + placementsText();
   }
 
-  /** The layout as a string with {@code @} always, so that it means the same as source and as target. */
+  /**
+   * The layout as a string with {@code @} always, so that it means the same as source and as
+   * target.
+   */
   public String qualified() {
     return mesh.qualified() + ":" + placementsText();
   }
@@ -147,15 +169,23 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       long factor = empty ? 1 : extent;
       if (numel > Long.MAX_VALUE / factor) {
         throw new InvalidArgumentException(
-            "tensor '" + tensor + "': the elements of shape " + Arrays.toString(shape)
+            "tensor '"
+                + tensor
+                + "': the elements of shape "
+                + Arrays.toString(shape)
                 + " overflow 64 bits");
       }
       numel *= factor;
     }
     if (numel / 8 > Long.MAX_VALUE / dtype.bits()) {
       throw new InvalidArgumentException(
-          "tensor '" + tensor + "': the bytes of shape " + Arrays.toString(shape) + " in "
-              + dtype + " overflow 64 bits");
+          "tensor '"
+              + tensor
+              + "': the bytes of shape "
+              + Arrays.toString(shape)
+              + " in "
+              + dtype
+              + " overflow 64 bits");
     }
     return empty ? 0 : numel;
   }

@@ -102,7 +102,8 @@ final class LayoutParser {
     do {
       int start = at;
       int low = (int) number("a rank", DeviceMesh.MAX_RANKS - 1);
-      int high = accept('-') ? (int) number("the last rank of a range", DeviceMesh.MAX_RANKS - 1) : low;
+      int high =
+          accept('-') ? (int) number("the last rank of a range", DeviceMesh.MAX_RANKS - 1) : low;
       if (high < low) {
         throw error(start, "range " + low + "-" + high + " runs backwards");
       }
@@ -131,7 +132,8 @@ final class LayoutParser {
       return Placement.partial(accept(':') ? operation() : ReduceOp.SUM);
     }
     if (!accept('S')) {
-      throw error(at, "expected a placement: R, S<dim>, S<dim>*<unit>, SS<dim>/<split>, P or P:<op>");
+      throw error(
+          at, "expected a placement: R, S<dim>, S<dim>*<unit>, SS<dim>/<split>, P or P:<op>");
     }
     boolean strided = accept('S');
     int dim = (int) number("a tensor dimension", Integer.MAX_VALUE);

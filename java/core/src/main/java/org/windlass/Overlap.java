@@ -10,8 +10,10 @@ import java.util.Arrays;
 final class Overlap {
   /** Global intervals: start, end, start, end, ..., joined where they touch. */
   final long[] bounds;
+
   final long extent;
   final int segments;
+
   /** For each segment: length, start in the source's local tensor, start in the target's. */
   private final long[] words;
 

@@ -8,9 +8,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
- * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts, a
- * shape, dtypes and options. It asks no rank anything, and every rank that makes it comes to the same
- * routes.
+ * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts,
+ * a shape, dtypes and options. It asks no rank anything, and every rank that makes it comes to the
+ * same routes.
  *
  * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
  * comes first; the rest is shared so that replicas send the same amount to within one region. With
@@ -70,8 +70,8 @@ public final class Plan {
    * @param options the same on every rank
    * @throws InvalidArgumentException if a layout does not fit the shape, the target holds {@code
    *     Partial}, or elements or bytes exceed 64 bits
-   * @throws UnsupportedException if a dtype does not become the next, does not reduce by the source's
-   *     operation, or is smaller than a byte and a cut falls inside one
+   * @throws UnsupportedException if a dtype does not become the next, does not reduce by the
+   *     source's operation, or is smaller than a byte and a cut falls inside one
    */
   public static Plan of(
       Layout from,
@@ -190,16 +190,16 @@ public final class Plan {
   }
 
   /**
-   * Bytes of staging that a direct transfer of this plan needs beside its tensors: none, since every
-   * target reads source memory.
+   * Bytes of staging that a direct transfer of this plan needs beside its tensors: none, since
+   * every target reads source memory.
    */
   public long stagingBytes() {
     return 0;
   }
 
   /**
-   * A hash of layouts, shape, dtypes, options and the version of the planner. Ranks compare it before
-   * a byte moves; mesh dimension names do not enter.
+   * A hash of layouts, shape, dtypes, options and the version of the planner. Ranks compare it
+   * before a byte moves; mesh dimension names do not enter.
    */
   public long fingerprint() {
     Fingerprint fingerprint = new Fingerprint().add(VERSION);
@@ -220,8 +220,17 @@ public final class Plan {
 
   @Override
   public String toString() {
-    return "Plan " + from.qualified() + " -> " + to.qualified() + " of " + dtype
-        + Arrays.toString(shape) + " by " + wire + " to " + targetDtype;
+    return "Plan "
+        + from.qualified()
+        + " -> "
+        + to.qualified()
+        + " of "
+        + dtype
+        + Arrays.toString(shape)
+        + " by "
+        + wire
+        + " to "
+        + targetDtype;
   }
 
   private RouteFinder finder() {
@@ -239,7 +248,10 @@ public final class Plan {
   private static void requireCast(DType from, DType to) {
     if (!from.canCast(to)) {
       throw new UnsupportedException(
-          from + " does not cast to " + to + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
+          from
+              + " does not cast to "
+              + to
+              + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
     }
   }
 
@@ -260,8 +272,15 @@ public final class Plan {
       for (long bound : cut.bounds(cell)) {
         if (bound % 8 * dtype.bits() % 8 != 0) {
           throw new UnsupportedException(
-              "layout " + layout + " cuts " + dtype + " at element " + bound + " of dimension "
-                  + last + ", inside a byte");
+              "layout "
+                  + layout
+                  + " cuts "
+                  + dtype
+                  + " at element "
+                  + bound
+                  + " of dimension "
+                  + last
+                  + ", inside a byte");
         }
       }
     }

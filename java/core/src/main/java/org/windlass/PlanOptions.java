@@ -6,8 +6,8 @@ package org.windlass;
  *
  * @param bucketBytes chunks of one bucket add up to at most this; a chunk at least as large goes
  *     alone, and 1 means one chunk a bucket
- * @param turn which replica's share comes first, so that tensors of few regions do not all come from
- *     the first replica; a batch gives each tensor its index
+ * @param turn which replica's share comes first, so that tensors of few regions do not all come
+ *     from the first replica; a batch gives each tensor its index
  */
 public record PlanOptions(long bucketBytes, int turn) {
   /** What {@link #bucketBytes} is where nothing else is asked: 16 MiB. */

@@ -3,7 +3,10 @@ package org.windlass;
 
 import java.util.Locale;
 
-/** How the values of several ranks become one. Numbers are those of the C ABI's {@code wl_reduce_op}. */
+/**
+ * How the values of several ranks become one. Numbers are those of the C ABI's {@code
+ * wl_reduce_op}.
+ */
 public enum ReduceOp {
   SUM(0),
   MAX(1),

@@ -41,8 +41,8 @@ public final class Region {
   private final long[][] bounds;
 
   /**
-   * The region of {@code bounds}: for each dimension start, end, start, end, ... in ascending order.
-   * An empty interval stands only where it is a dimension's only one.
+   * The region of {@code bounds}: for each dimension start, end, start, end, ... in ascending
+   * order. An empty interval stands only where it is a dimension's only one.
    */
   public Region(long[]... bounds) {
     this(bounds, true);
@@ -193,7 +193,11 @@ public final class Region {
     for (int d = 0; d < bounds.length; d++) {
       text.append(d == 0 ? "" : " x ");
       for (int i = 0; i < bounds[d].length; i += 2) {
-        text.append(i == 0 ? "[" : "+[").append(bounds[d][i]).append(',').append(bounds[d][i + 1]).append(')');
+        text.append(i == 0 ? "[" : "+[")
+            .append(bounds[d][i])
+            .append(',')
+            .append(bounds[d][i + 1])
+            .append(')');
       }
     }
     return bounds.length == 0 ? "scalar" : text.toString();
@@ -217,7 +221,9 @@ public final class Region {
     }
     if (!ordered) {
       throw new InvalidArgumentException(
-          "dimension " + d + " of a region is start, end, ... ascending from 0, not "
+          "dimension "
+              + d
+              + " of a region is start, end, ... ascending from 0, not "
               + Arrays.toString(dimension));
     }
   }

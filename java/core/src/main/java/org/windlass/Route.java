@@ -6,8 +6,8 @@ import java.util.Optional;
 
 /**
  * One region of one tensor on its way from a source rank to every rank that gets it from there. The
- * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates; the ranks
- * of {@link #targets} write it at the same local coordinates.
+ * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates; the
+ * ranks of {@link #targets} write it at the same local coordinates.
  */
 public final class Route {
   private final int source;
@@ -57,8 +57,8 @@ public final class Route {
   }
 
   /**
-   * The ranks whose local tensors make the region: with {@code Partial} the whole group in canonical
-   * order, else the source alone.
+   * The ranks whose local tensors make the region: with {@code Partial} the whole group in
+   * canonical order, else the source alone.
    */
   public List<Integer> sources() {
     return sources;

@@ -5,48 +5,44 @@ import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 
 /**
- * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found from
- * its own cell outwards: the cells of the other layout that meet it, in order, each by a binary
- * search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing a source
- * cell also looks once at each of that cell's members.
+ * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
+ * from its own cell outwards: the cells of the other layout that meet it, in order, each by a
+ * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
+ * a source cell also looks once at each of that cell's members.
  *
  * <p>An instance remembers cells and overlaps that it met; it serves one thread.
  */
 final class RouteFinder {
   private final Grid source;
   private final Grid target;
+  private final Pieces pieces;
   private final boolean meshesOverlap;
   private final int turn;
   private final Route.Terms terms;
-  private final Map<Integer, Piece> pieces = new HashMap<>();
-  private final List<Map<Integer, long[]>> sourceBounds = new ArrayList<>();
-  private final List<Map<Integer, long[]>> targetBounds = new ArrayList<>();
-  private final List<Map<Long, Overlap>> overlaps = new ArrayList<>();
 
-  /** A source cell: the region that its members hold. */
-  private record Piece(int[] cells, long[][] bounds, long[] lengths, long size, Shares shares) {}
+  /**
+   * A source slab that meets a certain target slab.
+   *
+   * @param common elements in both
+   * @param before elements of the source slab in lesser target cells
+   */
+  private record Meeting(Pieces.Slab slab, long common, long before) {}
 
   RouteFinder(Layout from, Layout to, long[] shape, int turn, Route.Terms terms) {
     this.source = new Grid(from, shape);
     this.target = new Grid(to, shape);
     this.meshesOverlap = from.mesh().overlaps(to.mesh());
+    this.pieces = new Pieces(source, target, meshesOverlap);
     this.turn = turn % source.members;
     this.terms = terms;
-    for (int d = 0; d < shape.length; d++) {
-      sourceBounds.add(new HashMap<>());
-      targetBounds.add(new HashMap<>());
-      overlaps.add(new HashMap<>());
-    }
   }
 
   /** The routes whose source is the rank at {@code place} of the source mesh. */
   List<Route> from(int place) {
-    Piece piece = piece(source.cellsOf(place));
+    Pieces.Piece piece = pieces.of(source.cellsOf(place));
     int member = source.memberOf(place);
     List<Route> routes = new ArrayList<>();
     addOwned(piece, member, routes);
@@ -74,10 +70,10 @@ final class RouteFinder {
     return routes;
   }
 
-  private void addReduceOnly(Piece piece, int member, List<Route> routes) {
-    int rank = source.rank(piece.cells, member);
-    if (piece.size == 0) {
-      Overlap[] nothing = new Overlap[piece.cells.length];
+  private void addReduceOnly(Pieces.Piece piece, int member, List<Route> routes) {
+    int rank = source.rank(piece.cells(), member);
+    if (piece.size() == 0) {
+      Overlap[] nothing = new Overlap[piece.cells().length];
       Arrays.fill(nothing, Overlap.none());
       routes.add(
           new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
@@ -94,27 +90,35 @@ final class RouteFinder {
     }
   }
 
-  /** Adds what {@code member} copies to itself, then what it sends, in the order of target cells. */
-  private void addOwned(Piece piece, int member, List<Route> routes) {
-    if (piece.size == 0) {
+  /**
+   * Adds what {@code member} copies to itself, then what it sends, in the order of target cells.
+   */
+  private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
+    if (piece.size() == 0) {
       return;
     }
     List<Integer> sources = sources(piece, member);
-    int rank = source.rank(piece.cells, member);
+    int rank = source.rank(piece.cells(), member);
     int targetPlace = meshesOverlap ? target.mesh.placeOf(rank) : -1;
     if (targetPlace >= 0) {
       int[] cells = target.cellsOf(targetPlace);
-      if (overlapSize(piece, cells) > 0) {
+      if (pieces.common(piece, cells) > 0) {
         routes.add(
             new Route(
-                rank, Transport.LOCAL, sources, List.of(rank), overlaps(piece, cells), terms));
+                rank,
+                Transport.LOCAL,
+                sources,
+                List.of(rank),
+                pieces.overlaps(piece, cells),
+                terms));
       }
     }
     int share = Math.floorMod(member - turn, source.members);
     Stretch stretch =
-        new Stretch(piece, rank, sources, piece.shares.start(share), piece.shares.start(share + 1));
+        new Stretch(
+            piece, rank, sources, piece.shares().start(share), piece.shares().start(share + 1));
     if (stretch.start < Shares.END) {
-      stretch.collect(0, 0, 1, new int[piece.cells.length], routes);
+      stretch.collect(0, 0, 1, new int[piece.cells().length], routes);
     }
   }
 
@@ -124,60 +128,92 @@ final class RouteFinder {
     int[] cells = target.cellsOf(place);
     int member = target.memberOf(place);
     int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
-    int[][] met = new int[ndim][];
-    for (int d = 0; d < ndim; d++) {
-      met[d] = cellsMet(source.cuts[d], bounds(targetBounds, target, d, cells[d]));
-    }
+    Meeting[][] meetings = new Meeting[ndim][];
     List<Route> routes = new ArrayList<>();
-    int[] at = new int[ndim];
     for (int d = 0; d < ndim; d++) {
-      if (met[d].length == 0) {
+      meetings[d] = meetings(d, cells[d]);
+      if (meetings[d].length == 0) {
         return routes;
       }
     }
+    int[] at = new int[ndim];
     int d;
     do {
-      int[] sourceCells = new int[ndim];
+      Pieces.Slab[] slabs = new Pieces.Slab[ndim];
+      long size = 1;
+      long common = 1;
       for (d = 0; d < ndim; d++) {
-        sourceCells[d] = met[d][at[d]];
+        slabs[d] = meetings[d][at[d]].slab();
+        size *= slabs[d].length();
       }
-      if (!Arrays.equals(sourceCells, ownCells)) {
-        addInto(piece(sourceCells), cells, member, routes);
+      long before = 0;
+      long rest = size;
+      for (d = 0; d < ndim; d++) {
+        Meeting meeting = meetings[d][at[d]];
+        rest /= meeting.slab().length();
+        before += common * meeting.before() * rest;
+        common *= meeting.common();
       }
-      for (d = ndim - 1; d >= 0 && ++at[d] == met[d].length; d--) {
+      Pieces.Piece piece = pieces.of(slabs, size);
+      if (!Arrays.equals(piece.cells(), ownCells)) {
+        addInto(piece, before, common, cells, member, routes);
+      }
+      for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
         at[d] = 0;
       }
     } while (d >= 0);
     return routes;
   }
 
-  private void addInto(Piece piece, int[] cells, int targetMember, List<Route> routes) {
-    long before = elementsBefore(piece, cells);
-    long size = overlapSize(piece, cells);
-    int shift = piece.shares.shift();
+  /** The source slabs of dimension {@code dim} that meet a target cell, ascending. */
+  private Meeting[] meetings(int dim, int targetCell) {
+    Cut sourceCut = source.cuts[dim];
+    Cut targetCut = target.cuts[dim];
+    Pieces.Slab own = pieces.targetSlab(dim, targetCell);
+    List<Meeting> meetings = new ArrayList<>();
+    int cell = 0;
+    long passed = 0;
+    while (passed < own.length()) {
+      cell = sourceCut.cellAt(own.bounds(), passed, cell);
+      Pieces.Slab slab = pieces.sourceSlab(dim, cell);
+      long common = sourceCut.countIn(own.bounds(), cell);
+      meetings.add(new Meeting(slab, common, targetCut.countInBelow(slab.bounds(), targetCell)));
+      passed += common;
+    }
+    return meetings.toArray(new Meeting[0]);
+  }
+
+  private void addInto(
+      Pieces.Piece piece,
+      long before,
+      long common,
+      int[] cells,
+      int targetMember,
+      List<Route> routes) {
+    int shift = piece.shares().shift();
     long first = before >> shift;
-    long length = (before + size >> shift) - first;
-    int share = piece.shares.memberAt(first * target.members + length * targetMember);
+    long length = (before + common >> shift) - first;
+    int share = piece.shares().memberAt(first * target.members + length * targetMember);
     int member = (share + turn) % source.members;
     Stretch stretch =
         new Stretch(
             piece,
-            source.rank(piece.cells, member),
+            source.rank(piece.cells(), member),
             sources(piece, member),
-            piece.shares.start(share),
-            piece.shares.start(share + 1));
-    stretch.add(before, size, cells, routes);
+            piece.shares().start(share),
+            piece.shares().start(share + 1));
+    stretch.add(before, common, cells, routes);
   }
 
   /** The stretch of one sender on the axis of {@link Shares}. */
   private final class Stretch {
-    final Piece piece;
+    final Pieces.Piece piece;
     final int rank;
     final List<Integer> sources;
     final long start;
     final long end;
 
-    Stretch(Piece piece, int rank, List<Integer> sources, long start, long end) {
+    Stretch(Pieces.Piece piece, int rank, List<Integer> sources, long start, long end) {
       this.piece = piece;
       this.rank = rank;
       this.sources = sources;
@@ -197,23 +233,23 @@ final class RouteFinder {
         return;
       }
       Cut cut = target.cuts[d];
-      long[] bounds = piece.bounds[d];
+      Pieces.Slab slab = piece.slabs()[d];
       long unit = width;
       for (int i = d + 1; i < cells.length; i++) {
-        unit *= piece.lengths[i];
+        unit *= piece.slabs()[i].length();
       }
-      int shift = piece.shares.shift();
+      int shift = piece.shares().shift();
       long least = start / target.members << shift;
       long passed = least <= before ? 0 : (least - before - 1) / unit;
       int cell = 0;
-      while (passed < piece.lengths[d]) {
-        cell = cut.cellAt(bounds, passed, cell);
-        passed = cut.countInBelow(bounds, cell);
+      while (passed < slab.length()) {
+        cell = cut.cellAt(slab.bounds(), passed, cell);
+        passed = cut.countInBelow(slab.bounds(), cell);
         long from = before + unit * passed;
         if (end != Shares.END && (from >> shift) * target.members >= end) {
           return;
         }
-        long length = cut.countIn(bounds, cell);
+        long length = cut.countIn(slab.bounds(), cell);
         cells[d] = cell;
         collect(d + 1, from, width * length, cells, routes);
         passed += length;
@@ -222,7 +258,7 @@ final class RouteFinder {
 
     /** Adds the route of one target cell to those of its members that this stretch serves. */
     void add(long before, long size, int[] cells, List<Route> routes) {
-      int shift = piece.shares.shift();
+      int shift = piece.shares().shift();
       long first = (before >> shift) * target.members;
       long length = (before + size >> shift) - (before >> shift);
       int low = firstMemberFrom(start, first, length);
@@ -230,7 +266,8 @@ final class RouteFinder {
       List<Integer> targets = targets(piece, cells, low, high);
       if (!targets.isEmpty()) {
         Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-        routes.add(new Route(rank, transport, sources, targets, overlaps(piece, cells), terms));
+        routes.add(
+            new Route(rank, transport, sources, targets, pieces.overlaps(piece, cells), terms));
       }
     }
 
@@ -245,132 +282,36 @@ final class RouteFinder {
     }
   }
 
-  /** The ranks of target members {@code low} to {@code high} that do not hold the piece themselves. */
-  private List<Integer> targets(Piece piece, int[] cells, int low, int high) {
+  /**
+   * The ranks of target members {@code low} to {@code high} that do not hold the piece themselves.
+   */
+  private List<Integer> targets(Pieces.Piece piece, int[] cells, int low, int high) {
     if (low >= high) {
       return List.of();
     }
     if (!meshesOverlap) {
-      return high - low == 1 ? List.of(target.rank(cells, low)) : new Members(target, cells, low, high);
+      return high - low == 1
+          ? List.of(target.rank(cells, low))
+          : new Members(target, cells, low, high);
     }
     List<Integer> targets = new ArrayList<>(high - low);
     for (int member = low; member < high; member++) {
       int rank = target.rank(cells, member);
       int place = source.mesh.placeOf(rank);
-      if (place < 0 || !Arrays.equals(source.cellsOf(place), piece.cells)) {
+      if (place < 0 || !Arrays.equals(source.cellsOf(place), piece.cells())) {
         targets.add(rank);
       }
     }
     return List.copyOf(targets);
   }
 
-  private List<Integer> sources(Piece piece, int member) {
+  private List<Integer> sources(Pieces.Piece piece, int member) {
     int[] group = source.group(member);
     Integer[] ranks = new Integer[group.length];
     for (int i = 0; i < group.length; i++) {
-      ranks[i] = source.rank(piece.cells, group[i]);
+      ranks[i] = source.rank(piece.cells(), group[i]);
     }
     return List.of(ranks);
-  }
-
-  private Overlap[] overlaps(Piece piece, int[] cells) {
-    Overlap[] found = new Overlap[cells.length];
-    for (int d = 0; d < cells.length; d++) {
-      int dim = d;
-      long key = (long) piece.cells[d] << 32 | cells[d];
-      found[d] =
-          overlaps
-              .get(d)
-              .computeIfAbsent(
-                  key,
-                  k ->
-                      Overlap.of(
-                          piece.bounds[dim], bounds(targetBounds, target, dim, cells[dim])));
-    }
-    return found;
-  }
-
-  private Piece piece(int[] cells) {
-    return pieces.computeIfAbsent(source.index(cells), index -> newPiece(cells));
-  }
-
-  private Piece newPiece(int[] cells) {
-    long[][] bounds = new long[cells.length][];
-    long[] lengths = new long[cells.length];
-    long size = 1;
-    for (int d = 0; d < cells.length; d++) {
-      bounds[d] = bounds(sourceBounds, source, d, cells[d]);
-      lengths[d] = source.cuts[d].length(cells[d]);
-      size *= lengths[d];
-    }
-    Piece bare = new Piece(cells, bounds, lengths, size, null);
-    long[][] holes = meshesOverlap && size > 0 ? holes(bare) : new long[0][];
-    Shares shares = new Shares(size, source.members, target.members, holes);
-    return new Piece(cells, bounds, lengths, size, shares);
-  }
-
-  /** Places and lengths, on the axis of {@link Shares}, of what the piece's members copy to themselves. */
-  private long[][] holes(Piece piece) {
-    int shift = Shares.shift(piece.size, source.members, target.members);
-    List<long[]> holes = new ArrayList<>();
-    for (int member = 0; member < source.members; member++) {
-      int place = target.mesh.placeOf(source.rank(piece.cells, member));
-      if (place < 0) {
-        continue;
-      }
-      int[] cells = target.cellsOf(place);
-      long size = overlapSize(piece, cells);
-      if (size > 0) {
-        long before = elementsBefore(piece, cells);
-        long first = before >> shift;
-        long length = (before + size >> shift) - first;
-        holes.add(new long[] {first * target.members + length * target.memberOf(place), length});
-      }
-    }
-    return holes.toArray(new long[0][]);
-  }
-
-  /** Elements that the piece and the target cells have in common. */
-  private long overlapSize(Piece piece, int[] cells) {
-    long size = 1;
-    for (int d = 0; d < cells.length && size > 0; d++) {
-      size *= target.cuts[d].countIn(piece.bounds[d], cells[d]);
-    }
-    return size;
-  }
-
-  /** Elements of the piece in row-major lesser target cells. */
-  private long elementsBefore(Piece piece, int[] cells) {
-    long before = 0;
-    long width = 1;
-    long rest = piece.size;
-    for (int d = 0; d < cells.length; d++) {
-      rest /= piece.lengths[d];
-      before += width * target.cuts[d].countInBelow(piece.bounds[d], cells[d]) * rest;
-      width *= target.cuts[d].countIn(piece.bounds[d], cells[d]);
-    }
-    return before;
-  }
-
-  /** The cells of {@code cut} that hold elements of {@code bounds}, ascending. */
-  private static int[] cellsMet(Cut cut, long[] bounds) {
-    long total = 0;
-    for (int i = 0; i < bounds.length; i += 2) {
-      total += bounds[i + 1] - bounds[i];
-    }
-    int[] met = new int[4];
-    int size = 0;
-    int cell = 0;
-    for (long passed = 0; passed < total; passed += cut.countIn(bounds, cell)) {
-      cell = cut.cellAt(bounds, passed, cell);
-      met = size == met.length ? Arrays.copyOf(met, 2 * size) : met;
-      met[size++] = cell;
-    }
-    return Arrays.copyOf(met, size);
-  }
-
-  private static long[] bounds(List<Map<Integer, long[]>> known, Grid grid, int dim, int cell) {
-    return known.get(dim).computeIfAbsent(cell, c -> grid.cuts[dim].bounds(c));
   }
 
   /** Consecutive members of one cell, as ranks. */

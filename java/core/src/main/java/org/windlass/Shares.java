@@ -6,11 +6,11 @@ import java.util.Comparator;
 
 /**
  * How the members of one source cell share the sending of it. All that targets need from the cell
- * lies on one axis: target cells in row-major order, each once for every target member, each as long
- * as its overlap. What members need themselves is taken out (they copy it locally); the rest falls
- * to the members in equal stretches, each piece to the member in whose stretch it begins. So members
- * send the same amount to within one piece, whatever the pieces, and who sends a piece is known from
- * its place on the axis alone.
+ * lies on one axis: target cells in row-major order, each once for every target member, each as
+ * long as its overlap. What members need themselves is taken out (they copy it locally); the rest
+ * falls to the members in equal stretches, each piece to the member in whose stretch it begins. So
+ * members send the same amount to within one piece, whatever the pieces, and who sends a piece is
+ * known from its place on the axis alone.
  *
  * <p>Lengths are right-shifted where elements times ranks would exceed 62 bits.
  */
@@ -21,8 +21,10 @@ final class Shares {
   private final int members;
   private final int shift;
   private final long total;
+
   /** Axis places of what is copied locally, ascending. */
   private final long[] holes;
+
   /** Length of the first i holes. */
   private final long[] holeSums;
 

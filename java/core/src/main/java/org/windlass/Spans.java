@@ -23,7 +23,10 @@ final class Spans {
     bounds[size++] = end;
   }
 
-  /** Adds elements {@code from} to {@code to} of {@code bounds}, counted through its intervals in order. */
+  /**
+   * Adds elements {@code from} to {@code to} of {@code bounds}, counted through its intervals in
+   * order.
+   */
   void addSlice(long[] bounds, long from, long to) {
     long passed = 0;
     for (int i = 0; i < bounds.length && passed < to; i += 2) {

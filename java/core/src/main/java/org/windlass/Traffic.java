@@ -52,7 +52,8 @@ public record Traffic(List<Link> links, long sentBytes, long localBytes, long re
       throw new InvalidArgumentException("the bytes that the plan moves overflow 64 bits", e);
     }
     List<Link> links = new ArrayList<>(bytesOfLinks.size());
-    bytesOfLinks.forEach((ends, bytes) -> links.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
+    bytesOfLinks.forEach(
+        (ends, bytes) -> links.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
     links.sort(Comparator.comparingInt(Link::source).thenComparingInt(Link::target));
     return new Traffic(List.copyOf(links), sent, local, reduced);
   }
