@@ -25,7 +25,7 @@ final class RankThreads<T, E extends Exception> {
     this.results = new Object[communicators.size()];
   }
 
-  List<T> run() throws E {
+  List<T> run() {
     List<Thread> threads = start();
     boolean interrupted = join(threads);
     if (interrupted) {
@@ -33,7 +33,7 @@ final class RankThreads<T, E extends Exception> {
     }
     Throwable root = root();
     if (root != null) {
-      throw RankThreads.<E>unchecked(root);
+      throw RankThreads.<RuntimeException>rethrow(root);
     }
     @SuppressWarnings("unchecked") // results holds what the function returned
     List<T> list = (List<T>) Arrays.asList(results);
@@ -111,9 +111,9 @@ final class RankThreads<T, E extends Exception> {
     return failure instanceof AbortedException;
   }
 
-  /** Throws any throwable; a body throws nothing checked but E. */
-  @SuppressWarnings("unchecked")
-  private static <E extends Exception> E unchecked(Throwable failure) throws E {
-    throw (E) failure;
+  /** Throws any throwable as it is; a body throws nothing checked but E. */
+  @SuppressWarnings("unchecked") // X is erased: nothing is cast
+  private static <X extends Throwable> X rethrow(Throwable failure) throws X {
+    throw (X) failure;
   }
 }

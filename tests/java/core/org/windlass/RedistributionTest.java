@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.ShrinkingMode;
+
+/**
+ * Transfers of random tensors between random layouts, through the native library, bit for bit against {@link
+ * DistributionReference} and {@link ScalarReference}: 2,000 tensors, in batches, on strided views, with casts and Partial.
+ */
+class RedistributionTest {
+  private static final int BATCHES = 100;
+  private static final int TENSORS_A_BATCH = 20;
+
+  private static final List<DType> FLOATS =
+      List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
+
+  @Property(tries = BATCHES, shrinking = ShrinkingMode.OFF)
+  void everyTargetByteIsWhatTheReferenceSays(@ForAll long seed) {
+    Random random = new Random(seed);
+    RandomLayouts layouts = new RandomLayouts(random.nextLong(), 16);
+    List<Case> cases = new ArrayList<>();
+    while (cases.size() < TENSORS_A_BATCH) {
+      cases.add(Case.random("t" + cases.size(), random, layouts));
+    }
+    int ranks =
+        cases.stream()
+            .mapToInt(c -> Math.max(c.from.layout().mesh().highestRank(), c.to.layout().mesh().highestRank()))
+            .max()
+            .orElse(0)
+            + 1;
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(communicator -> redistribute(communicator, cases, seed));
+    }
+  }
+
+  private static void redistribute(Communicator communicator, List<Case> cases, long seed) {
+    int rank = communicator.rank();
+    Random random = new Random(seed + rank);
+    Batch batch = communicator.batch();
+    List<Tensor> sources = new ArrayList<>();
+    List<Tensor> targets = new ArrayList<>();
+    for (Case each : cases) {
+      sources.add(view(each.from, rank, random));
+      targets.add(view(each.to, rank, random));
+      if (each.wire != null) {
+        batch.wire(each.wire);
+      } else {
+        batch.wire(Plan.defaultWire(each.from.dtype(), each.to.dtype()));
+      }
+      batch.add(each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
+    }
+    try (Transfer transfer = batch.register()) {
+      for (int version = 1; version <= 2; version++) {
+        for (int i = 0; i < cases.size(); i++) {
+          write(sources.get(i), cases.get(i).sourceBits(rank, version));
+        }
+        transfer.run(version);
+        communicator.barrier(); // no rank has begun another run
+        assertThat(transfer.bytesMoved()).isEqualTo(transfer.totalBytes());
+        communicator.barrier();
+        for (int i = 0; i < cases.size(); i++) {
+          check(cases.get(i), targets.get(i), rank, version);
+        }
+      }
+    }
+  }
+
+  private static void check(Case each, Tensor target, int rank, int version) {
+    if (target == null) {
+      return;
+    }
+    long[] expected = each.targetBits(rank, version);
+    long[] actual = read(target);
+    for (int i = 0; i < expected.length; i++) {
+      if (expected[i] != actual[i]) {
+        throw new AssertionError(
+            String.format(
+                "%s: rank %d, local element %d: expected %x, found %x",
+                each, rank, i, expected[i], actual[i]));
+      }
+    }
+  }
+
+  /** This rank's local tensor, at random contiguous, transposed, or cut from a larger one; null outside the mesh. */
+  private static Tensor view(TensorSpec spec, int rank, Random random) {
+    if (!spec.layout().mesh().contains(rank)) {
+      return null;
+    }
+    long[] shape = spec.layout().localShape(spec.extents(), rank);
+    int kind = random.nextInt(3);
+    if (shape.length == 0 || kind == 0) {
+      return Tensor.allocate(spec.dtype(), shape);
+    }
+    int dim = random.nextInt(shape.length);
+    if (kind == 1) {
+      int other = random.nextInt(shape.length);
+      return Tensor.allocate(spec.dtype(), Shapes.swapped(shape, dim, other)).transpose(dim, other);
+    }
+    long[] larger = shape.clone();
+    larger[dim] += 3;
+    return Tensor.allocate(spec.dtype(), larger).narrow(dim, 2, shape[dim]);
+  }
+
+  private static void write(Tensor tensor, long[] bits) {
+    if (tensor != null && tensor.numel() != 0) {
+      Tensor dense = Tensor.allocate(tensor.dtype(), tensor.shape());
+      ByteBuffer bytes = dense.asByteBuffer();
+      for (long element : bits) {
+        switch (tensor.dtype().bytes()) {
+          case 1 -> bytes.put((byte) element);
+          case 2 -> bytes.putShort((short) element);
+          case 4 -> bytes.putInt((int) element);
+          default -> bytes.putLong(element);
+        }
+      }
+      tensor.copyFrom(dense);
+    }
+  }
+
+  private static long[] read(Tensor tensor) {
+    Tensor dense = Tensor.allocate(tensor.dtype(), tensor.shape()).copyFrom(tensor);
+    ByteBuffer bytes = dense.asByteBuffer();
+    long[] bits = new long[Math.toIntExact(tensor.numel())];
+    for (int i = 0; i < bits.length; i++) {
+      bits[i] =
+          switch (tensor.dtype().bytes()) {
+            case 1 -> bytes.get() & 0xffL;
+            case 2 -> bytes.getShort() & 0xffffL;
+            case 4 -> bytes.getInt() & 0xffffffffL;
+            default -> bytes.getLong();
+          };
+    }
+    return bits;
+  }
+
+  private record Case(TensorSpec from, TensorSpec to, DType wire, long salt) {
+    static Case random(String name, Random random, RandomLayouts layouts) {
+      while (true) {
+        long[] shape = layouts.shape(5, 300);
+        Layout source = layouts.layout(shape.length, true);
+        Layout target = layouts.layout(shape.length, false);
+        DType from = DType.values()[random.nextInt(DType.C64.ordinal() + 1)];
+        boolean cast = FLOATS.contains(from) && random.nextBoolean();
+        DType to = cast ? FLOATS.get(random.nextInt(FLOATS.size())) : from;
+        DType wire = cast && random.nextBoolean() ? FLOATS.get(random.nextInt(FLOATS.size())) : null;
+        if (source.partialOp().map(from::canReduce).orElse(true)) {
+          return new Case(
+              TensorSpec.of(name, from, source, shape),
+              TensorSpec.of(name, to, target, shape),
+              wire,
+              random.nextLong());
+        }
+      }
+    }
+
+    /** The bits of one term of a global element: every pattern occurs, special values often. */
+    private long bits(long index, int term, int version) {
+      Random random = new Random(salt ^ (index * 0x9e3779b97f4a7c15L + term * 0x632be59bd9b4e019L + version));
+      random.nextLong();
+      DType dtype = from.dtype();
+      if (dtype == DType.BOOL) {
+        return random.nextInt(2);
+      }
+      long mask = -1L >>> (64 - dtype.bits());
+      if (FLOATS.contains(dtype)) {
+        switch (random.nextInt(8)) {
+          case 0:
+            return random.nextLong() & mask;
+          case 1:
+            double[] special = {0.0, -0.0, Double.NaN, Double.POSITIVE_INFINITY, 1e-40, 448, 65504, -1e300};
+            return ScalarReference.encode(dtype, special[random.nextInt(special.length)]);
+          default:
+            return ScalarReference.encode(dtype, random.nextGaussian() * Math.scalb(1.0, random.nextInt(12) - 6));
+        }
+      }
+      return random.nextLong() & mask;
+    }
+
+    long[] sourceBits(int rank, int version) {
+      if (!from.layout().mesh().contains(rank)) {
+        return new long[0];
+      }
+      int term = DistributionReference.group(from.layout(), rank).indexOf(rank);
+      return indices(from.layout(), rank).stream().mapToLong(i -> bits(i, term, version)).toArray();
+    }
+
+    long[] targetBits(int rank, int version) {
+      int terms =
+          DistributionReference.group(from.layout(), from.layout().mesh().rankOf(0)).size();
+      DType on = wire != null ? wire : Plan.defaultWire(from.dtype(), to.dtype());
+      return indices(to.layout(), rank).stream()
+          .mapToLong(
+              index -> {
+                long[] values = new long[terms];
+                Arrays.setAll(values, term -> bits(index, term, version));
+                ReduceOp op = from.layout().partialOp().orElse(ReduceOp.SUM);
+                long value = ScalarReference.fold(from.dtype(), op, values);
+                value = ScalarReference.cast(from.dtype(), on, value);
+                return ScalarReference.cast(on, to.dtype(), value);
+              })
+          .toArray();
+    }
+
+    /** Row-major global numbers of the elements that a rank holds, in local order. */
+    private List<Long> indices(Layout layout, int rank) {
+      long[] shape = from.extents();
+      List<List<Long>> held = DistributionReference.held(layout, rank, shape);
+      List<Long> numbers = List.of(0L);
+      for (int d = 0; d < shape.length; d++) {
+        List<Long> longer = new ArrayList<>();
+        for (long number : numbers) {
+          for (long index : held.get(d)) {
+            longer.add(number * shape[d] + index);
+          }
+        }
+        numbers = longer;
+      }
+      return numbers;
+    }
+  }
+}
