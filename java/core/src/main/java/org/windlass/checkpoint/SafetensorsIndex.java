@@ -83,8 +83,8 @@ public record SafetensorsIndex(Map<String, String> files) {
     }
   }
 
-  /** The index as JSON. */
-  byte[] encode(long totalBytes) {
+  /** The index as JSON, for tensors of {@code totalBytes} bytes in all. */
+  public byte[] encode(long totalBytes) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
       json.writeStartObject();

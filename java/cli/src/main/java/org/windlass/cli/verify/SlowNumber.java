@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.verify;
 
-import java.util.List;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 
@@ -100,22 +99,22 @@ final class SlowNumber {
   }
 
   /** The terms folded from the left, rounded once into their own dtype. One term keeps every bit. */
-  static long fold(DType dtype, ReduceOp op, List<Long> terms) {
-    if (terms.size() == 1) {
-      return terms.get(0);
+  static long fold(DType dtype, ReduceOp op, long[] terms) {
+    if (terms.length == 1) {
+      return terms[0];
     }
     if (dtype == DType.BOOL || dtype.isInteger()) {
       return foldIntegers(dtype, op, terms);
     }
     boolean wide = dtype == DType.F64;
-    double sum = decode(dtype, terms.get(0));
-    for (int i = 1; i < terms.size(); i++) {
-      double next = combine(op, sum, decode(dtype, terms.get(i)));
+    double sum = decode(dtype, terms[0]);
+    for (int i = 1; i < terms.length; i++) {
+      double next = combine(op, sum, decode(dtype, terms[i]));
       // A sum or product of two f32 has few enough bits that rounding the double is rounding the result.
       sum = wide ? next : (float) next;
     }
     if (op == ReduceOp.AVG) {
-      sum = wide ? sum / terms.size() : (float) (sum / terms.size());
+      sum = wide ? sum / terms.length : (float) (sum / terms.length);
     }
     return encode(dtype, sum);
   }
@@ -129,7 +128,7 @@ final class SlowNumber {
     };
   }
 
-  private static long foldIntegers(DType dtype, ReduceOp op, List<Long> terms) {
+  private static long foldIntegers(DType dtype, ReduceOp op, long[] terms) {
     boolean signed =
         switch (dtype) {
           case I8, I16, I32, I64 -> true;
@@ -137,8 +136,8 @@ final class SlowNumber {
         };
     int unused = 64 - dtype.bits();
     long result = 0;
-    for (int i = 0; i < terms.size(); i++) {
-      long shifted = terms.get(i) << unused;
+    for (int i = 0; i < terms.length; i++) {
+      long shifted = terms[i] << unused;
       long term = signed ? shifted >> unused : shifted >>> unused;
       if (i == 0) {
         result = term;

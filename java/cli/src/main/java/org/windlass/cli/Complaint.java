@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import org.windlass.ErrorCode;
+import org.windlass.WindlassException;
+import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/**
+ * An error as the command prints it: one line that says what happened and where, and one that says what to
+ * do.
+ *
+ * @param code the kind, which gives the exit status
+ * @param message what happened, where
+ * @param hint what to do
+ * @param fault what was thrown
+ */
+record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
+  /** A complaint about the command line. */
+  static Complaint ofUsage(ParameterException fault) {
+    CommandLine line = fault.getCommandLine();
+    String command = line.getCommandSpec().qualifiedName();
+    String message = fault.getMessage();
+    if (fault instanceof UnmatchedArgumentException unmatched) {
+      message = "unknown argument " + String.join(" ", unmatched.getUnmatched());
+    }
+    return new Complaint(
+        ErrorCode.INVALID_ARGUMENT,
+        command + ": " + message,
+        command + " --help shows what it takes",
+        fault);
+  }
+
+  /** A complaint about what a command threw. */
+  static Complaint of(Throwable fault) {
+    if (fault instanceof WindlassException known) {
+      return new Complaint(known.code(), text(known), hint(known.code()), fault);
+    }
+    if (fault instanceof IOException || fault instanceof UncheckedIOException) {
+      return new Complaint(ErrorCode.RESOURCE, text(fault), hint(ErrorCode.RESOURCE), fault);
+    }
+    if (fault instanceof OutOfMemoryError) {
+      return new Complaint(
+          ErrorCode.RESOURCE, "out of memory: " + text(fault), hint(ErrorCode.RESOURCE), fault);
+    }
+    if (fault instanceof UnsatisfiedLinkError) {
+      return new Complaint(
+          ErrorCode.UNSUPPORTED, text(fault), "windlass doctor shows what is available", fault);
+    }
+    if (fault instanceof LinkageError && fault.getCause() instanceof UnsatisfiedLinkError cause) {
+      return of(cause);
+    }
+    return new Complaint(
+        ErrorCode.INTERNAL,
+        fault.getClass().getSimpleName() + ": " + text(fault),
+        hint(ErrorCode.INTERNAL),
+        fault);
+  }
+
+  private static String text(Throwable fault) {
+    return fault.getMessage() == null ? fault.getClass().getSimpleName() : fault.getMessage();
+  }
+
+  private static String hint(ErrorCode code) {
+    return switch (code) {
+      case INVALID_ARGUMENT, MISMATCH ->
+          "nothing was written; correct what the message names and try again";
+      case UNSUPPORTED -> "windlass doctor shows what is available here";
+      case TIMEOUT -> "a rank is stuck or the machine is overloaded; --deadline gives more seconds";
+      case PEER_LOST, ABORTED -> "look at what the named rank or reason says, then run it again";
+      case VERIFICATION_FAILED ->
+          "do not use the result; if the input's replicas are equal, this is a fault to report";
+      case RESOURCE -> "make room or grant the permission, then run it again; nothing was left behind";
+      case CLOSED, DEVICE, INTERNAL ->
+          "run it again with --verbose and report what it prints, with the command line";
+    };
+  }
+
+  /** Prints it and returns the exit status. */
+  int print(PrintWriter err, boolean verbose) {
+    err.println("windlass: " + code + ": " + message.strip().replaceAll("\\s*\\R\\s*", "; "));
+    err.println("hint: " + hint);
+    if (verbose) {
+      fault.printStackTrace(err);
+    }
+    err.flush();
+    return code.exitStatus();
+  }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import org.windlass.InvalidArgumentException;
+import org.windlass.cli.demo.Demo;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code windlass demo}, which {@code scripts/demo} runs. */
+@Command(
+    name = "demo",
+    hidden = true,
+    description =
+        "Moves the weights of a small transformer from a trainer's layout to an inference layout.")
+final class DemoCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Mixin private MovingOptions moving;
+
+  @Option(
+      names = "--layers",
+      paramLabel = "N",
+      defaultValue = "4",
+      description = "Layers of the model (${DEFAULT-VALUE}); a layer takes about 160 MB.")
+  private int layers;
+
+  @Override
+  public void run() {
+    if (layers < 1 || layers > 28) {
+      throw new InvalidArgumentException("--layers " + layers + ": 1 to 28");
+    }
+    moving.target();
+    try (ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
+      Demo.run(layers, moving.deadline(), spec.commandLine().getOut(), bar);
+    }
+  }
+}

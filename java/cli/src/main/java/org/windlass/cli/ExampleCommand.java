@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Target;
+import org.windlass.examples.Examples;
+import org.windlass.examples.Examples.Example;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code windlass example}: lists the bundled examples, or runs one or all. */
+@Command(
+    name = "example",
+    description = "Lists the bundled examples, or runs one or all; each checks its own result.")
+final class ExampleCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Mixin private MovingOptions moving;
+
+  @Parameters(arity = "0..1", paramLabel = "NAME", description = "The example to run.")
+  private String name;
+
+  @Option(names = "--all", description = "Run every example.")
+  private boolean all;
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      defaultValue = "4",
+      description = "Ranks (${DEFAULT-VALUE}).")
+  private int ranks;
+
+  @Override
+  public void run() {
+    if (all && name != null) {
+      throw new InvalidArgumentException("example: give " + name + " or --all, not both");
+    }
+    if (ranks < 1) {
+      throw new InvalidArgumentException("--ranks " + ranks + ": at least 1");
+    }
+    PrintWriter out = spec.commandLine().getOut();
+    if (!all && name == null) {
+      for (Example example : Examples.all()) {
+        out.printf("%-16s %s%n", example.name(), example.summary());
+      }
+      return;
+    }
+    Target target = moving.target();
+    List<Example> chosen = all ? Examples.all() : List.of(find(name));
+    PrintStream stream = stream(out);
+    for (Example example : chosen) {
+      out.println(example.name() + ": " + example.summary());
+      example.body().run(target, ranks, stream);
+      stream.flush();
+    }
+    out.flush();
+  }
+
+  private static Example find(String name) {
+    return Examples.find(name)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "example '" + name + "': no such example; there are "
+                        + Examples.all().stream().map(Example::name).collect(Collectors.joining(", "))));
+  }
+
+  /** A stream whose text reaches {@code out}. */
+  private static PrintStream stream(Writer out) {
+    return new PrintStream(new WriterStream(out), true, StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.time.Duration;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import picocli.CommandLine.Option;
+
+/** What every command that moves data takes. */
+final class MovingOptions {
+  @Option(
+      names = "--target",
+      paramLabel = "TARGET",
+      defaultValue = "sim",
+      description = "What runs the kernels (${DEFAULT-VALUE}); windlass doctor lists them.")
+  private String target;
+
+  @Option(
+      names = "--deadline",
+      paramLabel = "SECONDS",
+      defaultValue = "60",
+      description = "Seconds without progress after which it fails (${DEFAULT-VALUE}).")
+  private double deadline;
+
+  @Option(
+      names = "--launch",
+      paramLabel = "LAUNCH",
+      defaultValue = "threads",
+      description = "What ranks are: threads (${DEFAULT-VALUE}).")
+  private String launch;
+
+  /** The target, which is available. */
+  Target target() {
+    if (!launch.equals("threads") && !launch.equals("processes")) {
+      throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
+    }
+    if (launch.equals("processes")) {
+      throw new UnsupportedException("--launch processes: ranks are threads in this build");
+    }
+    Target chosen = Target.parse(target);
+    chosen.require();
+    return chosen;
+  }
+
+  Duration deadline() {
+    if (!(deadline > 0 && deadline <= 1e8)) {
+      throw new InvalidArgumentException("--deadline " + deadline + ": not in (0, 1e8] seconds");
+    }
+    return Duration.ofNanos((long) (deadline * 1e9));
+  }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.UnsupportedException;
+import org.windlass.cli.reshard.Reshard;
+import org.windlass.cli.reshard.ReshardRequest;
+import org.windlass.cli.reshard.ReshardResult;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code windlass reshard}: redistributes safetensors. */
+@Command(
+    name = "reshard",
+    description = "Redistributes a safetensors checkpoint from one layout to another.",
+    footer = {
+      "%nIN is a .safetensors file of whole tensors, a folder with model.safetensors.index.json, or a folder of",
+      "rank-00000.safetensors, ... with each source rank's local tensors (layout.json may stand beside them).",
+      "OUT becomes a folder of rank files and layout.json; whole tensors if it ends in .safetensors; or a folder",
+      "in index form with --max-shard-bytes. It appears complete or not at all.",
+      "%nA layout is MESH:PLACEMENT,...: 2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
+    })
+final class ReshardCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Mixin private MovingOptions moving;
+
+  @Option(names = "--from", paramLabel = "LAYOUT", description = "Default source layout.")
+  private String from;
+
+  @Option(
+      names = "--to",
+      paramLabel = "LAYOUT",
+      required = true,
+      description = "Default target layout; without @ it follows the source's highest rank.")
+  private String to;
+
+  @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
+  private Path in;
+
+  @Parameters(index = "1", paramLabel = "OUT", description = "What to write.")
+  private Path out;
+
+  @Option(
+      names = "--wire",
+      paramLabel = "DTYPE",
+      description = "Dtype in which floating tensors cross ranks.")
+  private String wire;
+
+  @Option(
+      names = "--dtype",
+      paramLabel = "DTYPE",
+      description = "Dtype in which floating tensors are written.")
+  private String dtype;
+
+  @Option(
+      names = "--ignore-scales",
+      description = "Cast f8 tensors although scales stand beside them.")
+  private boolean ignoreScales;
+
+  @Option(names = "--rules", paramLabel = "FILE", description = "Not in this build.")
+  private Path rules;
+
+  @Option(
+      names = "--mode",
+      paramLabel = "MODE",
+      defaultValue = "direct",
+      description = "How bytes move: direct (${DEFAULT-VALUE}).")
+  private String mode;
+
+  @Option(
+      names = "--bucket-bytes",
+      paramLabel = "BYTES",
+      description = "Flush threshold of buckets; the result is the same.")
+  private Long bucketBytes;
+
+  @Option(
+      names = "--max-shard-bytes",
+      paramLabel = "BYTES",
+      description = "Write the index form, with at most so many tensor bytes a file.")
+  private Long maxShardBytes;
+
+  @Option(names = "--force", description = "Exchange an existing OUT, at once.")
+  private boolean force;
+
+  @Option(
+      names = "--verify",
+      description = "Compare source replicas, and the result with a separate slow path.")
+  private boolean verify;
+
+  @Option(names = "--json", description = "One JSON object.")
+  private boolean json;
+
+  @Override
+  public void run() {
+    Modes.requireDirect(mode);
+    if (rules != null) {
+      throw new UnsupportedException("--rules " + rules + ": not in this build");
+    }
+    moving.target();
+    ReshardRequest request =
+        new ReshardRequest(
+            in,
+            out,
+            Optional.ofNullable(from),
+            to,
+            Optional.ofNullable(wire).map(DType::parse),
+            Optional.ofNullable(dtype).map(DType::parse),
+            positive("--bucket-bytes", bucketBytes),
+            positive("--max-shard-bytes", maxShardBytes),
+            force,
+            verify,
+            ignoreScales,
+            moving.deadline());
+    ReshardResult result;
+    try (Unfinished unfinished = new Unfinished();
+        ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
+      result = Reshard.run(request, bar, unfinished::add);
+    }
+    PrintWriter printer = spec.commandLine().getOut();
+    printer.println(json ? json(result) : text(result));
+  }
+
+  private static OptionalLong positive(String option, Long value) {
+    if (value == null) {
+      return OptionalLong.empty();
+    }
+    if (value < 1) {
+      throw new InvalidArgumentException(option + " " + value + ": at least 1");
+    }
+    return OptionalLong.of(value);
+  }
+
+  private String text(ReshardResult result) {
+    return String.format(
+        Locale.ROOT,
+        "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
+            + " (%.2f GB/s; floor %.2f s)%s",
+        out,
+        result.tensors(),
+        result.defaulted(),
+        result.bytesIn(),
+        result.bytesOut(),
+        result.sentBytes(),
+        result.localBytes(),
+        result.seconds(),
+        result.gigabytesPerSecond(),
+        result.floorSeconds(),
+        result.verified() ? "; verified" : "");
+  }
+
+  private static String json(ReshardResult result) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
+      generator.writeStartObject();
+      generator.writeNumberField("tensors", result.tensors());
+      generator.writeNumberField("defaulted", result.defaulted());
+      generator.writeNumberField("bytes_in", result.bytesIn());
+      generator.writeNumberField("bytes_out", result.bytesOut());
+      generator.writeNumberField("sent_bytes", result.sentBytes());
+      generator.writeNumberField("local_bytes", result.localBytes());
+      generator.writeNumberField("seconds", Decimals.of(result.seconds(), 6));
+      generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
+      generator.writeNumberField("floor_s", Decimals.of(result.floorSeconds(), 6));
+      generator.writeBooleanField("verified", result.verified());
+      generator.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return text.toString();
+  }
+}

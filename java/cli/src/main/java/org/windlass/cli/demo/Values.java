@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.demo;
+
+import org.windlass.Placement;
+import org.windlass.Tensor;
+import org.windlass.VerificationFailedException;
+
+/**
+ * What the demo's weights hold, as a function of tensor, term and element; written by the trainer's ranks, and worked out again
+ * to check the inference ranks. The check knows nothing of plans, transfers or kernels.
+ */
+final class Values {
+  private static final int BLOCK = 1 << 18;
+
+  private Values() {}
+
+  /** A number in [-0.5, 0.5) that uses all 24 bits of a float, so that each cast rounds. */
+  static float value(int tensor, int term, long element) {
+    long z = element * 0x9E3779B97F4A7C15L + (2L * tensor + term) * 0xD1B54A32D192ED03L;
+    z = (z ^ z >>> 32) * 0xBF58476D1CE4E5B9L;
+    return ((int) (z >>> 40) - (1 << 23)) * 0x1p-24f;
+  }
+
+  /** What a bf16 holds of the weight: the sum of the trainer's terms, rounded once. */
+  static short expected(Weight weight, long element) {
+    float sum = value(weight.index(), 0, element);
+    if (weight.from().hasPartial()) {
+      sum += value(weight.index(), 1, element);
+    }
+    int bits = Float.floatToRawIntBits(sum);
+    // Nearest, ties to even; no value here is a NaN or near infinity.
+    return (short) (bits + 0x7fff + (bits >>> 16 & 1) >>> 16);
+  }
+
+  /** Fills a trainer rank's piece of a weight. */
+  static void fill(Weight weight, int rank, Tensor piece) {
+    int[] coordinates = {rank / 4, rank % 4};
+    int term = weight.from().hasPartial() ? coordinates[0] : 0;
+    Part part = Part.of(weight, weight.from().placements().get(1), coordinates[1], 4);
+    float[] block = new float[(int) Math.min(BLOCK, piece.numel())];
+    Tensor flat = piece.reshape(piece.numel());
+    for (long at = 0; at < piece.numel(); at += block.length) {
+      int count = (int) Math.min(block.length, piece.numel() - at);
+      if (count < block.length) {
+        block = new float[count];
+      }
+      for (int i = 0; i < count; i++) {
+        block[i] = value(weight.index(), term, part.element(at + i));
+      }
+      flat.narrow(0, at, count).copyFrom(block);
+    }
+  }
+
+  /**
+   * Compares every element of an inference rank's part of a weight.
+   *
+   * @param place the rank's place in the fleet
+   * @param view the weight's rows of the rank's buffer
+   * @return how many bytes were compared
+   */
+  static long check(Weight weight, int place, Tensor view) {
+    Part part =
+        Part.of(weight, weight.to().placements().get(0), place, Model.INFERENCE_RANKS);
+    Tensor flat = view.reshape(view.numel());
+    short[] block = new short[(int) Math.min(BLOCK, view.numel())];
+    for (long at = 0; at < view.numel(); at += block.length) {
+      int count = (int) Math.min(block.length, view.numel() - at);
+      if (count < block.length) {
+        block = new short[count];
+      }
+      flat.narrow(0, at, count).copyTo(block);
+      for (int i = 0; i < count; i++) {
+        long element = part.element(at + i);
+        short expected = expected(weight, element);
+        if (block[i] != expected) {
+          throw new VerificationFailedException(
+              String.format(
+                  "tensor \"%s\": element %d on inference rank %d is 0x%04x, expected 0x%04x",
+                  weight.name(),
+                  element,
+                  Model.TRAINER_RANKS + place,
+                  block[i] & 0xffff,
+                  expected & 0xffff));
+        }
+      }
+    }
+    return 2 * view.numel();
+  }
+
+  /** One of several equal parts of a tensor of one or two dimensions: whole, some rows, or some columns. */
+  private record Part(long first, long width, long stride) {
+    static Part of(Weight weight, Placement placement, int place, int places) {
+      long rows = weight.shape()[0];
+      long columns = weight.shape().length == 1 ? 1 : weight.shape()[1];
+      if (!(placement instanceof Placement.Shard shard)) {
+        return new Part(0, columns, columns);
+      }
+      return shard.dim() == 0
+          ? new Part(place * (rows / places) * columns, columns, columns)
+          : new Part(place * (columns / places), columns / places, columns);
+    }
+
+    /** The element of the whole tensor that is element {@code local} of the part. */
+    long element(long local) {
+      return first + local / width * stride + local % width;
+    }
+  }
+}

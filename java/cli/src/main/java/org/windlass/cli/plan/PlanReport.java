@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.plan;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.windlass.Bucket;
+import org.windlass.Layout;
+import org.windlass.Plan;
+import org.windlass.PlanOptions;
+import org.windlass.Region;
+import org.windlass.Route;
+import org.windlass.Traffic;
+import org.windlass.Traffic.Link;
+
+/** Plans as lines: JSON objects, or text for people. */
+public final class PlanReport {
+  private final PlanOptions options;
+  private final OptionalInt rank;
+  private final boolean summary;
+  private final boolean json;
+
+  /**
+   * How to report.
+   *
+   * @param rank the one rank that is planned, if it is one
+   * @param summary whether routes and links are left out
+   * @param json whether lines are JSON
+   */
+  public PlanReport(PlanOptions options, OptionalInt rank, boolean summary, boolean json) {
+    this.options = options;
+    this.rank = rank;
+    this.summary = summary;
+    this.json = json;
+  }
+
+  /** What was planned: one tensor, or the sum of several. */
+  private record Planned(
+      String name,
+      PlannedTensor tensor,
+      int tensors,
+      int ranks,
+      List<Route> routes,
+      Traffic traffic,
+      long buckets,
+      long stagingBytes,
+      double millis) {}
+
+  /** The lines about a single tensor. */
+  public List<String> one(PlannedTensor tensor) {
+    long begin = System.nanoTime();
+    Plan plan = tensor.plan(options, 0);
+    Planned planned = planned(null, tensor, plan, begin);
+    return List.of(json ? json(planned) : text(planned));
+  }
+
+  /** The lines about several tensors, and about all of them. */
+  public List<String> list(List<PlannedTensor> tensors) {
+    long begin = System.nanoTime();
+    List<String> lines = new ArrayList<>();
+    List<Plan> plans = new ArrayList<>();
+    Map<Long, Long> links = new TreeMap<>();
+    BitSet ranks = new BitSet();
+    long sent = 0;
+    long local = 0;
+    long reduced = 0;
+    long staging = 0;
+    for (PlannedTensor tensor : tensors) {
+      addRanks(ranks, tensor);
+      for (int i = 0; i < tensor.count(); i++) {
+        Plan plan = tensor.plan(options, plans.size());
+        plans.add(plan);
+        Traffic traffic = traffic(plan);
+        sent += traffic.sentBytes();
+        local += traffic.localBytes();
+        reduced += traffic.reduceBytes();
+        staging += plan.stagingBytes();
+        traffic
+            .links()
+            .forEach(
+                link ->
+                    links.merge((long) link.source() << 32 | link.target(), link.bytes(), Long::sum));
+        if (!summary && i == 0) {
+          Planned planned = planned(tensor.name(), tensor, plan, System.nanoTime());
+          lines.add(json ? json(planned) : text(planned));
+        }
+      }
+    }
+    List<Link> all = new ArrayList<>();
+    links.forEach((ends, bytes) -> all.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
+    long buckets =
+        rank.isPresent()
+            ? Bucket.pack(plans, rank.getAsInt(), options.bucketBytes()).size()
+            : Bucket.pack(plans, options.bucketBytes()).size();
+    Planned planned =
+        new Planned(
+            null,
+            null,
+            plans.size(),
+            ranks.cardinality(),
+            List.of(),
+            new Traffic(all, sent, local, reduced),
+            buckets,
+            staging,
+            (System.nanoTime() - begin) / 1e6);
+    lines.add(json ? json(planned) : text(planned));
+    return lines;
+  }
+
+  private Planned planned(String name, PlannedTensor tensor, Plan plan, long begin) {
+    List<Route> routes = rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
+    Traffic traffic = Traffic.of(routes);
+    int buckets =
+        rank.isPresent() ? plan.bucketsFor(rank.getAsInt()).size() : plan.buckets().size();
+    BitSet ranks = new BitSet();
+    addRanks(ranks, tensor);
+    return new Planned(
+        name,
+        tensor,
+        tensor.count(),
+        ranks.cardinality(),
+        routes,
+        traffic,
+        buckets,
+        plan.stagingBytes(),
+        (System.nanoTime() - begin) / 1e6);
+  }
+
+  private Traffic traffic(Plan plan) {
+    return rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
+  }
+
+  private static void addRanks(BitSet ranks, PlannedTensor tensor) {
+    for (Layout layout : List.of(tensor.from(), tensor.to())) {
+      layout.mesh().ranks().forEach(ranks::set);
+    }
+  }
+
+  private String json(Planned planned) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
+      generator.writeStartObject();
+      if (planned.name() != null) {
+        generator.writeStringField("name", planned.name());
+        generator.writeNumberField("count", planned.tensors());
+      }
+      if (planned.tensor() == null) {
+        generator.writeNumberField("tensors", planned.tensors());
+      } else {
+        generator.writeStringField("from", planned.tensor().from().toString());
+        generator.writeStringField("to", planned.tensor().to().qualified());
+        generator.writeFieldName("shape");
+        generator.writeArray(planned.tensor().shape(), 0, planned.tensor().shape().length);
+        generator.writeStringField("dtype", planned.tensor().dtype().toString());
+        generator.writeStringField("wire", planned.tensor().wire().toString());
+      }
+      generator.writeNumberField("ranks", planned.ranks());
+      if (rank.isPresent()) {
+        generator.writeNumberField("rank", rank.getAsInt());
+      }
+      if (!summary) {
+        if (planned.tensor() != null) {
+          writeRoutes(generator, planned.routes());
+        }
+        writeLinks(generator, planned.traffic().links());
+      }
+      generator.writeNumberField("buckets", planned.buckets());
+      generator.writeNumberField("sent_bytes", planned.traffic().sentBytes());
+      generator.writeNumberField("local_bytes", planned.traffic().localBytes());
+      generator.writeNumberField("reduce_bytes", planned.traffic().reduceBytes());
+      generator.writeNumberField("staging_bytes", planned.stagingBytes());
+      generator.writeNumberField(
+          "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
+      generator.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return text.toString();
+  }
+
+  private static void writeRoutes(JsonGenerator generator, List<Route> routes)
+      throws IOException {
+    generator.writeArrayFieldStart("routes");
+    for (Route route : routes) {
+      generator.writeStartObject();
+      generator.writeNumberField("src", route.source());
+      generator.writeStringField("transport", route.transport().toString());
+      generator.writeNumberField("bytes", route.bytes());
+      generator.writeArrayFieldStart("dsts");
+      for (int target : route.targets()) {
+        generator.writeStartObject();
+        generator.writeNumberField("rank", target);
+        generator.writeFieldName("region");
+        writeRegion(generator, route.region());
+        generator.writeEndObject();
+      }
+      generator.writeEndArray();
+      generator.writeEndObject();
+    }
+    generator.writeEndArray();
+  }
+
+  /** One half-open interval for each dimension; a list of them where the region has several. */
+  private static void writeRegion(JsonGenerator generator, Region region) throws IOException {
+    generator.writeStartArray();
+    for (int d = 0; d < region.ndim(); d++) {
+      List<Region.Interval> intervals = region.intervals(d);
+      if (intervals.size() > 1) {
+        generator.writeStartArray();
+      }
+      for (Region.Interval interval : intervals) {
+        generator.writeArray(new long[] {interval.start(), interval.end()}, 0, 2);
+      }
+      if (intervals.size() > 1) {
+        generator.writeEndArray();
+      }
+    }
+    generator.writeEndArray();
+  }
+
+  private static void writeLinks(JsonGenerator generator, List<Link> links) throws IOException {
+    generator.writeArrayFieldStart("links");
+    for (Link link : links) {
+      generator.writeStartObject();
+      generator.writeNumberField("src", link.source());
+      generator.writeNumberField("dst", link.target());
+      generator.writeNumberField("bytes", link.bytes());
+      generator.writeEndObject();
+    }
+    generator.writeEndArray();
+  }
+
+  private String text(Planned planned) {
+    StringBuilder text = new StringBuilder();
+    PlannedTensor tensor = planned.tensor();
+    if (tensor == null) {
+      text.append(planned.tensors()).append(" tensors\n");
+    } else {
+      text.append(planned.name() == null ? "" : planned.name() + ": ")
+          .append(tensor.count() == 1 ? "" : tensor.count() + " times ")
+          .append(tensor.dtype())
+          .append(Arrays.toString(tensor.shape()))
+          .append(" from ")
+          .append(tensor.from())
+          .append(" to ")
+          .append(tensor.to().qualified())
+          .append(", wire ")
+          .append(tensor.wire())
+          .append('\n');
+    }
+    if (!summary) {
+      for (Route route : planned.routes()) {
+        text.append(
+            String.format(
+                Locale.ROOT,
+                "  %5d %-9s -> %s  %,d bytes each  %s%n",
+                route.source(),
+                route.transport(),
+                route.targets().stream().map(String::valueOf).collect(Collectors.joining(",")),
+                route.bytes(),
+                route.region()));
+      }
+    }
+    text.append(
+        String.format(
+            Locale.ROOT,
+            "  %d ranks%s, %d buckets, %,d bytes sent, %,d local, %,d read to reduce, %,d staged;"
+                + " planned in %.1f ms",
+            planned.ranks(),
+            rank.isPresent() ? ", rank " + rank.getAsInt() + " alone" : "",
+            planned.buckets(),
+            planned.traffic().sentBytes(),
+            planned.traffic().localBytes(),
+            planned.traffic().reduceBytes(),
+            planned.stagingBytes(),
+            planned.millis()));
+    return text.toString();
+  }
+}

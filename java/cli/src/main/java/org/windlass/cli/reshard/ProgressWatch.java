@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import java.time.Duration;
+import java.util.function.LongSupplier;
+import org.windlass.AbortedException;
+import org.windlass.LocalGroup;
+import org.windlass.TimeoutException;
+
+/** Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length of the deadline. */
+final class ProgressWatch {
+  private static final long LOOK_MILLIS = 50;
+
+  private final Duration deadline;
+  private final LongSupplier moved;
+  private final long total;
+  private final ProgressListener listener;
+  private volatile String expired;
+
+  ProgressWatch(
+      Duration deadline, LongSupplier moved, long total, ProgressListener listener) {
+    this.deadline = deadline;
+    this.moved = moved;
+    this.total = total;
+    this.listener = listener;
+  }
+
+  /**
+   * Runs {@code body}, which calls operations of the group.
+   *
+   * @throws TimeoutException if nothing moved for the length of the deadline
+   */
+  void run(LocalGroup group, Runnable body) {
+    Thread thread = new Thread(() -> look(group), "windlass-progress");
+    thread.setDaemon(true);
+    thread.start();
+    try {
+      body.run();
+      listener.progress(total, total);
+    } catch (AbortedException aborted) {
+      if (expired != null) {
+        throw new TimeoutException(expired, aborted);
+      }
+      throw aborted;
+    } finally {
+      thread.interrupt();
+      joined(thread);
+    }
+  }
+
+  private void look(LocalGroup group) {
+    long seen = -1;
+    long since = System.nanoTime();
+    try {
+      while (true) {
+        Thread.sleep(LOOK_MILLIS);
+        long now = moved.getAsLong();
+        if (now != seen) {
+          seen = now;
+          since = System.nanoTime();
+          listener.progress(Math.min(now, total), total);
+        } else if (System.nanoTime() - since > deadline.toNanos()) {
+          expired =
+              "nothing moved for " + deadline.toMillis() / 1e3 + " s after " + now + " of " + total
+                  + " bytes";
+          group.communicator(0).abort(expired);
+          return;
+        }
+      }
+    } catch (InterruptedException over) {
+      // The body has ended.
+    }
+  }
+
+  private static void joined(Thread thread) {
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}
