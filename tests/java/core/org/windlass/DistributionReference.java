@@ -12,7 +12,10 @@ import java.util.stream.LongStream;
 final class DistributionReference {
   private DistributionReference() {}
 
-  /** The global indices along {@code dim} that the rank at {@code coordinates} holds, in local order. */
+  /**
+   * The global indices along {@code dim} that the rank at {@code coordinates} holds, in local
+   * order.
+   */
   static List<Long> held(Layout layout, int[] coordinates, int dim, long extent) {
     List<Long> held = LongStream.range(0, extent).boxed().toList();
     for (int m = 0; m < coordinates.length; m++) {

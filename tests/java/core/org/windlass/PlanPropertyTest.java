@@ -112,7 +112,13 @@ class PlanPropertyTest {
       long[] shape = {1 + Math.floorMod(seed, 9) + i, 7};
       plans.add(
           Plan.of(
-              from, to, shape, DType.F32, DType.F32, DType.F32, PlanOptions.defaults().withTurn(i)));
+              from,
+              to,
+              shape,
+              DType.F32,
+              DType.F32,
+              DType.F32,
+              PlanOptions.defaults().withTurn(i)));
     }
     for (long bucketBytes : new long[] {1, 60, 1 << 20}) {
       List<Bucket> all = Bucket.pack(plans, bucketBytes);
@@ -181,7 +187,8 @@ class PlanPropertyTest {
     sent.forEach(
         (held, bySender) -> {
           double even =
-              bySender.values().stream().mapToLong(Long::longValue).sum() / (double) bySender.size();
+              bySender.values().stream().mapToLong(Long::longValue).sum()
+                  / (double) bySender.size();
           long slack = largest.getOrDefault(held, 0L);
           bySender.forEach(
               (rank, elements) ->

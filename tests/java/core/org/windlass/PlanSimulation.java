@@ -60,13 +60,17 @@ final class PlanSimulation {
   }
 
   private long move(
-      Chunk chunk, Chunk.Box box, long[] localShape, long[] local, int[] writes, List<Long> indices) {
+      Chunk chunk,
+      Chunk.Box box,
+      long[] localShape,
+      long[] local,
+      int[] writes,
+      List<Long> indices) {
     List<Long> targets = offsets(box.targetStart(), box.length(), localShape);
     long[] values = new long[targets.size()];
     for (int source : chunk.route().sources()) {
       long[] memory = sources.get(source);
-      List<Long> reads =
-          offsets(box.sourceStart(), box.length(), localShape(plan.from(), source));
+      List<Long> reads = offsets(box.sourceStart(), box.length(), localShape(plan.from(), source));
       for (int i = 0; i < values.length; i++) {
         values[i] = fold(values[i], memory[Math.toIntExact(reads.get(i))]);
       }
@@ -81,8 +85,7 @@ final class PlanSimulation {
   }
 
   private long expected(long index) {
-    int terms =
-        DistributionReference.group(plan.from(), plan.from().mesh().rankOf(0)).size();
+    int terms = DistributionReference.group(plan.from(), plan.from().mesh().rankOf(0)).size();
     long value = 0;
     for (int term = 0; term < terms; term++) {
       value = fold(value, value(index, term));

@@ -16,7 +16,10 @@ final class RandomLayouts {
     this.maxRanks = maxRanks;
   }
 
-  /** Up to {@code maxDims} dimensions, uneven, sometimes empty, of at most {@code maxNumel} elements. */
+  /**
+   * Up to {@code maxDims} dimensions, uneven, sometimes empty, of at most {@code maxNumel}
+   * elements.
+   */
   long[] shape(int maxDims, long maxNumel) {
     long[] shape = new long[random.nextInt(maxDims + 1)];
     long room = maxNumel;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.List;
+import java.util.Random;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.ShrinkingMode;
+import org.junit.jupiter.api.Test;
+
+/** Plans whose routes can be checked by hand. */
+class PlanTest {
+  @Test
+  void shardsMeetShards() {
+    assertThat(routes("2:S0", "3:S0", 6))
+        .containsExactly(
+            "P2P 0 -> [2] [0,2)", "P2P 0 -> [3] [2,3)", "P2P 1 -> [3] [3,4)", "P2P 1 -> [4] [4,6)");
+    assertThat(routes("2:S0", "2:S1", 4, 2))
+        .containsExactly(
+            "P2P 0 -> [2] [0,2) x [0,1)",
+            "P2P 0 -> [3] [0,2) x [1,2)",
+            "P2P 1 -> [2] [2,4) x [0,1)",
+            "P2P 1 -> [3] [2,4) x [1,2)");
+  }
+
+  @Test
+  void replicatedTargetsGetABroadcast() {
+    assertThat(routes("1:R", "3:R", 5)).containsExactly("BROADCAST 0 -> [1, 2, 3] [0,5)");
+    assertThat(routes("2:R", "4:R", 5))
+        .containsExactly("BROADCAST 0 -> [2, 3] [0,5)", "BROADCAST 1 -> [4, 5] [0,5)");
+  }
+
+  @Test
+  void replicasShareTheSending() {
+    assertThat(routes("2:R", "4:S0", 8))
+        .containsExactly(
+            "P2P 0 -> [2] [0,2)", "P2P 0 -> [3] [2,4)", "P2P 1 -> [4] [4,6)", "P2P 1 -> [5] [6,8)");
+  }
+
+  @Test
+  void aRankServesItselfFirstAndOthersThen() {
+    assertThat(routes("2:R", "4@0:R", 8))
+        .containsExactly(
+            "LOCAL 0 -> [0] [0,8)",
+            "P2P 0 -> [2] [0,8)",
+            "LOCAL 1 -> [1] [0,8)",
+            "P2P 1 -> [3] [0,8)");
+  }
+
+  @Test
+  void theTurnChoosesTheFirstReplica() {
+    Layout from = Layout.parse("3:R");
+    Layout to = Layout.parse("1@3:R");
+    for (int turn = 0; turn < 6; turn++) {
+      PlanOptions options = PlanOptions.defaults().withTurn(turn);
+      Plan plan = Plan.of(from, to, new long[] {4}, DType.F32, DType.F32, DType.F32, options);
+      assertThat(plan.routes()).hasSize(1);
+      assertThat(plan.routes().get(0).source()).isEqualTo(turn % 3);
+      assertThat(plan.routesFor(3)).isEqualTo(plan.routes());
+    }
+  }
+
+  @Test
+  void termsServeATargetAsAGroup() {
+    assertThat(routes("2:P", "2:S0", 4))
+        .containsExactly(
+            "P2P 0 of [0, 1] -> [2] [0,2)",
+            "NONE 0 of [0, 1] -> [] [2,4)",
+            "P2P 1 of [0, 1] -> [3] [2,4)",
+            "NONE 1 of [0, 1] -> [] [0,2)");
+    assertThat(routes("2x2:P,S0", "1@0:R", 4))
+        .containsExactly(
+            "LOCAL 0 of [0, 2] -> [0] [0,2)",
+            "P2P 1 of [1, 3] -> [0] [2,4)",
+            "NONE 2 of [0, 2] -> [] [0,2)",
+            "NONE 3 of [1, 3] -> [] [2,4)");
+  }
+
+  @Test
+  void termsOfAnEmptyPieceTakePartAtSizeZero() {
+    assertThat(routes("2x2:P,S0", "1:R", 1))
+        .containsExactly(
+            "P2P 0 of [0, 2] -> [4] [0,1)",
+            "NONE 1 of [1, 3] -> [] [0,0)",
+            "NONE 2 of [0, 2] -> [] [0,1)",
+            "NONE 3 of [1, 3] -> [] [0,0)");
+  }
+
+  @Test
+  void severalPartialDimensionsAreOneGroupInRowMajorOrder() {
+    List<Route> routes = plan("2x2x2@[5,1,7,3,0,2,6,4]:P,R,P", "1@8:R", 4).routesFor(8);
+    assertThat(routes).hasSize(1);
+    assertThat(routes.get(0).sources()).containsExactly(5, 1, 0, 2);
+    assertThat(routes.get(0).op()).contains(ReduceOp.SUM);
+  }
+
+  @Test
+  void scalarsAndEmptyTensors() {
+    assertThat(routes("1:R", "2:R")).containsExactly("BROADCAST 0 -> [1, 2] scalar");
+    assertThat(plan("1:R", "2:R").chunksFor(2).get(0).boxes()).hasSize(1);
+    assertThat(plan("1:R", "2:R").traffic().sentBytes()).isEqualTo(8);
+    assertThat(routes("2:S0", "2:S1", 0, 5)).isEmpty();
+  }
+
+  @Test
+  void stridedRegionsListTheirIntervals() {
+    Plan plan = plan("1:R", "2:SS0/2", 8);
+    assertThat(plan.routes().get(0).region()).hasToString("[0,2)+[4,6)");
+    List<Chunk.Box> boxes = plan.chunksFor(1).get(0).boxes();
+    assertThat(boxes).hasSize(2);
+    assertThat(boxes.get(1).sourceStart()).containsExactly(4);
+    assertThat(boxes.get(1).targetStart()).containsExactly(2);
+  }
+
+  @Test
+  void boxesJoinWhereBothLocalTensorsAreContiguous() {
+    Plan plan = plan("2:SS0/2", "2:SS0/2", 8);
+    Chunk chunk = plan.chunksFor(2).get(0);
+    assertThat(chunk.route().region()).hasToString("[0,2)+[4,6)");
+    assertThat(chunk.boxes()).hasSize(1);
+    assertThat(chunk.boxes().get(0).length()).containsExactly(4);
+  }
+
+  @Test
+  void chunksSayWhoReadsAndWhoWrites() {
+    Plan plan = plan("2:P", "1@0:R", 4);
+    Chunk local = plan.chunksFor(0).get(0);
+    assertThat(local.transport()).isEqualTo(Transport.LOCAL);
+    assertThat(local.isSource() && local.isTarget()).isTrue();
+    Chunk term = plan.chunksFor(1).get(0);
+    assertThat(term.transport()).isEqualTo(Transport.NONE);
+    assertThat(term.isSource()).isTrue();
+    assertThat(term.isTarget()).isFalse();
+    Chunk received = plan("1:R", "1:R", 4).chunksFor(1).get(0);
+    assertThat(received.isSource()).isFalse();
+    assertThat(received.isTarget()).isTrue();
+  }
+
+  @Test
+  void trafficCountsWireBytes() {
+    Plan plan =
+        Plan.of(
+            Layout.parse("2x2:P,S0"),
+            Layout.parse("2@3:R"),
+            new long[] {4, 8},
+            DType.F32,
+            DType.BF16,
+            DType.BF16);
+    Traffic traffic = plan.traffic();
+    assertThat(traffic.sentBytes() + traffic.localBytes()).isEqualTo(2 * 32 * 2);
+    assertThat(traffic.localBytes()).isEqualTo(16 * 2);
+    assertThat(traffic.reduceBytes()).isEqualTo(2 * 32 * 4);
+    assertThat(traffic.links().stream().mapToLong(Traffic.Link::bytes).sum()).isEqualTo(128);
+    assertThat(plan.trafficFor(4).sentBytes()).isEqualTo(64);
+    assertThat(plan.stagingBytes()).isZero();
+  }
+
+  @Test
+  void bucketsKeepKeysApartAndFlushBeforeTheyOverflow() {
+    Layout from = Layout.parse("2:S0");
+    Layout to = Layout.parse("2@2:S0");
+    List<Plan> plans =
+        List.of(16L, 16L, 400L, 16L, 16L).stream()
+            .map(n -> Plan.of(from, to, new long[] {n}, DType.U8))
+            .toList();
+    List<Bucket> buckets = Bucket.pack(plans, 2, 24);
+    assertThat(buckets.stream().map(b -> b.entries().stream().map(Bucket.Entry::tensor).toList()))
+        .containsExactly(List.of(0, 1, 3), List.of(2), List.of(4));
+    assertThat(Bucket.pack(plans, 2, 1)).hasSize(5);
+    assertThat(Bucket.pack(plans, 100_000)).hasSize(2);
+  }
+
+  @Test
+  void fingerprintsTellPlansApart() {
+    Plan plan = plan("2:S0", "2:S1", 8, 8);
+    assertThat(plan.fingerprint()).isEqualTo(plan("2:S0", "2@2:S1", 8, 8).fingerprint());
+    assertThat(plan.fingerprint()).isEqualTo(plan("a=2:S0", "2:S1", 8, 8).fingerprint());
+    assertThat(
+            List.of(
+                plan("2:S0", "2@3:S1", 8, 8).fingerprint(),
+                plan("2:S1", "2:S1", 8, 8).fingerprint(),
+                plan("2@[1,0]:S0", "2@2:S1", 8, 8).fingerprint(),
+                plan("2:S0", "2:S1", 8, 9).fingerprint(),
+                plan("2:S0", "2:S1", 8, 8, 1).fingerprint(),
+                Plan.of(plan.from(), plan.to(), plan.shape(), DType.I32).fingerprint()))
+        .doesNotContain(plan.fingerprint())
+        .doesNotHaveDuplicates();
+  }
+
+  @Test
+  void theFingerprintIsTheSameInEveryVirtualMachine() {
+    // Computed outside Java from the definition in Fingerprint and Plan.
+    assertThat(plan("2:S0", "2:S1", 8, 8).fingerprint()).isEqualTo(-1932221694570986460L);
+  }
+
+  @Test
+  void whatCannotBePlannedIsRefused() {
+    refused(InvalidArgumentException.class, "holds Partial", () -> plan("2:R", "2:P", 4));
+    refused(InvalidArgumentException.class, "shards dimension 1", () -> plan("2:R", "2:S1", 4));
+    refused(InvalidArgumentException.class, "extent -4", () -> plan("2:R", "2:R", -4));
+    refused(
+        InvalidArgumentException.class, "overflow", () -> plan("2:R", "2:R", 1L << 40, 1L << 40));
+    refused(InvalidArgumentException.class, "bucketBytes", () -> new PlanOptions(0, 0));
+    refused(InvalidArgumentException.class, "turn", () -> new PlanOptions(1, -1));
+    Layout from = Layout.parse("2:P:avg");
+    Layout to = Layout.parse("2@2:S0");
+    long[] shape = {4};
+    refused(
+        UnsupportedException.class,
+        "i32 do not reduce by avg",
+        () -> Plan.of(from, to, shape, DType.I32));
+    refused(
+        UnsupportedException.class,
+        "f32 does not cast to i32",
+        () -> Plan.of(to, to, shape, DType.F32, DType.F32, DType.I32));
+    refused(
+        UnsupportedException.class,
+        "inside a byte",
+        () -> Plan.of(to, to, new long[] {6}, DType.F4));
+    assertThat(Plan.of(to, to, new long[] {8}, DType.F4).traffic().localBytes()).isEqualTo(4);
+  }
+
+  @Test
+  void theDefaultWireAddsNoRounding() {
+    assertThat(Plan.defaultWire(DType.F32, DType.BF16)).isEqualTo(DType.BF16);
+    assertThat(Plan.defaultWire(DType.BF16, DType.F32)).isEqualTo(DType.BF16);
+    assertThat(Plan.defaultWire(DType.F16, DType.BF16)).isEqualTo(DType.F16);
+  }
+
+  /** Extents near the range of a long, where shares are counted in coarser units. */
+  @Property(tries = 300, shrinking = ShrinkingMode.OFF)
+  void hugeShapesCoverEveryTargetToo(@ForAll long seed) {
+    Random random = new Random(seed);
+    RandomLayouts layouts = new RandomLayouts(seed, 64);
+    long[] shape = {1 + random.nextLong(1L << 30), 1 + random.nextLong(1L << 30)};
+    Layout from = layouts.layout(2, true);
+    Layout to = layouts.layout(2, false);
+    Plan plan = Plan.of(from, to, shape, DType.F32);
+    List<Route> all = plan.routes();
+    for (int rank : to.mesh().ranks()) {
+      long arrived = 0;
+      for (Chunk chunk : plan.chunksFor(rank)) {
+        assertThat(all).contains(chunk.route());
+        arrived += chunk.isTarget() ? chunk.route().numel() : 0;
+      }
+      assertThat(arrived).isEqualTo(to.localRegion(shape, rank).numel());
+    }
+  }
+
+  private static Plan plan(String from, String to, long... shape) {
+    Layout source = Layout.parse(from);
+    return Plan.of(source, Layout.parseTarget(to, source), shape, DType.F32);
+  }
+
+  private static List<String> routes(String from, String to, long... shape) {
+    return plan(from, to, shape).routes().stream().map(Route::toString).toList();
+  }
+
+  private static void refused(
+      Class<? extends WindlassException> type, String message, Runnable call) {
+    assertThatThrownBy(call::run).isInstanceOf(type).hasMessageContaining(message);
+  }
+}
