@@ -116,7 +116,7 @@ class BenchCommandTest {
     Map<String, Object> line =
         bench("barrier", "--ranks", "2", "--seconds", "0.03", "--ops-csv", file.toString()).get(0);
     List<String> rows = Files.readAllLines(file);
-    assertThat(rows.get(0)).isEqualTo("op,bytes,round,iteration,rank,ready_ns,leave_ns");
+    assertThat(rows.get(0)).isEqualTo("op,bytes,batch,iteration,rank,ready_ns,leave_ns");
     assertThat(rows).hasSize(1 + 2 * (int) number(line, "iterations"));
     String[] cells = rows.get(1).split(",");
     assertThat(Long.parseLong(cells[6])).isGreaterThan(Long.parseLong(cells[5]));

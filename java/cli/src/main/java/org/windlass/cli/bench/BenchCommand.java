@@ -136,7 +136,7 @@ public final class BenchCommand implements Runnable {
         out.print(json ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
         if (stamps != null) {
-          stamps.write(op, workload.bytes(), measurement.rounds());
+          stamps.write(op, workload.bytes(), measurement.batches());
         }
       }
     }

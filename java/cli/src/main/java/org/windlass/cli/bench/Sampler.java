@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.bench;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.OptionalDouble;
+import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
 import org.windlass.LocalGroup;
 import org.windlass.cli.bench.Workload.RankWork;
@@ -10,15 +13,15 @@ import org.windlass.cli.bench.Workload.RankWork;
 /**
  * Takes samples of a workload. In an iteration every rank rewrites its input, takes {@code ready},
  * lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready). Rounds of the
- * operation and of its floor alternate, so that both see the same machine.
+ * operation and of its floor alternate, so that both see the same machine. Iterations run in batches
+ * sized by the one before, so that the time is kept on a machine that is busy with other things too.
  */
 final class Sampler {
   private static final int ROUNDS = 3;
-  private static final int MOST_ITERATIONS = 100_000;
+  private static final int BATCHES = 5;
+  private static final int MOST_ITERATIONS = 30_000;
   private static final int FEWEST_ITERATIONS = 10;
-  private static final int MOST_FLOOR_ITERATIONS = 2_000;
-  // Enough calls for the compiler to have done its work, where they are short.
-  private static final int WARM_UP_BATCH = 3_000;
+  private static final int MOST_FLOOR_ITERATIONS = 500;
   private static final double WARM_UP_SHARE = 0.5;
   private static final double EMPTY_SHARE = 0.2;
   private static final double STREAM_SHARE = 0.2;
@@ -42,41 +45,48 @@ final class Sampler {
     this.seconds = seconds;
   }
 
-  /** What was measured; samples are ascending, in nanoseconds. */
+  /**
+   * What was measured.
+   *
+   * @param batches the stamps of the operation
+   * @param samples theirs, ascending, in nanoseconds
+   * @param emptySamples the same for an empty call
+   * @param streamNanos mean of back-to-back calls
+   * @param floorMicros empty where nothing has to move
+   */
   record Measurement(
-      Stamps[] rounds, long[] samples, long[] emptySamples, double streamNanos, OptionalDouble floorMicros) {}
+      List<Stamps> batches,
+      long[] samples,
+      long[] emptySamples,
+      double streamNanos,
+      OptionalDouble floorMicros) {}
 
   Measurement run() {
     try {
       group.run(comm -> works[comm.rank()] = workload.open(comm));
       sample(1);
       verify();
-      double iterationNanos = warmUp();
-      int count = iterationsIn(seconds / ROUNDS, iterationNanos, MOST_ITERATIONS / ROUNDS);
-      Stamps[] rounds = new Stamps[ROUNDS];
+      collect(seconds * WARM_UP_SHARE, this::sample);
+      List<Stamps> batches = new ArrayList<>();
       double[] floors = new double[ROUNDS];
-      int floorCount = Math.min(count, MOST_FLOOR_ITERATIONS);
       for (int round = 0; round < ROUNDS; round++) {
-        OptionalDouble floor = workload.floorMicros(floorCount);
-        floors[round] = floor.orElse(Double.NaN);
-        rounds[round] = sample(count);
+        List<Stamps> taken = collect(seconds / ROUNDS, this::sample);
         verify();
+        batches.addAll(taken);
+        int count = Math.min(taken.get(0).iterations(), MOST_FLOOR_ITERATIONS);
+        floors[round] = workload.floorMicros(count).orElse(Double.NaN);
       }
-      int emptyCount = iterationsIn(seconds * EMPTY_SHARE, iterationNanos, MOST_ITERATIONS);
-      sampleEmpty(Math.min(emptyCount, WARM_UP_BATCH));
-      Stamps empty = sampleEmpty(emptyCount);
-      int calls = iterationsIn(seconds * STREAM_SHARE, iterationNanos, MOST_ITERATIONS);
-      stream(Math.min(calls, WARM_UP_BATCH));
-      double streamNanos = stream(calls);
+      List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
+      List<Stamps> stream = warmed(seconds * STREAM_SHARE, this::stream);
       sample(1);
       verify();
       Arrays.sort(floors);
       double floor = floors[ROUNDS / 2];
       return new Measurement(
-          rounds,
-          merged(rounds),
-          empty.sortedSamples(),
-          streamNanos,
+          batches,
+          Stamps.sortedSamples(batches),
+          Stamps.sortedSamples(empty),
+          mean(stream),
           Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor));
     } finally {
       for (RankWork work : works) {
@@ -87,35 +97,43 @@ final class Sampler {
     }
   }
 
-  /** Runs the sampling loop until it is compiled and its time known: mean nanoseconds an iteration. */
-  private double warmUp() {
-    long end = System.nanoTime() + (long) (seconds * WARM_UP_SHARE * 1e9);
-    double nanos = Double.MAX_VALUE;
-    int count = 1;
-    while (true) {
-      long start = System.nanoTime();
-      sample(count);
-      long now = System.nanoTime();
-      nanos = Math.min(nanos, (now - start) / (double) count);
-      if (now - end >= 0) {
-        return nanos;
-      }
-      count = Math.min(2 * count, iterationsIn((end - now) / 1e9, nanos, WARM_UP_BATCH));
-    }
+  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
+  private static List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
+    collect(time / 2, batch);
+    return collect(time / 2, batch);
   }
 
-  private static int iterationsIn(double seconds, double iterationNanos, int most) {
-    return (int) Math.max(FEWEST_ITERATIONS, Math.min(most, seconds * 1e9 / iterationNanos));
+  /** Batches for {@code time} seconds, at least one. */
+  private static List<Stamps> collect(double time, IntFunction<Stamps> batch) {
+    List<Stamps> batches = new ArrayList<>();
+    long start = System.nanoTime();
+    long spent = 0;
+    int taken = 0;
+    int count = FEWEST_ITERATIONS;
+    do {
+      batches.add(batch.apply(count));
+      taken += count;
+      long before = spent;
+      spent = System.nanoTime() - start;
+      double left = Math.min(time * 1e9 - spent, time * 1e9 / BATCHES);
+      double fits = left * count / (spent - before);
+      count = (int) Math.max(FEWEST_ITERATIONS, Math.min(fits, MOST_ITERATIONS - taken));
+    } while (spent < time * 1e9 && taken < MOST_ITERATIONS);
+    return batches;
   }
 
+  /** One call that nobody times, since its memory and threads are cold, then {@code iterations}. */
   private Stamps sample(int iterations) {
     Stamps stamps = new Stamps(works.length, iterations);
     long first = next;
-    next += iterations;
+    next += iterations + 1;
     forEachRank(
         (work, rank) -> {
+          work.rewrite(first);
+          lineUp.meet();
+          work.call();
           for (int i = 0; i < iterations; i++) {
-            work.rewrite(first + i);
+            work.rewrite(first + 1 + i);
             long ready = System.nanoTime();
             lineUp.meet();
             work.call();
@@ -129,6 +147,8 @@ final class Sampler {
     Stamps stamps = new Stamps(works.length, iterations);
     forEachRank(
         (work, rank) -> {
+          work.rewrite(0);
+          lineUp.meet();
           for (int i = 0; i < iterations; i++) {
             work.rewrite(i);
             long ready = System.nanoTime();
@@ -139,19 +159,31 @@ final class Sampler {
     return stamps;
   }
 
-  /** Mean nanoseconds of back-to-back calls, with one line-up before them all. */
-  private double stream(int calls) {
-    Stamps stamps = new Stamps(works.length, 1);
+  /** Back-to-back calls between two stamps, with one line-up before them; as often as a batch has iterations. */
+  private Stamps stream(int calls) {
+    Stamps stamps = new Stamps(works.length, calls);
     forEachRank(
         (work, rank) -> {
+          work.stream(0);
           long ready = System.nanoTime();
           lineUp.meet();
-          for (int i = 0; i < calls; i++) {
+          for (int i = 1; i <= calls; i++) {
             work.stream(i);
           }
           stamps.set(rank, 0, ready, System.nanoTime());
         });
-    return stamps.sortedSamples()[0] / (double) calls;
+    return stamps;
+  }
+
+  /** Nanoseconds a call over all batches of a stream. */
+  private static double mean(List<Stamps> batches) {
+    double nanos = 0;
+    long calls = 0;
+    for (Stamps batch : batches) {
+      nanos += batch.sample(0);
+      calls += batch.iterations();
+    }
+    return nanos / calls;
   }
 
   /** Checks what the last iteration of {@link #sample} has left. */
@@ -172,17 +204,5 @@ final class Sampler {
             throw e;
           }
         });
-  }
-
-  private static long[] merged(Stamps[] rounds) {
-    long[] all = new long[0];
-    for (Stamps round : rounds) {
-      long[] samples = round.sortedSamples();
-      int at = all.length;
-      all = Arrays.copyOf(all, at + samples.length);
-      System.arraycopy(samples, 0, all, at, samples.length);
-    }
-    Arrays.sort(all);
-    return all;
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.bench;
 
-import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * When each rank was ready and when it left, for every iteration, in nanoseconds on one clock. All
@@ -41,22 +42,25 @@ final class Stamps {
     return leave[rank][PAD + iteration];
   }
 
-  /** One sample an iteration: max(leave) - max(ready) over the ranks, ascending, in nanoseconds. */
-  long[] sortedSamples() {
-    long[] samples = new long[iterations];
-    for (int i = 0; i < iterations; i++) {
-      // Differences to the first stamp: the clock's origin may lie anywhere, so values may wrap.
-      long origin = ready(0, i);
-      long lastReady = 0;
-      long lastLeave = leave(0, i) - origin;
-      for (int rank = 1; rank < ranks(); rank++) {
-        lastReady = Math.max(lastReady, ready(rank, i) - origin);
-        lastLeave = Math.max(lastLeave, leave(rank, i) - origin);
-      }
-      samples[i] = lastLeave - lastReady;
+  /** max(leave) - max(ready) over the ranks, in nanoseconds. */
+  long sample(int iteration) {
+    // Differences to one stamp: the clock's origin may lie anywhere, so values may wrap.
+    long origin = ready(0, iteration);
+    long lastReady = 0;
+    long lastLeave = leave(0, iteration) - origin;
+    for (int rank = 1; rank < ranks(); rank++) {
+      lastReady = Math.max(lastReady, ready(rank, iteration) - origin);
+      lastLeave = Math.max(lastLeave, leave(rank, iteration) - origin);
     }
-    Arrays.sort(samples);
-    return samples;
+    return lastLeave - lastReady;
+  }
+
+  /** The samples of all iterations of all batches, ascending. */
+  static long[] sortedSamples(List<Stamps> batches) {
+    return batches.stream()
+        .flatMapToLong(batch -> IntStream.range(0, batch.iterations).mapToLong(batch::sample))
+        .sorted()
+        .toArray();
   }
 
   /** The smallest sample that at least {@code share} of all samples do not exceed. */

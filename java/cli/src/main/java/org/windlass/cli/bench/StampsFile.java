@@ -5,6 +5,7 @@ import java.io.BufferedWriter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.windlass.ResourceException;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
@@ -16,20 +17,20 @@ final class StampsFile implements AutoCloseable {
     this.path = path;
     try {
       file = Files.newBufferedWriter(path);
-      file.write("op,bytes,round,iteration,rank,ready_ns,leave_ns\n");
+      file.write("op,bytes,batch,iteration,rank,ready_ns,leave_ns\n");
     } catch (IOException e) {
       throw failure(e);
     }
   }
 
-  void write(String op, long bytes, Stamps[] rounds) {
+  void write(String op, long bytes, List<Stamps> batches) {
     try {
-      for (int round = 0; round < rounds.length; round++) {
-        Stamps stamps = rounds[round];
+      for (int batch = 0; batch < batches.size(); batch++) {
+        Stamps stamps = batches.get(batch);
         for (int i = 0; i < stamps.iterations(); i++) {
           for (int rank = 0; rank < stamps.ranks(); rank++) {
             file.write(
-                op + "," + bytes + "," + round + "," + i + "," + rank + "," + stamps.ready(rank, i)
+                op + "," + bytes + "," + batch + "," + i + "," + rank + "," + stamps.ready(rank, i)
                     + "," + stamps.leave(rank, i) + "\n");
           }
         }
