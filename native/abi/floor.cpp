@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The physical floor of an operation: threads pinned one to a core move just the bytes that must move, with the
-// work split before the clock starts and no protocol around it. Timed as the benchmark times the operation.
+// The physical floor of an operation: threads pinned one to a core move just the bytes that must
+// move, with the work split before the clock starts and no protocol around it. Timed as the
+// benchmark times the operation.
 #include <pthread.h>
 #include <sched.h>
 
@@ -28,13 +29,15 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kLine = 64;
-// A broadcast reads a block once and writes it to every output while it is in the first-level cache.
+// A broadcast reads a block once and writes it to every output while it is in the first-level
+// cache.
 constexpr uint64_t kBlock = 16 * 1024;
 constexpr int kPauses = 1000;
 
 // A wl_code other than Internal on its way to the ABI.
 struct Refused : std::runtime_error {
-  Refused(wl_code refusal, const std::string& message) : std::runtime_error(message), code(refusal) {}
+  Refused(wl_code refusal, const std::string& message)
+      : std::runtime_error(message), code(refusal) {}
   wl_code code;
 };
 
@@ -99,8 +102,8 @@ std::byte* bytesOf(const Segments& segments, uint64_t rank) {
   return static_cast<std::byte*>(segments.address(static_cast<uint32_t>(rank)));
 }
 
-// Bits that a rewritten word may vary, around a base, so that a float stays a normal number near one: a cast
-// meets no rare path.
+// Bits that a rewritten word may vary, around a base, so that a float stays a normal number near
+// one: a cast meets no rare path.
 struct Pattern {
   uint64_t base;
   uint64_t vary;
@@ -158,8 +161,8 @@ bool pinTo(int core) {
 // Runs the jobs side by side, one pinned thread each, and returns the median over `iterations` of
 // max(leave) - max(ready) in microseconds. `move` is called for each Move.
 template <class MoveBytes>
-double measure(std::vector<Job>& jobs, const std::vector<int>& cores, int32_t iterations, Pattern pattern,
-               const MoveBytes& move) {
+double measure(std::vector<Job>& jobs, const std::vector<int>& cores, int32_t iterations,
+               Pattern pattern, const MoveBytes& move) {
   const auto count = static_cast<std::size_t>(iterations);
   const std::size_t warmUp = std::max<std::size_t>(3, count / 10);
   for (Job& job : jobs) {
@@ -169,7 +172,8 @@ double measure(std::vector<Job>& jobs, const std::vector<int>& cores, int32_t it
   LineUp lineUp(static_cast<uint32_t>(jobs.size()));
   std::atomic<bool> pinned{true};
   std::vector<std::future<void>> threads;
-  // Declared after the threads: when one cannot be started, those that wait for `start` see it break and end.
+  // Declared after the threads: when one cannot be started, those that wait for `start` see it
+  // break and end.
   std::promise<void> start;
   const std::shared_future<void> started(start.get_future());
   for (std::size_t t = 0; t < jobs.size(); ++t) {
@@ -216,7 +220,9 @@ double measure(std::vector<Job>& jobs, const std::vector<int>& cores, int32_t it
   return static_cast<double>(*middle) / 1000.0;
 }
 
-constexpr uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr uint64_t roundUp(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 // Start of part `part` of `parts` of `bytes`, on a cache line; the first parts are the larger ones.
 uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
@@ -236,7 +242,8 @@ void checkCopied(const std::vector<Job>& jobs) {
   }
 }
 
-// The inputs of all ranks, one after another, are one sequence; every thread rewrites and sends its part of it.
+// The inputs of all ranks, one after another, are one sequence; every thread rewrites and sends its
+// part of it.
 double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(ranks * bytes, kLine);
@@ -265,7 +272,8 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// In place on the root, whose thread rewrites the buffer; every thread carries its part of it to the other ranks.
+// In place on the root, whose thread rewrites the buffer; every thread carries its part of it to the
+// other ranks.
 double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const auto memory = segments(bytes, ranks);
@@ -277,7 +285,8 @@ double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     const uint64_t end = cut(bytes, t + 1, jobs.size());
     for (uint64_t at = cut(bytes, t, jobs.size()); at < end; at += block) {
       for (uint64_t target = 1; target < ranks; ++target) {
-        jobs[t].moves.push_back({bytesOf(*memory, target) + at, in + at, std::min(block, end - at)});
+        std::byte* out = bytesOf(*memory, target);
+        jobs[t].moves.push_back({out + at, in + at, std::min(block, end - at)});
       }
     }
   }
@@ -308,7 +317,8 @@ double measureCopy(uint64_t bytes, DType from, DType to, int32_t iterations) {
   return measure(jobs, cores, iterations, patternOf(from), [&](const Move& move) {
     const auto shape = static_cast<int64_t>(move.bytes / sizeOf(from));
     const int64_t stride = 1;
-    TMOVE_CVT({move.dst, to, 1, &shape, &stride}, {const_cast<std::byte*>(move.src), from, 1, &shape, &stride});
+    TMOVE_CVT({move.dst, to, 1, &shape, &stride},
+              {const_cast<std::byte*>(move.src), from, 1, &shape, &stride});
   });
 }
 
@@ -346,19 +356,21 @@ int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_
     require(config->struct_size >= sizeof *config, "config.struct_size: too small");
     require(config->operation == WL_OP_ALL_TO_ALL || config->operation == WL_OP_BROADCAST,
             "config.operation: neither all-to-all nor broadcast");
-    require(config->ranks >= 1 && config->ranks <= WL_MAX_RANKS, "config.ranks: not in 1 to WL_MAX_RANKS");
+    require(config->ranks >= 1 && config->ranks <= WL_MAX_RANKS,
+            "config.ranks: not in 1 to WL_MAX_RANKS");
     require(config->iterations >= 1, "config.iterations: less than 1");
     require(config->bytes >= 1, "config.bytes: 0");
     const auto ranks = static_cast<uint64_t>(config->ranks);
-    require(config->bytes <= (uint64_t{1} << 40) / (ranks * ranks), "config.bytes: more than 1 TiB in all");
+    require(config->bytes <= (uint64_t{1} << 40) / (ranks * ranks),
+            "config.bytes: more than 1 TiB in all");
     *median_us = config->operation == WL_OP_ALL_TO_ALL
                      ? measureAllToAll(ranks, config->bytes, config->iterations)
                      : measureBroadcast(ranks, config->bytes, config->iterations);
   });
 }
 
-int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int32_t iterations, double* median_us,
-                      wl_error_t* error) {
+int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int32_t iterations,
+                      double* median_us, wl_error_t* error) {
   return guarded(error, [&] {
     require(median_us != nullptr, "median_us: NULL");
     require(isDType(from_dtype) && isDType(to_dtype), "from_dtype, to_dtype: no such dtype");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor moves the right bytes (it compares them itself and fails otherwise) and refuses what it cannot measure.
+// The floor moves the right bytes (it compares them itself and fails otherwise) and refuses what it
+// cannot measure.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -60,7 +61,8 @@ TEST(FloorOfACopy, MovesAndCasts) {
 }
 
 TEST(Floor, GrowsWithTheBytes) {
-  EXPECT_GT(measure(WL_OP_ALL_TO_ALL, 2, 4 << 20).micros, 5 * measure(WL_OP_ALL_TO_ALL, 2, 4096).micros);
+  EXPECT_GT(measure(WL_OP_ALL_TO_ALL, 2, 4 << 20).micros,
+            5 * measure(WL_OP_ALL_TO_ALL, 2, 4096).micros);
   EXPECT_GT(copy(64 << 20, WL_F32, WL_F32, 5).micros, 5 * copy(64 << 10, WL_F32, WL_F32).micros);
 }
 
