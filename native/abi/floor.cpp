@@ -272,8 +272,8 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// In place on the root, whose thread rewrites the buffer; every thread carries its part of it to the
-// other ranks.
+// In place on the root, whose thread rewrites the buffer; every thread carries its part of it to
+// the other ranks.
 double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const auto memory = segments(bytes, ranks);
