@@ -6,7 +6,8 @@
 // Before the inclusion: <immintrin.h> where WINDLASS_PATH_F16C is 1, vector_table.h, and
 // WINDLASS_PATH_WIDTH, the bytes of a vector register.
 
-// Elements in memory of any alignment and any declared type.
+// Elements in memory of any alignment and any declared type. Pointers to Any name their type: auto
+// would drop its attributes.
 #define WINDLASS_ANY(name, type)                               \
   struct name {                                                \
     using Value = type;                                        \
@@ -122,27 +123,27 @@ WINDLASS_INLINE uint32_t roundToOdd(double value) {
 
 template <typename N>
 WINDLASS_LOOP void castF32ToNarrow(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<typename N::Any*>(dst);
-  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  typename N::Any* __restrict d = static_cast<typename N::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
   for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename N::Value>(narrow<N>(s[i]));
 }
 
 template <typename N>
 WINDLASS_LOOP void castNarrowToF32(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U32::Any*>(dst);
-  const auto* __restrict s = static_cast<const typename N::Any*>(src);
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const typename N::Any* __restrict s = static_cast<const typename N::Any*>(src);
   for (size_t i = 0; i < count; ++i) d[i] = widen<N>(s[i]);
 }
 
 WINDLASS_LOOP void castF32ToBf16(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U16::Any*>(dst);
-  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  U16::Any* __restrict d = static_cast<U16::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
   for (size_t i = 0; i < count; ++i) d[i] = static_cast<uint16_t>(narrowBf16(s[i]));
 }
 
 WINDLASS_LOOP void castBf16ToF32(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U32::Any*>(dst);
-  const auto* __restrict s = static_cast<const U16::Any*>(src);
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = static_cast<uint32_t>(s[i]) << 16;
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
@@ -150,8 +151,8 @@ WINDLASS_LOOP void castBf16ToF32(void* dst, const void* src, size_t count) {
 }
 
 WINDLASS_LOOP void castF64ToF32(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U32::Any*>(dst);
-  const auto* __restrict s = static_cast<const F64::Any*>(src);
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = bitsOf(static_cast<float>(s[i]));
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
@@ -159,8 +160,8 @@ WINDLASS_LOOP void castF64ToF32(void* dst, const void* src, size_t count) {
 }
 
 WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U64::Any*>(dst);
-  const auto* __restrict s = static_cast<const F32::Any*>(src);
+  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
+  const F32::Any* __restrict s = static_cast<const F32::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     const uint64_t bits = bitsOf(static_cast<double>(s[i]));
     const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
@@ -169,14 +170,14 @@ WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
 }
 
 WINDLASS_LOOP void castF64ToOddF32(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U32::Any*>(dst);
-  const auto* __restrict s = static_cast<const F64::Any*>(src);
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
   for (size_t i = 0; i < count; ++i) d[i] = roundToOdd(s[i]);
 }
 
 WINDLASS_LOOP void canonicalF32(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U32::Any*>(dst);
-  const auto* __restrict s = static_cast<const U32::Any*>(src);
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = s[i];
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
@@ -184,8 +185,8 @@ WINDLASS_LOOP void canonicalF32(void* dst, const void* src, size_t count) {
 }
 
 WINDLASS_LOOP void canonicalF64(void* dst, const void* src, size_t count) {
-  auto* __restrict d = static_cast<U64::Any*>(dst);
-  const auto* __restrict s = static_cast<const U64::Any*>(src);
+  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
+  const U64::Any* __restrict s = static_cast<const U64::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     const uint64_t bits = s[i];
     const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
@@ -333,8 +334,8 @@ WINDLASS_INLINE T combineInteger(T a, T b) {
 template <typename F, ReduceOp op>
 WINDLASS_LOOP void foldFloat(void* accumulator, const void* src, size_t count) {
   using Value = typename F::Value;
-  auto* __restrict a = static_cast<typename F::Any*>(accumulator);
-  const auto* __restrict s = static_cast<const typename F::Any*>(src);
+  typename F::Any* __restrict a = static_cast<typename F::Any*>(accumulator);
+  const typename F::Any* __restrict s = static_cast<const typename F::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     a[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
   }
@@ -342,8 +343,8 @@ WINDLASS_LOOP void foldFloat(void* accumulator, const void* src, size_t count) {
 
 template <ReduceOp op>
 WINDLASS_LOOP void foldBf16(void* accumulator, const void* src, size_t count) {
-  auto* __restrict a = static_cast<F32::Any*>(accumulator);
-  const auto* __restrict s = static_cast<const U16::Any*>(src);
+  F32::Any* __restrict a = static_cast<F32::Any*>(accumulator);
+  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
   for (size_t i = 0; i < count; ++i) {
     a[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
   }
@@ -366,14 +367,14 @@ WINDLASS_LOOP void foldNarrow(void* accumulator, const void* src, size_t count) 
 
 template <typename I, ReduceOp op>
 WINDLASS_LOOP void foldInteger(void* accumulator, const void* src, size_t count) {
-  auto* __restrict a = static_cast<typename I::Any*>(accumulator);
-  const auto* __restrict s = static_cast<const typename I::Any*>(src);
+  typename I::Any* __restrict a = static_cast<typename I::Any*>(accumulator);
+  const typename I::Any* __restrict s = static_cast<const typename I::Any*>(src);
   for (size_t i = 0; i < count; ++i) a[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
 }
 
 template <typename F>
 WINDLASS_LOOP void divideFloat(void* accumulator, uint32_t divisor, size_t count) {
-  auto* a = static_cast<typename F::Any*>(accumulator);
+  typename F::Any* a = static_cast<typename F::Any*>(accumulator);
   const auto by = static_cast<typename F::Value>(divisor);
   for (size_t i = 0; i < count; ++i) a[i] = a[i] / by;
 }
