@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.ClosedException;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.Tensor;
+
+class CheckpointTest {
+  @TempDir Path folder;
+
+  private Path index(String json) throws IOException {
+    return Files.writeString(folder.resolve(SafetensorsIndex.NAME), json);
+  }
+
+  private static void refused(Path path, String reason) {
+    assertThatThrownBy(() -> Checkpoint.open(path).close())
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining(reason);
+  }
+
+  @Test
+  void aFileIsReadInPlaceAndItsTensorsStayUntilItIsClosed() throws IOException {
+    Path path =
+        SafetensorsBytes.write(
+            folder.resolve("x.safetensors"),
+            "{\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
+                + "\"odd\":{\"dtype\":\"I16\",\"shape\":[1],\"data_offsets\":[3,5]},"
+                + "\"none\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[5,5]}}",
+            (byte) 1, (byte) 2, (byte) 3, (byte) 4, (byte) 5);
+    Tensor bytes;
+    try (SafetensorsFile file = SafetensorsFile.open(path)) {
+      bytes = file.tensor("b");
+      assertThat(bytes.getLong(2)).isEqualTo(3);
+      bytes.setLong(9, 0);
+      assertThat(Files.readAllBytes(path)).endsWith(1, 2, 3, 4, 5);
+      assertThat(file.tensor("none").shape()).containsExactly(0, 2);
+      assertThat(file.bytes("odd").getLong(1)).isEqualTo(5);
+      boolean aligned = file.header().dataStart() % 2 == 1;
+      assertThat(file.isAligned("odd")).isEqualTo(aligned);
+      ByteBuffer two = ByteBuffer.allocate(2);
+      file.read("b", 1, two);
+      assertThat(two.array()).containsExactly(2, 3);
+      assertThatThrownBy(() -> file.tensor("c")).hasMessageContaining("holds no tensor \"c\"");
+      assertThatThrownBy(() -> file.read("b", 2, ByteBuffer.allocate(2)))
+          .isInstanceOf(InvalidArgumentException.class);
+    }
+    Tensor closed = bytes;
+    assertThatThrownBy(() -> closed.getLong(0)).isInstanceOf(ClosedException.class);
+  }
+
+  @Test
+  void aFileThatIsCutShortAfterItsHeaderWasReadIsRefused() throws IOException {
+    Path path = SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "x", new byte[64]);
+    try (SafetensorsFile file = SafetensorsFile.open(path)) {
+      try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+        channel.truncate(channel.size() - 1);
+      }
+      assertThatThrownBy(file::checkLength).hasMessageContaining("when it was opened");
+      assertThatThrownBy(() -> file.tensor("x"))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("bytes now");
+      assertThatThrownBy(() -> file.read("x", 0, ByteBuffer.allocate(64)))
+          .hasMessageContaining("ends at byte");
+    }
+  }
+
+  @Test
+  void anIndexIsReadAsOneInItsOwnOrder() throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("one.safetensors"), "a", (byte) 1);
+    SafetensorsBytes.bytes(folder.resolve("two.safetensors"), "b", (byte) 2);
+    index(
+        "{\"metadata\":{\"total_size\":2,\"more\":[1,{}]},"
+            + "\"weight_map\":{\"b\":\"two.safetensors\",\"a\":\"one.safetensors\"}}");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.byRank()).isFalse();
+      assertThat(in.names()).containsExactly("b", "a");
+      assertThat(in.whole("a").tensor("a").getLong(0)).isEqualTo(1);
+      assertThat(in.files()).hasSize(2);
+    }
+  }
+
+  static Stream<Arguments> badIndexes() {
+    return Stream.of(
+        arguments("{}", "weight_map is missing"),
+        arguments("[]", "not an object"),
+        arguments("{\"weight_map\":[]}", "weight_map is a list, not an object"),
+        arguments("{\"weight_map\":{\"a\":1}}", "weight_map \"a\" is 1, not a string"),
+        arguments("{\"weight_map\":{\"a\":\"\"}}", "is not the name of a file in the folder"),
+        arguments("{\"weight_map\":{\"a\":\"..\"}}", "is not the name of a file in the folder"),
+        arguments("{\"weight_map\":{\"a\":\"../x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"sub/x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"x\\u0000.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"x.bin\"}}", "does not end in .safetensors"),
+        arguments("{\"weight_map\":{\"a\":\"gone.safetensors\"}}", "which is not in the folder"),
+        arguments("{\"weight_map\":{\"a\":\"link.safetensors\"}}", "is a link that leaves the folder"),
+        arguments("{\"weight_map\":{\"a\":\"x.safetensors\"},\"rest\":1}", "unknown key \"rest\""),
+        arguments(
+            "{\"weight_map\":{\"a\":\"x.safetensors\",\"a\":\"x.safetensors\"}}", "stands twice"),
+        arguments("{\"weight_map\":{\"b\":\"x.safetensors\"}}", "holds no tensor \"b\""),
+        arguments(
+            "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"y.safetensors\"}}",
+            "tensor \"c\" is not where the weight_map says: it does not list it"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("badIndexes")
+  void aBadIndexIsRefused(String json, String reason, @TempDir Path outside) throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "a", (byte) 1);
+    SafetensorsBytes.write(
+        folder.resolve("y.safetensors"),
+        "{\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
+            + "\"c\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]}}",
+        new byte[2]);
+    Path other = SafetensorsBytes.bytes(outside.resolve("o.safetensors"), "a", (byte) 1);
+    Files.createSymbolicLink(folder.resolve("link.safetensors"), other);
+    index(json);
+    refused(folder, reason);
+  }
+
+  @Test
+  void rankFilesAreReadWithTheirLayouts() throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("rank-00000.safetensors"), "a", (byte) 1);
+    SafetensorsBytes.bytes(folder.resolve("rank-00012.safetensors"), "a", (byte) 2);
+    Files.writeString(
+        folder.resolve("layout.json"),
+        "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[2],\"dtype\":\"U8\",\"layout\":\"2@[0,12]:S0\"}}}");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.byRank()).isTrue();
+      assertThat(in.ranks().keySet()).containsExactly(0, 12);
+      LayoutFile.Entry entry = in.layouts().orElseThrow().tensors().get("a");
+      assertThat(entry.layout()).contains(Layout.parse("2@[0,12]:S0"));
+      assertThat(entry.dtype()).contains(DType.U8);
+    }
+  }
+
+  @Test
+  void aFolderThatIsNoCheckpointIsRefused() throws IOException {
+    refused(folder, "holds neither");
+    refused(folder.resolve("gone"), "no such file");
+    SafetensorsBytes.bytes(folder.resolve("rank-7.safetensors"), "a", (byte) 1);
+    refused(folder, "written with five digits");
+    Files.delete(folder.resolve("rank-7.safetensors"));
+    SafetensorsBytes.bytes(folder.resolve("rank-00007.safetensors"), "a", (byte) 1);
+    index("{\"weight_map\":{}}");
+    refused(folder, "holds both");
+    Files.delete(folder.resolve(SafetensorsIndex.NAME));
+    Files.writeString(
+        folder.resolve("layout.json"), "{\"version\":1,\"tensors\":{\"b\":{\"shape\":[2]}}}");
+    refused(folder, "lists tensor \"b\", which no rank file holds");
+  }
+
+  @Test
+  void metadataOfSeveralFilesIsOneAndAConflictIsRefused() throws IOException {
+    String tensor = ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+    SafetensorsBytes.write(
+        folder.resolve("rank-00000.safetensors"), "{\"__metadata__\":{\"f\":\"pt\",\"x\":\"1\"}" + tensor);
+    SafetensorsBytes.write(
+        folder.resolve("rank-00001.safetensors"), "{\"__metadata__\":{\"f\":\"pt\",\"y\":\"2\"}" + tensor);
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.metadata()).isEqualTo(Map.of("f", "pt", "x", "1", "y", "2"));
+    }
+    SafetensorsBytes.write(
+        folder.resolve("rank-00002.safetensors"), "{\"__metadata__\":{\"f\":\"tf\"}" + tensor);
+    refused(folder, "__metadata__ \"f\" is \"tf\", and \"pt\" in");
+  }
+
+  static Stream<Arguments> badLayoutFiles() {
+    return Stream.of(
+        arguments("{}", "version is missing"),
+        arguments("{\"version\":1}", "tensors is missing"),
+        arguments("{\"version\":2,\"tensors\":{}}", "version is 2; only 1 is known"),
+        arguments("{\"version\":\"1\",\"tensors\":{}}", "version is the string \"1\", not an integer"),
+        arguments("{\"version\":1,\"tensors\":{},\"x\":1}", "unknown key \"x\""),
+        arguments("{\"version\":1,\"tensors\":{\"a\":{}}}", "tensor \"a\": shape is missing"),
+        arguments(
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[-1]}}}", "shape[0] is -1, which is negative"),
+        arguments(
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"dtype\":\"float\"}}}",
+            "tensor \"a\": dtype: 'float' is no dtype"),
+        arguments(
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"layout\":\"4\"}}}",
+            "tensor \"a\": layout: "),
+        arguments(
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"rank\":1}}}", "unknown key \"rank\""));
+  }
+
+  @ParameterizedTest
+  @MethodSource("badLayoutFiles")
+  void aBadLayoutFileIsRefused(String json, String reason) {
+    assertThatThrownBy(
+            () -> LayoutFile.parse("layout.json", json.getBytes(StandardCharsets.UTF_8)))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageStartingWith("layout.json: ")
+        .hasMessageContaining(reason);
+  }
+
+  @Test
+  void aLayoutFileIsReadBackAsWritten() {
+    LayoutFile written =
+        new LayoutFile(
+            Map.of(
+                "w",
+                new LayoutFile.Entry(
+                    List.of(4L, 0L), Optional.of(DType.F8E4M3), Optional.of(Layout.parse("1x4@8:R,S1"))),
+                "v",
+                new LayoutFile.Entry(List.of(), Optional.empty(), Optional.empty())));
+    assertThat(LayoutFile.parse("f", written.encode())).isEqualTo(written);
+  }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.ClosedException;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
+
+class CheckpointWriterTest {
+  private static final List<SafetensorsHeader.Item> ONE_BYTE =
+      List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1L)));
+
+  @TempDir Path folder;
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(path -> path.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private static void fill(CheckpointWriter writer, int value) {
+    SafetensorsWriter file = writer.file("rank-00000.safetensors", ONE_BYTE, Map.of());
+    file.tensor("x").fill(value);
+    writer.text("layout.json", new byte[] {'{', '}'});
+    writer.sync();
+  }
+
+  @Test
+  void nothingStandsUnderTheNameUntilTheCommit() throws IOException {
+    Path out = folder.resolve("out");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
+      fill(writer, 7);
+      assertThat(out).doesNotExist();
+      writer.commit();
+      assertThatThrownBy(writer::commit).isInstanceOf(ClosedException.class);
+    }
+    assertThat(names()).containsExactly("out");
+    try (SafetensorsFile file = SafetensorsFile.open(out.resolve("rank-00000.safetensors"))) {
+      assertThat(file.tensor("x").getLong(0)).isEqualTo(7);
+      assertThat(file.header().dataStart() % 8).isZero();
+    }
+  }
+
+  @Test
+  void nothingIsLeftWithoutACommit() throws IOException {
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
+      fill(writer, 7);
+      assertThat(names()).hasSize(1);
+    }
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aNewFileIsZero() {
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("x.safetensors"), false)) {
+      SafetensorsWriter file =
+          writer.single(List.of(new SafetensorsHeader.Item("x", DType.I64, List.of(1000L))), Map.of());
+      for (int i = 0; i < 1000; i++) {
+        assertThat(file.tensor("x").getLong(i)).isZero();
+      }
+    }
+  }
+
+  @Test
+  void anExistingNameIsRefusedAtTheStartAndAtTheEnd() throws IOException {
+    Path out = folder.resolve("out");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
+      fill(writer, 7);
+      Files.writeString(out, "other");
+      assertThatThrownBy(writer::commit)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("exists already");
+    }
+    assertThat(out).hasContent("other");
+    assertThatThrownBy(() -> CheckpointWriter.begin(out, false))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("exists already");
+    assertThat(names()).containsExactly("out");
+  }
+
+  @Test
+  void anExistingFolderOrFileIsExchanged() throws IOException {
+    Path out = folder.resolve("out");
+    Files.createDirectories(out.resolve("deep/er"));
+    Files.writeString(out.resolve("deep/er/old"), "old");
+    for (int value : new int[] {7, 8}) {
+      try (CheckpointWriter writer = CheckpointWriter.begin(out, true)) {
+        fill(writer, value);
+        writer.commit();
+      }
+      assertThat(names()).containsExactly("out");
+      try (Stream<Path> inside = Files.list(out)) {
+        assertThat(inside).hasSize(2);
+      }
+    }
+    Path single = folder.resolve("x.safetensors");
+    Files.writeString(single, "old");
+    try (CheckpointWriter writer = CheckpointWriter.begin(single, true)) {
+      writer.single(ONE_BYTE, Map.of());
+      writer.sync();
+      writer.commit();
+    }
+    SafetensorsFile.open(single).close();
+    assertThat(names()).containsExactly("out", "x.safetensors");
+  }
+
+  @Test
+  void whatADeadProcessLeftIsRemovedAndWhatALiveOneHasIsNot() throws IOException {
+    Path left = folder.resolve(".old.windlass-1-0123456789abcdef");
+    Files.createDirectories(left.resolve("content"));
+    Files.writeString(left.resolve("content/rank-00000.safetensors"), "half");
+    Path similar = Files.createDirectory(folder.resolve(".old.windlass-notes"));
+    try (CheckpointWriter alive = CheckpointWriter.begin(folder.resolve("a"), false)) {
+      fill(alive, 1);
+      assertThat(left).doesNotExist();
+      assertThat(similar).exists();
+      try (CheckpointWriter other = CheckpointWriter.begin(folder.resolve("b"), false)) {
+        fill(other, 2);
+        other.commit();
+      }
+      alive.commit();
+    }
+    assertThat(names()).containsExactly(".old.windlass-notes", "a", "b");
+  }
+
+  @Test
+  void aDiskThatIsTooSmallIsAResourceErrorAndLeavesNothing() throws IOException {
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
+      assertThatThrownBy(
+              () ->
+                  writer.file(
+                      "rank-00000.safetensors",
+                      List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1L << 52))),
+                      Map.of()))
+          .isInstanceOf(ResourceException.class)
+          .hasMessageContaining("cannot reserve");
+    }
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aFolderThatIsNotThereIsNamed() {
+    assertThatThrownBy(() -> CheckpointWriter.begin(folder.resolve("no/out"), false))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("the folder " + folder.resolve("no") + " does not exist");
+  }
+}
