@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** How operations end when something goes wrong: deadlines, aborts, closes, interrupts, throwing bodies. */
+@Timeout(60)
+class FailureTest {
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  /** A thread in a barrier that no peer joins, and what came of it. */
+  private static final class Blocked {
+    final AtomicReference<Throwable> failure = new AtomicReference<>();
+    final AtomicLong left = new AtomicLong();
+    volatile boolean interruptFlag;
+    final Thread thread;
+
+    Blocked(Communicator communicator) throws InterruptedException {
+      CountDownLatch entering = new CountDownLatch(1);
+      thread =
+          new Thread(
+              () -> {
+                entering.countDown();
+                failure.set(catchThrowable(communicator::barrier));
+                left.set(System.nanoTime());
+                interruptFlag = Thread.currentThread().isInterrupted();
+              });
+      thread.start();
+      entering.await();
+      Thread.sleep(60);
+    }
+
+    /** Milliseconds from {@code start} to the end of the call. */
+    double leftAfterMs(long start) throws InterruptedException {
+      thread.join();
+      return (left.get() - start) / 1e6;
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 8})
+  void aTimeoutNamesTheRankThatNeverCame(int ranks) {
+    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(SHORT);
+    int missing = ranks - 1;
+    try (LocalGroup group = Communicator.local(ranks, options)) {
+      Throwable[] failures = new Throwable[ranks];
+      double[] tookMs = new double[ranks];
+      group.run(
+          communicator -> {
+            if (communicator.rank() != missing) {
+              long start = System.nanoTime();
+              failures[communicator.rank()] = catchThrowable(communicator::barrier);
+              tookMs[communicator.rank()] = (System.nanoTime() - start) / 1e6;
+            }
+          });
+      for (int rank = 0; rank < missing; rank++) {
+        assertThat(failures[rank]).isInstanceOf(TimeoutException.class).hasMessageContaining("rank " + missing);
+        TimeoutException timeout = (TimeoutException) failures[rank];
+        assertThat(timeout.culprits()).containsExactly(missing);
+        assertThat(timeout.operation()).isEqualTo("barrier");
+        assertThat(timeout.code()).isEqualTo(ErrorCode.TIMEOUT);
+        assertThat(tookMs[rank]).isGreaterThan(SHORT.toMillis() - 50.0);
+      }
+      assertThat(Arrays.stream(tookMs).max().orElse(0)).isLessThan(SHORT.toMillis() + 250.0);
+      assertThat(group.communicator(missing).failure().orElseThrow()).isInstanceOf(TimeoutException.class);
+      assertThatThrownBy(group.communicator(missing)::barrier).isInstanceOf(TimeoutException.class);
+    }
+  }
+
+  @Test
+  void abortEndsAWaitAndCarriesTheReason() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Blocked blocked = new Blocked(group.communicator(0));
+      long start = System.nanoTime();
+      group.communicator(1).abort("out of patience \u00fc");
+      assertThat(blocked.leftAfterMs(start)).isLessThan(200);
+      assertThat(blocked.failure.get())
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("out of patience \u00fc");
+      assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
+    }
+  }
+
+  @Test
+  void abortTakesAnyText() {
+    for (String reason : new String[] {null, "", "nul \0 inside", "x".repeat(5000)}) {
+      try (LocalGroup group = Communicator.local(1)) {
+        group.communicator(0).abort(reason);
+        assertThatThrownBy(group.communicator(0)::barrier).isInstanceOf(AbortedException.class);
+      }
+    }
+  }
+
+  @Test
+  void closeEndsTheCallInProgressFirst() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Blocked blocked = new Blocked(group.communicator(0));
+      long start = System.nanoTime();
+      group.communicator(0).close();
+      assertThat(blocked.leftAfterMs(start)).isLessThan(200);
+      assertThat(blocked.failure.get()).isInstanceOf(ClosedException.class);
+      assertThatThrownBy(group.communicator(0)::barrier).isInstanceOf(ClosedException.class);
+      group.communicator(0).close();
+    }
+  }
+
+  @Test
+  void aPeerOfAClosedRankIsToldWhichOne() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Blocked blocked = new Blocked(group.communicator(0));
+      long start = System.nanoTime();
+      group.communicator(1).close();
+      assertThat(blocked.leftAfterMs(start)).isLessThan(200);
+      assertThat(blocked.failure.get())
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 1");
+      assertThat(((AbortedException) blocked.failure.get()).culprits()).containsExactly(1);
+    }
+  }
+
+  @Test
+  void anInterruptEndsABlockedCallAndStaysSet() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Blocked blocked = new Blocked(group.communicator(0));
+      long start = System.nanoTime();
+      blocked.thread.interrupt();
+      assertThat(blocked.leftAfterMs(start)).isLessThan(250);
+      assertThat(blocked.failure.get())
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("interrupted");
+      assertThat(blocked.interruptFlag).isTrue();
+      assertThat(group.communicator(1).failure()).isPresent();
+    }
+  }
+
+  @Test
+  void anInterruptedThreadMayStillMakeCallsThatDontBlock() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Thread.currentThread().interrupt();
+      for (int i = 0; i < 1000; i++) {
+        group.communicator(0).barrier();
+      }
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void theFirstFailureIsRethrownAndPeersDontHang() {
+    try (LocalGroup group = Communicator.local(3)) {
+      IOException cause = new IOException("disk on fire");
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        if (communicator.rank() == 1) {
+                          throw cause;
+                        }
+                        communicator.barrier();
+                      }))
+          .isSameAs(cause)
+          .satisfies(
+              failure ->
+                  assertThat(failure.getSuppressed())
+                      .hasSize(2)
+                      .allSatisfy(
+                          other ->
+                              assertThat(other)
+                                  .isInstanceOf(AbortedException.class)
+                                  .hasMessageContaining("disk on fire")));
+      assertThatThrownBy(() -> group.run(Communicator::barrier)).isInstanceOf(AbortedException.class);
+    }
+  }
+
+  @Test
+  void aThrowingBodyEndsSplitCommunicatorsToo() {
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        try (Communicator pair = communicator.split(0, 0)) {
+                          if (pair.rank() == 0) {
+                            throw new AssertionError("rank 0 gives up");
+                          }
+                          pair.barrier();
+                        }
+                      }))
+          .isInstanceOf(AssertionError.class);
+    }
+  }
+
+  @Test
+  void anInterruptOfRunReachesTheRanks() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      AtomicReference<Throwable> failure = new AtomicReference<>();
+      AtomicReference<Boolean> flag = new AtomicReference<>();
+      Thread caller =
+          new Thread(
+              () -> {
+                failure.set(
+                    catchThrowable(
+                        () ->
+                            group.run(
+                                communicator -> {
+                                  if (communicator.rank() == 0) {
+                                    communicator.barrier();
+                                  } else {
+                                    Thread.sleep(30_000);
+                                  }
+                                })));
+                flag.set(Thread.currentThread().isInterrupted());
+              });
+      caller.start();
+      Thread.sleep(100);
+      caller.interrupt();
+      caller.join(2000);
+      assertThat(caller.isAlive()).isFalse();
+      assertThat(failure.get()).isNotNull();
+      assertThat(flag.get()).isTrue();
+    }
+  }
+
+  @Test
+  void ranksThatDisagreeAreBothNamed() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Throwable[] failures = new Throwable[2];
+      group.run(
+          communicator -> {
+            Tensor in = Tensor.allocate(communicator.rank() == 0 ? DType.F32 : DType.I32, 4);
+            Tensor out = Tensor.allocate(in.dtype(), 4);
+            failures[communicator.rank()] = catchThrowable(() -> communicator.allToAll(in, out));
+          });
+      for (Throwable failure : failures) {
+        assertThat(failure)
+            .isInstanceOf(MismatchException.class)
+            .hasMessageContaining("f32")
+            .hasMessageContaining("i32");
+        assertThat(((MismatchException) failure).culprits()).containsExactly(0, 1);
+      }
+    }
+  }
+
+  @Test
+  void closingAGroupEndsARunInProgress() throws Exception {
+    LocalGroup group = Communicator.local(3);
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    Thread runner =
+        new Thread(
+            () ->
+                failure.set(
+                    catchThrowable(
+                        () ->
+                            group.run(
+                                communicator -> {
+                                  while (true) {
+                                    communicator.barrier();
+                                  }
+                                }))));
+    runner.start();
+    Thread.sleep(50);
+    group.close();
+    runner.join(5000);
+    assertThat(runner.isAlive()).isFalse();
+    assertThat(failure.get()).isInstanceOf(WindlassException.class);
+  }
+
+  @Test
+  void oneThreadAtATimeCallsARank() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Blocked blocked = new Blocked(group.communicator(0));
+      assertThatThrownBy(group.communicator(0)::barrier)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("one thread at a time")
+          .hasMessageContaining(blocked.thread.getName());
+      group.communicator(1).barrier();
+      blocked.thread.join();
+      assertThat(blocked.failure.get()).isNull();
+    }
+  }
+
+  @Test
+  void closeRacesWithCallsWithoutACrash() throws Exception {
+    for (int round = 0; round < 200; round++) {
+      LocalGroup group = Communicator.local(2);
+      Thread closer = new Thread(group::close);
+      Throwable failure =
+          catchThrowable(
+              () ->
+                  group.run(
+                      communicator -> {
+                        Tensor in = Tensor.allocate(DType.F32, 64);
+                        Tensor out = Tensor.allocate(DType.F32, 64);
+                        if (communicator.rank() == 0) {
+                          closer.start();
+                        }
+                        while (true) {
+                          communicator.allToAll(in, out);
+                          in.close();
+                        }
+                      }));
+      closer.join();
+      assertThat(failure).isInstanceOf(WindlassException.class);
+    }
+  }
+}

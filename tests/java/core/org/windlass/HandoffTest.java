@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinTask;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Calls from threads that must not block: ForkJoin workers, and virtual threads where there are any. */
+@Timeout(60)
+class HandoffTest {
+  private static void useEverything(Communicator communicator) {
+    int ranks = communicator.size();
+    try (Window window = communicator.window(4096)) {
+      Tensor in = window.tensor(DType.I32, ranks);
+      Tensor out = window.tensor(DType.I32, ranks);
+      in.fill(communicator.rank());
+      communicator.barrier();
+      communicator.allToAll(in, out);
+      for (int r = 0; r < ranks; r++) {
+        assertThat(out.getLong(r)).isEqualTo(r);
+      }
+      communicator.broadcast(out, 0);
+      try (Communicator all = communicator.split(0, 0)) {
+        all.barrier();
+      }
+      Tensor target = Tensor.allocate(DType.I32, ranks);
+      Layout replicated = Layout.parse(ranks + ":R");
+      Batch batch = communicator.batch();
+      batch.add("x", new long[] {ranks}, DType.I32, replicated, out, replicated, target);
+      try (Transfer transfer = batch.register()) {
+        transfer.run();
+      }
+    }
+  }
+
+  @Test
+  void moreRanksThanForkJoinWorkers() throws Exception {
+    int ranks = 8;
+    ForkJoinPool pool = new ForkJoinPool(2);
+    try (LocalGroup group = Communicator.local(ranks)) {
+      List<ForkJoinTask<?>> tasks = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        Communicator communicator = group.communicator(rank);
+        tasks.add(pool.submit(() -> useEverything(communicator)));
+      }
+      for (ForkJoinTask<?> task : tasks) {
+        task.get();
+      }
+    } finally {
+      pool.shutdown();
+    }
+  }
+
+  @Test
+  void failuresComeBackAsTheyAre() throws Exception {
+    try (LocalGroup group = Communicator.local(1)) {
+      Throwable failure =
+          new ForkJoinPool(1)
+              .submit(() -> catchThrowable(() -> group.communicator(0).broadcast(null, 0)))
+              .get();
+      assertThat(failure)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("out is null");
+    }
+  }
+
+  @Test
+  void anInterruptedWorkerGetsOut() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      AtomicReference<Thread> worker = new AtomicReference<>();
+      ForkJoinTask<Boolean> task =
+          new ForkJoinPool(1)
+              .submit(
+                  () -> {
+                    worker.set(Thread.currentThread());
+                    assertThatThrownBy(group.communicator(0)::barrier)
+                        .isInstanceOf(AbortedException.class)
+                        .hasMessageContaining("interrupted");
+                    return Thread.currentThread().isInterrupted();
+                  });
+      Thread.sleep(100);
+      long start = System.nanoTime();
+      worker.get().interrupt();
+      assertThat(task.get()).isTrue();
+      assertThat((System.nanoTime() - start) / 1e6).isLessThan(250);
+    }
+  }
+
+  @Test
+  void virtualThreads() throws Exception {
+    Method start = startVirtualThread();
+    Assumptions.assumeTrue(start != null, "virtual threads need Java 21");
+    int ranks = 40;
+    try (LocalGroup group = Communicator.local(ranks)) {
+      List<Thread> threads = new ArrayList<>();
+      AtomicReference<Throwable> failure = new AtomicReference<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        Communicator communicator = group.communicator(rank);
+        Runnable body =
+            () -> {
+              Throwable thrown = catchThrowable(() -> useEverything(communicator));
+              if (thrown != null) {
+                failure.compareAndSet(null, thrown);
+                communicator.abort(thrown.toString());
+              }
+            };
+        threads.add((Thread) start.invoke(null, body));
+      }
+      for (Thread thread : threads) {
+        thread.join();
+      }
+      assertThat(failure.get()).isNull();
+    }
+  }
+
+  private static Method startVirtualThread() {
+    try {
+      return Thread.class.getMethod("startVirtualThread", Runnable.class);
+    } catch (NoSuchMethodException e) {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.lang.reflect.Method;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Tensors over memory segments. By reflection, since these tests are compiled for Java 17; and only where the multi-release
+ * part is in effect, which takes the jar and Java 22.
+ */
+class SegmentTest {
+  private static Object arena(String kind) throws ReflectiveOperationException {
+    return Class.forName("java.lang.foreign.Arena").getMethod(kind).invoke(null);
+  }
+
+  private static Object allocate(Object arena, long bytes) throws ReflectiveOperationException {
+    Method allocate =
+        Class.forName("java.lang.foreign.SegmentAllocator")
+            .getMethod("allocate", long.class, long.class);
+    return allocate.invoke(arena, bytes, 64L);
+  }
+
+  private static void assumeSegments() {
+    try {
+      Tensor.ofSegment(null, DType.U8, 1);
+    } catch (UnsupportedException e) {
+      Assumptions.abort(e.getMessage());
+    } catch (InvalidArgumentException e) {
+      assertThat(e).hasMessageContaining("segment is null");
+    }
+  }
+
+  @Test
+  void olderJavaSaysWhatIsMissing() {
+    Assumptions.assumeTrue(Runtime.version().feature() < 22);
+    assertThatThrownBy(() -> Tensor.ofSegment("text", DType.U8, 1))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageContaining("Java 22");
+  }
+
+  @Test
+  void aSegmentIsSharedUntilItsArenaCloses() throws Exception {
+    assumeSegments();
+    Object arena = arena("ofShared");
+    Object segment = allocate(arena, 64);
+    Tensor tensor = Tensor.ofSegment(segment, DType.F32, 16).fill(2);
+    assertThat(tensor.getDouble(15)).isEqualTo(2);
+    assertThatThrownBy(() -> Tensor.ofSegment(segment, DType.F32, 17))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("holds 64");
+    ((AutoCloseable) arena).close();
+    assertThatThrownBy(() -> tensor.getDouble(0)).isInstanceOf(ClosedException.class);
+    try (LocalGroup group = Communicator.local(1)) {
+      assertThatThrownBy(() -> group.communicator(0).broadcast(tensor, 0))
+          .isInstanceOf(ClosedException.class);
+      assertThat(group.communicator(0).failure()).isEmpty();
+    }
+  }
+
+  @Test
+  void heapSegmentsAreRefused() throws Exception {
+    assumeSegments();
+    Object heap =
+        Class.forName("java.lang.foreign.MemorySegment")
+            .getMethod("ofArray", byte[].class)
+            .invoke(null, (Object) new byte[8]);
+    assertThatThrownBy(() -> Tensor.ofSegment(heap, DType.U8, 8))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("Java heap");
+  }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Calls that cannot be carried out as written: each is an exception of the right kind whose message names the argument, and
+ * leaves the communicator alive.
+ */
+class WrongCallsTest {
+  private static final int RANKS = 4;
+  private static final LocalGroup GROUP = Communicator.local(RANKS);
+  private static final Communicator RANK = GROUP.communicator(0);
+  private static final LocalGroup ALONE = Communicator.local(1);
+  private static final Communicator ONE = ALONE.communicator(0);
+  private static final Layout WHOLE = Layout.parse("1:R");
+  private static final Layout ROWS = Layout.parse("4:S0");
+
+  private record Wrong(
+      String name, Class<? extends WindlassException> kind, String names, ThrowingCallable call) {
+    @Override
+    public String toString() {
+      return name;
+    }
+  }
+
+  private static final List<Wrong> CALLS = new ArrayList<>();
+
+  private static void invalid(String name, String names, ThrowingCallable call) {
+    CALLS.add(new Wrong(name, InvalidArgumentException.class, names, call));
+  }
+
+  private static void wrong(
+      String name, Class<? extends WindlassException> kind, String names, ThrowingCallable call) {
+    CALLS.add(new Wrong(name, kind, names, call));
+  }
+
+  private static Tensor f32(long... shape) {
+    return Tensor.allocate(DType.F32, shape);
+  }
+
+  private static ByteBuffer direct(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  static {
+    groups();
+    collectives();
+    windows();
+    tensors();
+    views();
+    elements();
+    batches();
+  }
+
+  private static void groups() {
+    CommunicatorOptions options = CommunicatorOptions.defaults();
+    invalid("no ranks", "ranks is 0", () -> Communicator.local(0));
+    invalid("negative ranks", "ranks is -3", () -> Communicator.local(-3));
+    invalid("too many ranks", "ranks is 1000000", () -> Communicator.local(1_000_000));
+    invalid("no options", "options is null", () -> Communicator.local(2, null));
+    invalid("negative cores", "cores is -1", () -> options.cores(-1));
+    invalid("zero deadline", "deadline is PT0S", () -> options.deadline(Duration.ZERO));
+    invalid("rank out of range", "rank is 4", () -> GROUP.communicator(4));
+    invalid("negative rank", "rank is -1", () -> GROUP.communicator(-1));
+    invalid("no body", "body is null", () -> GROUP.run(null));
+    invalid("no function", "function is null", () -> GROUP.call(null));
+    invalid("a run inside a run", "another run", WrongCallsTest::runInsideRun);
+    invalid("unknown target", "target is \"tpu\"", () -> Target.parse("tpu"));
+    invalid("unknown algorithm", "algorithm is \"warp\"", () -> Algorithm.parse("warp"));
+    wrong("absent target", UnsupportedException.class, "target a5", Target.A5::require);
+  }
+
+  private static void runInsideRun() {
+    try (LocalGroup group = Communicator.local(1)) {
+      group.run(outer -> group.run(inner -> {}));
+    }
+  }
+
+  private static void collectives() {
+    Tensor in = f32(4, 2);
+    Tensor out = f32(4, 2);
+    Duration past = Duration.ofSeconds(-1);
+    Tensor readOnly = Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 8);
+    Tensor closed = f32(4, 2);
+    closed.close();
+    invalid("all-to-all of nothing", "in is null", () -> RANK.allToAll(null, out));
+    invalid("all-to-all into nothing", "out is null", () -> RANK.allToAll(in, null));
+    invalid("dtypes differ", "in has dtype i32, out has f32", () -> RANK.allToAll(Tensor.allocate(DType.I32, 4, 2), out));
+    invalid("sizes differ", "in has 12 elements, out has 8", () -> RANK.allToAll(f32(4, 3), out));
+    invalid("no multiple of ranks", "in has 6 elements", () -> RANK.allToAll(f32(6), f32(6)));
+    invalid("strided in", "in (f32[2, 4]) is not contiguous", () -> RANK.allToAll(in.transpose(0, 1), out));
+    invalid("strided out", "out (f32[2, 4]) is not contiguous", () -> RANK.allToAll(in, out.transpose(0, 1)));
+    invalid("in is out", "overlaps", () -> RANK.allToAll(in, in));
+    Tensor both = f32(12);
+    invalid("in overlaps out", "overlaps", () -> RANK.allToAll(both.narrow(0, 0, 8), both.narrow(0, 4, 8)));
+    invalid("read-only out", "out (f32[8]) is read-only", () -> RANK.allToAll(in, readOnly));
+    invalid("no algorithm", "algorithm is null", () -> RANK.allToAll(in, out, null));
+    invalid("an algorithm of another operation", "algorithm", () -> ONE.allToAll(in, out, Algorithm.STAGED));
+    invalid("negative deadline", "deadline is PT-1S", () -> RANK.allToAll(in, out, Algorithm.AUTO, past));
+    invalid("no deadline", "deadline is null", () -> RANK.barrier(null));
+    wrong("closed in", ClosedException.class, "in (f32[4, 2])", () -> RANK.allToAll(closed, out));
+    wrong("closed out", ClosedException.class, "out (f32[4, 2])", () -> RANK.allToAll(in, closed));
+    invalid("root out of range", "root is 4", () -> RANK.broadcast(in, 4));
+    invalid("negative root", "root is -1", () -> RANK.broadcast(in, -1));
+    invalid("broadcast into nothing", "out is null", () -> RANK.broadcast(in, null, 0));
+    invalid("broadcast of nothing", "in is null", () -> RANK.broadcast(null, out, 0));
+    invalid("broadcast dtypes", "in has dtype i32, out has f32", () -> RANK.broadcast(Tensor.allocate(DType.I32, 8), out, 0));
+    invalid("broadcast sizes", "in has 9 elements, out has 8", () -> RANK.broadcast(f32(9), out, 0));
+    invalid("broadcast strided", "out (f32[2, 4]) is not contiguous", () -> RANK.broadcast(out.transpose(0, 1), 0));
+    invalid("broadcast strided in", "in (f32[2, 4]) is not contiguous", () -> RANK.broadcast(in.transpose(0, 1), f32(8), 0));
+    invalid("broadcast overlap", "overlaps", () -> RANK.broadcast(both.narrow(0, 0, 8), both.narrow(0, 4, 8), 0));
+    invalid("broadcast read-only", "out (f32[8]) is read-only", () -> RANK.broadcast(readOnly, 0));
+    invalid("broadcast by push", "algorithm", () -> ONE.broadcast(in, out, 0, Algorithm.PUSH, Duration.ofSeconds(1)));
+    wrong("broadcast closed", ClosedException.class, "f32[4, 2]", () -> RANK.broadcast(closed, 0));
+  }
+
+  private static void windows() {
+    Window window = ONE.window(100);
+    Window shut = ONE.window(100);
+    DistributedTensor orphan = shut.tensor(DType.F32, 4);
+    shut.close();
+    LocalGroup over = Communicator.local(1);
+    Communicator gone = over.communicator(0);
+    over.close();
+    invalid("negative window", "bytes is -1", () -> ONE.window(-1));
+    wrong("window beyond memory", ResourceException.class, "bytes", () -> ONE.window(1L << 60));
+    wrong("tensor beyond its window", ResourceException.class, "100", () -> window.tensor(DType.F32, 26));
+    invalid("tensor at a negative offset", "offset is -8", () -> window.tensorAt(-8, DType.F32, 1));
+    invalid("tensor at the end", "holds 4", () -> window.tensorAt(96, DType.F32, 2));
+    invalid("tensor past the end", "offset is 104", () -> window.tensorAt(104, DType.F32, 0));
+    invalid("unaligned tensor", "not a multiple of 4", () -> window.tensorAt(2, DType.F32, 1));
+    wrong("tensor of a closed window", ClosedException.class, "window", () -> shut.tensor(DType.F32, 1));
+    wrong("tensorAt of a closed window", ClosedException.class, "window", () -> shut.tensorAt(0, DType.F32, 1));
+    wrong("fill after close", ClosedException.class, "closed", () -> orphan.fill(1));
+    wrong("all-to-all after close", ClosedException.class, "in (f32[4])", () -> ONE.allToAll(orphan, f32(4)));
+    wrong("barrier after close", ClosedException.class, "closed", gone::barrier);
+    wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
+    wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
+    wrong("register after close", ClosedException.class, "closed", () -> gone.batch().register());
+  }
+
+  private static void tensors() {
+    invalid("negative extent", "shape[1] is -1", () -> f32(2, -1));
+    invalid("bytes overflow", "shape", () -> f32(1L << 31, 1L << 31));
+    invalid("elements overflow", "shape", () -> f32(Long.MAX_VALUE, Long.MAX_VALUE, 0));
+    invalid("too many dimensions", "17 dimensions", () -> f32(new long[17]));
+    invalid("no shape", "shape is null", () -> Tensor.allocate(DType.F32, (long[]) null));
+    invalid("no dtype", "dtype is null", () -> Tensor.allocate(null, 1));
+    wrong("less than a byte", UnsupportedException.class, "dtype is f4", () -> Tensor.allocate(DType.F4, 2));
+    wrong("beyond memory", ResourceException.class, "bytes", () -> Tensor.allocate(DType.U8, 1L << 60));
+    invalid("no buffer", "buffer is null", () -> Tensor.of((ByteBuffer) null, DType.F32, 1));
+    invalid("heap buffer", "buffer is on the Java heap", () -> Tensor.of(ByteBuffer.allocate(64), DType.F32, 1));
+    invalid("big-endian buffer", "BIG_ENDIAN", () -> Tensor.of(ByteBuffer.allocateDirect(64), DType.F32, 1));
+    invalid("short buffer", "needs 68 bytes, the memory holds 64", () -> Tensor.of(direct(64), DType.F32, 17));
+    invalid("unaligned slice", "not a multiple of 4", () -> Tensor.of(direct(64).position(1), DType.F32, 1));
+    invalid("negative bytes", "bytes is -1", () -> Tensor.of(4096, -1, null, DType.U8, 0));
+    invalid("no address", "address is 0", () -> Tensor.of(0, 64, null, DType.U8, 1));
+    invalid("address wraps", "bytes is", () -> Tensor.of(Long.MAX_VALUE, 64, null, DType.U8, 1));
+    wrong("no segment", WindlassException.class, "egment", () -> Tensor.ofSegment("text", DType.U8, 1));
+    Tensor readOnly = Tensor.of(direct(4).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 1);
+    invalid("write to read-only", "read-only", () -> readOnly.fill(1));
+    invalid("copy to read-only", "read-only", () -> readOnly.copyFrom(new float[1]));
+  }
+
+  private static void views() {
+    Tensor tensor = f32(4, 6);
+    invalid("narrow dim", "dim is 2", () -> tensor.narrow(2, 0, 1));
+    invalid("narrow negative dim", "dim is -1", () -> tensor.narrow(-1, 0, 1));
+    invalid("narrow start", "start is 5", () -> tensor.narrow(0, 5, 0));
+    invalid("narrow length", "length is 3", () -> tensor.narrow(0, 2, 3));
+    invalid("narrow overflow", "length is", () -> tensor.narrow(0, 2, Long.MAX_VALUE));
+    invalid("select index", "index is 6", () -> tensor.select(1, 6));
+    invalid("select of a scalar", "no dimensions", () -> f32().select(0, 0));
+    invalid("transpose dim", "dim1 is 7", () -> tensor.transpose(0, 7));
+    invalid("splitDim sizes", "multiply to 8", () -> tensor.splitDim(1, 2, 4));
+    invalid("splitDim negative", "sizes", () -> tensor.splitDim(1, -2, -3));
+    invalid("splitDim of everything", "dimensions", () -> tensor.splitDim(0, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    invalid("reshape elements", "has 25 elements", () -> tensor.reshape(5, 5));
+    invalid("reshape strided", "not contiguous", () -> tensor.transpose(0, 1).reshape(24));
+    invalid("buffer of strided", "not contiguous", () -> tensor.transpose(0, 1).asByteBuffer());
+    invalid("buffer offset", "offset is 97", () -> tensor.asByteBuffer(97, 0));
+    invalid("buffer length", "length is 9", () -> tensor.asByteBuffer(88, 9));
+  }
+
+  private static void elements() {
+    Tensor bytes = Tensor.allocate(DType.I8, 2);
+    Tensor floats = f32(2, 2);
+    Tensor complex = Tensor.allocate(DType.C64, 1);
+    invalid("fill out of range", "value is 128", () -> bytes.fill(128));
+    invalid("fill with a fraction", "value is 0.5", () -> bytes.fill(0.5));
+    invalid("fill with NaN", "value is NaN", () -> bytes.fill(Double.NaN));
+    invalid("fill a bool with 2", "value is 2", () -> Tensor.allocate(DType.BOOL, 1).fill(2));
+    wrong("fill of complex", UnsupportedException.class, "c64", () -> complex.fill(1.0));
+    invalid("index of too few dimensions", "index has 1", () -> floats.getDouble(1));
+    invalid("index out of range", "index[1] is 2", () -> floats.getDouble(0, 2));
+    invalid("long of a float", "dtype is f32", () -> floats.getLong(0, 0));
+    invalid("array too short", "values has 3", () -> floats.copyFrom(new float[3]));
+    invalid("array of another dtype", "dtype f32", () -> floats.copyFrom(new int[4]));
+    invalid("floats of integers", "dtype i8", () -> bytes.copyTo(new float[2]));
+    invalid("no array", "values is null", () -> floats.copyFrom((float[]) null));
+    invalid("no source", "source is null", () -> floats.copyFrom((Tensor) null));
+    invalid("copy of another shape", "source is f32[4]", () -> floats.copyFrom(f32(4)));
+    invalid("copy of another kind", "dtype i32", () -> floats.copyFrom(Tensor.allocate(DType.I32, 2, 2)));
+    invalid("copy onto itself", "overlaps", () -> floats.copyFrom(floats.transpose(0, 1)));
+  }
+
+  private static Batch add(Layout from, Tensor source, Layout to, Tensor target) {
+    return ONE.batch().add("w", new long[] {4, 2}, DType.F32, from, source, to, target);
+  }
+
+  private static void batches() {
+    Tensor a = f32(4, 2);
+    Tensor b = f32(4, 2);
+    Tensor closed = f32(4, 2);
+    closed.close();
+    long[] shape = {4, 2};
+    TensorSpec spec = TensorSpec.of("w", DType.F32, WHOLE, 4, 2);
+    invalid("mesh too large", "'w' has layout 4@0:S0, which needs rank 3", () -> add(ROWS, a, WHOLE, b));
+    invalid("target mesh too large", "to: tensor 'w'", () -> add(WHOLE, a, ROWS, b));
+    invalid("mesh beyond the last rank", "rank 7", () -> add(WHOLE, a, Layout.parse("1@7:R"), null));
+    invalid("shard of a missing dimension", "'w'", () -> add(Layout.parse("1:S2"), a, WHOLE, b));
+    invalid("target Partial", "to: tensor 'w' has layout 1@0:P", () -> add(WHOLE, a, Layout.parse("1:P"), b));
+    invalid("no source view", "source of tensor 'w' is null", () -> add(WHOLE, null, WHOLE, b));
+    invalid("no target view", "target of tensor 'w' is null", () -> add(WHOLE, a, WHOLE, null));
+    invalid("source shape", "source of tensor 'w' has shape [2, 4]", () -> add(WHOLE, f32(2, 4), WHOLE, b));
+    invalid("target shape", "target of tensor 'w' has shape [8]", () -> add(WHOLE, a, WHOLE, f32(8)));
+    invalid("source dtype", "source of tensor 'w' has dtype i32", () -> add(WHOLE, Tensor.allocate(DType.I32, 4, 2), WHOLE, b));
+    invalid("a view outside the mesh", "outside the mesh", () -> RANK.batch().add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
+    invalid("target is source", "overlaps source of tensor 'w'", () -> add(WHOLE, a, WHOLE, a).register());
+    invalid("a target twice", "target of tensor 'v'", () -> add(WHOLE, a, WHOLE, b).add("v", shape, DType.F32, WHOLE, a, WHOLE, b).register());
+    invalid("one name, two shapes", "'w' was added before", () -> add(WHOLE, a, WHOLE, b).add("w", new long[] {8}, DType.F32, WHOLE, f32(8), WHOLE, f32(8)));
+    invalid("shapes of both ends", "to: tensor 'w' has shape [8]", () -> ONE.batch().add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
+    wrong("integer to float", UnsupportedException.class, "'w'", () -> ONE.batch().add(TensorSpec.of("w", DType.I32, WHOLE, 4, 2), Tensor.allocate(DType.I32, 4, 2), spec, b));
+    wrong("average of integers", UnsupportedException.class, "'i'", () -> ONE.batch().add("i", shape, DType.I32, Layout.parse("1:P:avg"), Tensor.allocate(DType.I32, 4, 2), WHOLE, Tensor.allocate(DType.I32, 4, 2)));
+    wrong("wire of another kind", UnsupportedException.class, "'w'", () -> ONE.batch().wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
+    wrong("a closed view", ClosedException.class, "source of tensor 'w'", () -> add(WHOLE, closed, WHOLE, b));
+    invalid("no name", "name is null", () -> ONE.batch().add(null, shape, DType.F32, WHOLE, a, WHOLE, b));
+    invalid("no layout", "to is null", () -> ONE.batch().add("w", shape, DType.F32, WHOLE, a, null, b));
+    invalid("no wire", "dtype is null", () -> ONE.batch().wire(null));
+    invalid("no bucket", "bucketBytes", () -> ONE.batch().bucketBytes(0));
+    invalid("added after register", "registered", WrongCallsTest::addAfterRegister);
+    wrong("run after close", ClosedException.class, "transfer was closed", WrongCallsTest::runAfterClose);
+    wrong("run over a closed view", ClosedException.class, "target of tensor 'w'", WrongCallsTest::runOverClosedView);
+  }
+
+  private static void addAfterRegister() {
+    Batch batch = add(WHOLE, f32(4, 2), WHOLE, f32(4, 2));
+    try (Transfer transfer = batch.register()) {
+      transfer.run();
+      batch.add("v", new long[0], DType.F32, WHOLE, f32(), WHOLE, f32());
+    }
+  }
+
+  private static void runAfterClose() {
+    Transfer transfer = add(WHOLE, f32(4, 2), WHOLE, f32(4, 2)).register();
+    transfer.close();
+    transfer.run();
+  }
+
+  private static void runOverClosedView() {
+    Tensor target = f32(4, 2);
+    try (Transfer transfer = add(WHOLE, f32(4, 2), WHOLE, target).register()) {
+      target.close();
+      transfer.run();
+    }
+  }
+
+  static Stream<Wrong> calls() {
+    return CALLS.stream();
+  }
+
+  @ParameterizedTest
+  @MethodSource("calls")
+  void isRefusedByName(Wrong wrong) {
+    assertThatThrownBy(wrong.call).isInstanceOf(wrong.kind).hasMessageContaining(wrong.names);
+    assertThat(RANK.failure()).isEmpty();
+    assertThat(ONE.failure()).isEmpty();
+    ONE.barrier();
+  }
+
+  @Test
+  void thereAreAtLeastSixty() {
+    assertThat(CALLS).hasSizeGreaterThan(60);
+  }
+
+  @AfterAll
+  static void close() {
+    GROUP.close();
+    ALONE.close();
+  }
+}
