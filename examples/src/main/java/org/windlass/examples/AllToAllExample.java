@@ -8,8 +8,8 @@ import org.windlass.Target;
 import org.windlass.VerificationFailedException;
 
 /**
- * All-to-all: every rank has a row for every other, and ends with a row from every other. Rows lie in
- * a window, so each rank writes straight into its peers' outputs.
+ * All-to-all: every rank has a row for every other, and ends with a row from every other. Rows lie
+ * in a window, so each rank writes straight into its peers' outputs.
  */
 public final class AllToAllExample {
   private static final int COLUMNS = 1024;
@@ -43,7 +43,8 @@ public final class AllToAllExample {
             }
           });
     }
-    out.printf("all-to-all: %d ranks, %d values each equal the golden ones%n", ranks, ranks * COLUMNS);
+    out.printf(
+        "all-to-all: %d ranks, %d values each equal the golden ones%n", ranks, ranks * COLUMNS);
   }
 
   /** What rank {@code from} has for rank {@code to}. */

@@ -44,7 +44,8 @@ public final class BroadcastExample {
           });
     }
     out.printf(
-        "broadcast: %d roots to %d ranks, %d values each equal the golden ones%n", ranks, ranks, COUNT);
+        "broadcast: %d roots to %d ranks, %d values each equal the golden ones%n",
+        ranks, ranks, COUNT);
   }
 
   private static float golden(int root, int i) {

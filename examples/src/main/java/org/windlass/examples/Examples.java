@@ -10,8 +10,8 @@ import org.windlass.Target;
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
   /**
-   * An example's work: runs on {@code ranks} ranks, prints what it checked, and throws
-   * {@link org.windlass.VerificationFailedException} when a value is not the golden one.
+   * An example's work: runs on {@code ranks} ranks, prints what it checked, and throws {@link
+   * org.windlass.VerificationFailedException} when a value is not the golden one.
    */
   @FunctionalInterface
   public interface Body {
@@ -27,7 +27,9 @@ public final class Examples {
               "all-to-all", "every rank sends one row to every other", AllToAllExample::run),
           new Example("broadcast", "one rank's buffer reaches all", BroadcastExample::run),
           new Example(
-              "weight-sync", "trainer weights move to an inference layout", WeightSyncExample::run));
+              "weight-sync",
+              "trainer weights move to an inference layout",
+              WeightSyncExample::run));
 
   private Examples() {}
 
@@ -41,7 +43,9 @@ public final class Examples {
     return ALL.stream().filter(example -> example.name().equals(name)).findFirst();
   }
 
-  /** Runs an example for its {@code main}: reads {@code --target T} (sim) and {@code --ranks N} (4). */
+  /**
+   * Runs an example for its {@code main}: reads {@code --target T} (sim) and {@code --ranks N} (4).
+   */
   static void main(Body body, String... args) {
     Target target = Target.SIM;
     int ranks = 4;

@@ -20,8 +20,8 @@ import org.windlass.VerificationFailedException;
 
 /**
  * Weight sync: f32 weights of a trainer (data x tensor parallel, on the first half of the ranks)
- * become bf16 weights of an inference fleet (tensor parallel, on the other half). One weight still is a
- * sum over the data-parallel ranks, and inference holds q, k and v fused in one tensor.
+ * become bf16 weights of an inference fleet (tensor parallel, on the other half). One weight still
+ * is a sum over the data-parallel ranks, and inference holds q, k and v fused in one tensor.
  */
 public final class WeightSyncExample {
   private static final Placement ROWS = Placement.shard(0);
@@ -87,7 +87,8 @@ public final class WeightSyncExample {
         weights.length, trainer, inference);
   }
 
-  private static Weight weight(String name, long rows, long columns, Layout trainer, Layout inference) {
+  private static Weight weight(
+      String name, long rows, long columns, Layout trainer, Layout inference) {
     return new Weight(
         TensorSpec.of(name, DType.F32, trainer, rows, columns),
         TensorSpec.of(name, DType.BF16, inference, rows, columns));
@@ -123,7 +124,8 @@ public final class WeightSyncExample {
         fusedRows += held(w.inference, rank).map(region -> region.extent(0)).orElse(0L);
       } else {
         held(w.inference, rank)
-            .ifPresent(region -> targets.put(w.name(), Tensor.allocate(DType.BF16, region.shape())));
+            .ifPresent(
+                region -> targets.put(w.name(), Tensor.allocate(DType.BF16, region.shape())));
       }
     }
     // q, k and v are views of one tensor, so they arrive where inference reads them.
@@ -151,7 +153,10 @@ public final class WeightSyncExample {
     }
   }
 
-  /** The values of a region of a weight: whole numbers up to 64, which bf16 holds exactly, times scale. */
+  /**
+   * The values of a region of a weight: whole numbers up to 64, which bf16 holds exactly, times
+   * scale.
+   */
   private static float[] golden(String name, Region region, float scale) {
     float[] values = new float[(int) region.numel()];
     Region.Interval rows = region.intervals(0).get(0);

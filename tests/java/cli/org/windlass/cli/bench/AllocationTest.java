@@ -16,8 +16,8 @@ import org.windlass.DType;
 import org.windlass.Layout;
 
 /**
- * The sampling loop makes no garbage, so no collection falls into a sample. One rank: what it does is
- * what each of several does, and it waits for nobody on a busy machine.
+ * The sampling loop makes no garbage, so no collection falls into a sample. One rank: what it does
+ * is what each of several does, and it waits for nobody on a busy machine.
  */
 @Timeout(60)
 class AllocationTest {
@@ -29,7 +29,12 @@ class AllocationTest {
         new AllToAllWorkload(1, 4096, DType.F32, Algorithm.AUTO, false),
         new BroadcastWorkload(1, 4100, DType.F32, Algorithm.AUTO, true),
         new RedistributeWorkload(
-            Layout.parse("1:S0"), Layout.parse("1@0:S1"), new long[] {8, 8}, DType.F32, DType.BF16, false,
+            Layout.parse("1:S0"),
+            Layout.parse("1@0:S1"),
+            new long[] {8, 8},
+            DType.F32,
+            DType.BF16,
+            false,
             Duration.ofSeconds(60)),
         new CastWorkload(1, 4096, DType.F32, DType.BF16, false));
   }

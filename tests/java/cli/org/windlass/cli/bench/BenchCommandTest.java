@@ -30,8 +30,22 @@ import picocli.CommandLine;
 @Timeout(120)
 class BenchCommandTest {
   private static final String[] FIELDS = {
-    "op", "target", "launch", "algorithm", "buffers", "ranks", "bytes", "dtype", "iterations",
-    "median_us", "p99_us", "min_us", "stream_us", "empty_us", "algbw_GBps", "verified",
+    "op",
+    "target",
+    "launch",
+    "algorithm",
+    "buffers",
+    "ranks",
+    "bytes",
+    "dtype",
+    "iterations",
+    "median_us",
+    "p99_us",
+    "min_us",
+    "stream_us",
+    "empty_us",
+    "algbw_GBps",
+    "verified",
   };
 
   @ParameterizedTest
@@ -47,8 +61,17 @@ class BenchCommandTest {
   void aLineForEachSize(String op, String algorithm, String buffers, int ranks) throws IOException {
     List<Map<String, Object>> lines =
         bench(
-            op, "--ranks", "" + ranks, "--bytes", "4,4K,36K", "--algorithm", algorithm, "--buffers",
-            buffers, "--seconds", "0.03");
+            op,
+            "--ranks",
+            "" + ranks,
+            "--bytes",
+            "4,4K,36K",
+            "--algorithm",
+            algorithm,
+            "--buffers",
+            buffers,
+            "--seconds",
+            "0.03");
     assertThat(lines).hasSize(3);
     long[] sizes = {4, 4096, 36 * 1024};
     for (int i = 0; i < 3; i++) {
@@ -98,8 +121,19 @@ class BenchCommandTest {
     String[] cells = row.split(" ");
     Map<String, Object> line =
         bench(
-                "redistribute", "--from", cells[0], "--to", cells[1], "--shape", "65x33", "--dtype",
-                cells[2], "--wire", cells[3], "--seconds", "0.03")
+                "redistribute",
+                "--from",
+                cells[0],
+                "--to",
+                cells[1],
+                "--shape",
+                "65x33",
+                "--dtype",
+                cells[2],
+                "--wire",
+                cells[3],
+                "--seconds",
+                "0.03")
             .get(0);
     checkTimes(line);
     assertThat(line)
@@ -135,11 +169,17 @@ class BenchCommandTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "put", "all-gather", "reduce-scatter", "all-reduce", "dispatch-combine",
-        "barrier --launch processes", "barrier --target cuda",
+        "put",
+        "all-gather",
+        "reduce-scatter",
+        "all-reduce",
+        "dispatch-combine",
+        "barrier --launch processes",
+        "barrier --target cuda",
         "redistribute --mode staged --from 2:S0 --to 2:R --shape 4",
         "redistribute --mode gather-broadcast --from 2:S0 --to 2:R --shape 4",
-        "cast --dtype i32 --wire f32", "all-to-all --dtype f4",
+        "cast --dtype i32 --wire f32",
+        "all-to-all --dtype f4",
       })
   void refusesWhatIsNotHere(String arguments) {
     assertThatThrownBy(() -> run(arguments.split(" "))).isInstanceOf(UnsupportedException.class);
@@ -148,15 +188,27 @@ class BenchCommandTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "scatter", "barrier --ranks 0", "barrier --seconds 0", "barrier --launch ships",
-        "all-to-all --bytes 5", "all-to-all --bytes x", "all-to-all --algorithm staged",
-        "broadcast --algorithm push", "all-to-all --buffers heap", "all-to-all --dtype q7",
-        "all-to-all --bytes 8G", "redistribute --from 2:S0 --to 2:R",
-        "redistribute --from 2:S0 --to 2:R --shape 4xy", "redistribute --from 2:S1 --to 2:R --shape 4",
+        "scatter",
+        "barrier --ranks 0",
+        "all-to-all --ranks -2",
+        "barrier --deadline 0",
+        "barrier --seconds 0",
+        "barrier --launch ships",
+        "all-to-all --bytes 5",
+        "all-to-all --bytes x",
+        "all-to-all --algorithm staged",
+        "broadcast --algorithm push",
+        "all-to-all --buffers heap",
+        "all-to-all --dtype q7",
+        "all-to-all --bytes 8G",
+        "redistribute --from 2:S0 --to 2:R",
+        "redistribute --from 2:S0 --to 2:R --shape 4xy",
+        "redistribute --from 2:S1 --to 2:R --shape 4",
         "redistribute --from 2:S0 --to 2:R --shape 4 --ranks 3",
       })
   void refusesWrongInput(String arguments) {
-    assertThatThrownBy(() -> run(arguments.split(" "))).isInstanceOf(InvalidArgumentException.class);
+    assertThatThrownBy(() -> run(arguments.split(" ")))
+        .isInstanceOf(InvalidArgumentException.class);
   }
 
   private static void checkTimes(Map<String, Object> line) {

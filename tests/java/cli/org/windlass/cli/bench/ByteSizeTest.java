@@ -20,7 +20,8 @@ class ByteSizeTest {
   @ParameterizedTest
   @ValueSource(strings = {"64k", "1m"})
   void takesSmallLetters(String text) {
-    assertThat(ByteSize.parse(text)).isEqualTo(ByteSize.parse(text.toUpperCase(java.util.Locale.ROOT)));
+    assertThat(ByteSize.parse(text))
+        .isEqualTo(ByteSize.parse(text.toUpperCase(java.util.Locale.ROOT)));
   }
 
   @ParameterizedTest

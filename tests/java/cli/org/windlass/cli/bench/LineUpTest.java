@@ -57,7 +57,8 @@ class LineUpTest {
     assertThat(cancelled).hasValue(2);
   }
 
-  private static void run(int threads, java.util.function.IntConsumer body) throws InterruptedException {
+  private static void run(int threads, java.util.function.IntConsumer body)
+      throws InterruptedException {
     List<Thread> started = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       int rank = i;

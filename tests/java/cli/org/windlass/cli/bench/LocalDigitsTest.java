@@ -59,7 +59,8 @@ class LocalDigitsTest {
       int second = digit + 3 & 7;
       int third = digit + 6 & 7;
       assertThat(Float.intBitsToFloat((int) sums[digit])).isEqualTo(digit + second + third);
-      assertThat(Float.intBitsToFloat((int) averages[digit] << 16)).isEqualTo((digit + second) / 2f);
+      assertThat(Float.intBitsToFloat((int) averages[digit] << 16))
+          .isEqualTo((digit + second) / 2f);
       assertThat(products[digit]).isZero(); // 2^16 wraps in eight bits
     }
     assertThat(Digits.encode(DType.F16, ReduceOp.SUM)[3]).isEqualTo(0x4200);

@@ -8,7 +8,7 @@ import org.windlass.UnsupportedException;
 import picocli.CommandLine.Option;
 
 /** What every command that moves data takes. */
-final class MovingOptions {
+public final class MovingOptions {
   @Option(
       names = "--target",
       paramLabel = "TARGET",
@@ -31,7 +31,7 @@ final class MovingOptions {
   private String launch;
 
   /** The target, which is available. */
-  Target target() {
+  public Target target() {
     if (!launch.equals("threads") && !launch.equals("processes")) {
       throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
     }
@@ -43,7 +43,8 @@ final class MovingOptions {
     return chosen;
   }
 
-  Duration deadline() {
+  /** How long an operation may go without progress. */
+  public Duration deadline() {
     if (!(deadline > 0 && deadline <= 1e8)) {
       throw new InvalidArgumentException("--deadline " + deadline + ": not in (0, 1e8] seconds");
     }

@@ -5,10 +5,11 @@ import java.util.Arrays;
 import org.windlass.InvalidArgumentException;
 
 /** Shapes as the command line writes them: {@code 4096x4096}, and nothing for a scalar. */
-final class Shape {
+public final class Shape {
   private Shape() {}
 
-  static long[] parse(String text) {
+  /** The extents that {@code text} names. */
+  public static long[] parse(String text) {
     if (text.isEmpty()) {
       return new long[0];
     }

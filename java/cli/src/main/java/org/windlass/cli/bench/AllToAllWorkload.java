@@ -22,7 +22,8 @@ record AllToAllWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm,
   public RankWork open(Communicator comm) {
     Buffers buffers = new Buffers(comm, plain, ranks * bytes, ranks * bytes);
     long count = bytes / dtype.bytes();
-    return new Work(comm, buffers, buffers.tensor(dtype, ranks, count), buffers.tensor(dtype, ranks, count));
+    return new Work(
+        comm, buffers, buffers.tensor(dtype, ranks, count), buffers.tensor(dtype, ranks, count));
   }
 
   private final class Work implements RankWork {
@@ -67,8 +68,14 @@ record AllToAllWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm,
       int at = Pattern.mismatch(out, source * bytes, bytes, source, (long) rank * bytes, iteration);
       if (at >= 0) {
         throw new VerificationFailedException(
-            "all-to-all: rank " + rank + "'s output differs at byte " + at + ", which rank " + source
-                + " sent in iteration " + iteration);
+            "all-to-all: rank "
+                + rank
+                + "'s output differs at byte "
+                + at
+                + ", which rank "
+                + source
+                + " sent in iteration "
+                + iteration);
       }
     }
   }

@@ -6,7 +6,10 @@ import java.util.concurrent.atomic.AtomicLongArray;
 import org.windlass.Communicator;
 import org.windlass.VerificationFailedException;
 
-/** A barrier. To check it, ranks post how often they have entered, and read the others' posts as they leave. */
+/**
+ * A barrier. To check it, ranks post how often they have entered, and read the others' posts as
+ * they leave.
+ */
 final class BarrierWorkload implements Workload {
   private static final int PAD = 16;
   private static final int CHECKED_CALLS = 100;
@@ -52,8 +55,14 @@ final class BarrierWorkload implements Workload {
       long seen = posts.getOpaque((peer + 1) * PAD);
       if (seen < entered) {
         throw new VerificationFailedException(
-            "barrier: rank " + rank + " left call " + entered + " while rank " + peer
-                + " had entered " + seen);
+            "barrier: rank "
+                + rank
+                + " left call "
+                + entered
+                + " while rank "
+                + peer
+                + " had entered "
+                + seen);
       }
     }
   }

@@ -11,4 +11,9 @@ import org.windlass.Target;
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 record BenchCase(
-    String op, Target target, String algorithm, boolean plain, DType dtype, Map<String, Object> details) {}
+    String op,
+    Target target,
+    String algorithm,
+    boolean plain,
+    DType dtype,
+    Map<String, Object> details) {}

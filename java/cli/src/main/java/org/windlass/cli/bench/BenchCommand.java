@@ -3,13 +3,13 @@ package org.windlass.cli.bench;
 
 import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.LongFunction;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -19,17 +19,18 @@ import org.windlass.Layout;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
+import org.windlass.cli.MovingOptions;
+import org.windlass.cli.Shape;
 import org.windlass.internal.Native;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code windlass bench}: samples an operation at each size and prints a line for each. */
-@Command(
-    name = "bench",
-    description = "Measures an operation beside its physical floor.")
+@Command(name = "bench", description = "Measures an operation beside its physical floor.")
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE =
@@ -42,15 +43,7 @@ public final class BenchCommand implements Runnable {
       description = "barrier, all-to-all, broadcast, redistribute or cast.")
   private String op;
 
-  @Option(names = "--target", defaultValue = "sim", description = "Target (${DEFAULT-VALUE}).")
-  private String target;
-
-  @Option(
-      names = "--deadline",
-      paramLabel = "SECONDS",
-      defaultValue = "60",
-      description = "Seconds without progress after which an operation fails (${DEFAULT-VALUE}).")
-  private double deadlineSeconds;
+  @Mixin private MovingOptions moving;
 
   @Option(
       names = "--ranks",
@@ -77,9 +70,6 @@ public final class BenchCommand implements Runnable {
       defaultValue = "auto",
       description = "auto; all-to-all: push, pull; broadcast: staged (${DEFAULT-VALUE}).")
   private String algorithm;
-
-  @Option(names = "--launch", defaultValue = "threads", description = "threads (${DEFAULT-VALUE}).")
-  private String launch;
 
   @Option(
       names = "--buffers",
@@ -120,10 +110,10 @@ public final class BenchCommand implements Runnable {
 
   @Override
   public void run() {
-    Target chosen = checkedTarget();
+    Target target = checkedTarget();
     List<Workload> workloads = workloads();
     BenchCase measured =
-        new BenchCase(op, chosen, algorithmName(), isPlain(), DType.parse(dtype), details());
+        new BenchCase(op, target, algorithm, isPlain(), DType.parse(dtype), details());
     PrintWriter out = spec.commandLine().getOut();
     if (!json) {
       out.print(BenchResult.tableHead());
@@ -143,7 +133,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Sampler.Measurement measure(Workload workload) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(deadline());
+    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(moving.deadline());
     try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
       return new Sampler(group, workload, Native.wl_allowed_cores(), seconds).run();
     }
@@ -153,21 +143,18 @@ public final class BenchCommand implements Runnable {
     if (UNAVAILABLE.contains(op)) {
       throw new UnsupportedException("bench " + op + ": this build does not measure it");
     }
-    requireOneOf("--launch", launch, "threads", "processes");
     requireOneOf("--buffers", buffers, "window", "plain");
     requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
-    if (!launch.equals("threads")) {
-      throw new UnsupportedException("--launch " + launch + ": ranks are threads in this build");
-    }
     if (!mode.equals("direct")) {
       throw new UnsupportedException("--mode " + mode + ": transfers are direct in this build");
+    }
+    if (ranks != null && ranks < 1) {
+      throw new InvalidArgumentException("--ranks: " + ranks + " is less than 1");
     }
     if (!(seconds > 0 && seconds <= 3600)) {
       throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
     }
-    Target chosen = Target.parse(target);
-    chosen.require();
-    return chosen;
+    return moving.target();
   }
 
   private List<Workload> workloads() {
@@ -175,19 +162,24 @@ public final class BenchCommand implements Runnable {
     return switch (op) {
       case "barrier" -> List.of(new BarrierWorkload(ranks()));
       case "all-to-all" ->
-          sized(type, b -> new AllToAllWorkload(ranks(), b, type, algorithm("push", "pull"), isPlain()));
+          sized(
+              type,
+              b -> new AllToAllWorkload(ranks(), b, type, algorithm("push", "pull"), isPlain()));
       case "broadcast" ->
           sized(type, b -> new BroadcastWorkload(ranks(), b, type, algorithm("staged"), isPlain()));
-      case "cast" -> sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
+      case "cast" ->
+          sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
       case "redistribute" -> List.of(redistribute(type));
       default ->
           throw new InvalidArgumentException(
-              "bench '" + op + "': no such operation; barrier, all-to-all, broadcast, redistribute"
+              "bench '"
+                  + op
+                  + "': no such operation; barrier, all-to-all, broadcast, redistribute"
                   + " and cast are there");
     };
   }
 
-  private List<Workload> sized(DType type, java.util.function.LongFunction<Workload> workload) {
+  private List<Workload> sized(DType type, LongFunction<Workload> workload) {
     List<Workload> workloads = new ArrayList<>();
     for (String text : bytes) {
       long size = ByteSize.parse(text);
@@ -207,7 +199,13 @@ public final class BenchCommand implements Runnable {
     Layout source = Layout.parse(from);
     Workload workload =
         new RedistributeWorkload(
-            source, Layout.parseTarget(to, source), extents(), type, wireOr(type), isPlain(), deadline());
+            source,
+            Layout.parseTarget(to, source),
+            Shape.parse(shape),
+            type,
+            wireOr(type),
+            isPlain(),
+            moving.deadline());
     if (ranks != null && ranks != workload.ranks()) {
       throw new InvalidArgumentException(
           "--ranks: " + ranks + ", but the layouts have " + workload.ranks());
@@ -227,30 +225,11 @@ public final class BenchCommand implements Runnable {
     return wire == null ? otherwise : DType.parse(wire);
   }
 
-  private Duration deadline() {
-    return Duration.ofNanos((long) (deadlineSeconds * 1e9));
-  }
-
-  private long[] extents() {
-    if (shape.isEmpty()) {
-      return new long[0];
-    }
-    try {
-      return Arrays.stream(shape.split("x", -1)).mapToLong(Long::parseLong).toArray();
-    } catch (NumberFormatException e) {
-      throw new InvalidArgumentException("--shape: '" + shape + "' is not like 4096x4096", e);
-    }
-  }
-
   private Algorithm algorithm(String... known) {
     if (!algorithm.equals("auto")) {
       requireOneOf("--algorithm", algorithm, known);
     }
     return Algorithm.parse(algorithm);
-  }
-
-  private String algorithmName() {
-    return algorithm;
   }
 
   private static void requireOneOf(String option, String value, String... known) {

@@ -44,7 +44,10 @@ record BenchResult(
         measurement.floorMicros());
   }
 
-  /** The line as one JSON object. A sampler that finds a wrong byte throws, so it is always verified. */
+  /**
+   * The line as one JSON object. A sampler that finds a wrong byte throws, so it is always
+   * verified.
+   */
   String toJson() {
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("op", measured.op());
@@ -95,8 +98,20 @@ record BenchResult(
 
   static String tableHead() {
     return String.format(
-        Locale.ROOT, ROW, "op", "ranks", "bytes", "iterations", "median us", "p99 us", "min us", "stream us",
-        "empty us", "GB/s", "floor us", "x floor");
+        Locale.ROOT,
+        ROW,
+        "op",
+        "ranks",
+        "bytes",
+        "iterations",
+        "median us",
+        "p99 us",
+        "min us",
+        "stream us",
+        "empty us",
+        "GB/s",
+        "floor us",
+        "x floor");
   }
 
   String toTableRow() {

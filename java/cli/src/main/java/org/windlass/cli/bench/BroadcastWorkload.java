@@ -11,7 +11,9 @@ import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.internal.Floor;
 
-/** Broadcast of {@code bytes} in place: from rank 0 in samples, from each rank in turn in a stream. */
+/**
+ * Broadcast of {@code bytes} in place: from rank 0 in samples, from each rank in turn in a stream.
+ */
 record BroadcastWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm, boolean plain)
     implements Workload {
   private static final int ROOT = 0;
@@ -74,8 +76,14 @@ record BroadcastWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm
     int at = Pattern.mismatch(out, 0, bytes, ROOT, 0, iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
-          "broadcast: rank " + rank + "'s buffer differs at byte " + at + " from what rank " + ROOT
-              + " sent in iteration " + iteration);
+          "broadcast: rank "
+              + rank
+              + "'s buffer differs at byte "
+              + at
+              + " from what rank "
+              + ROOT
+              + " sent in iteration "
+              + iteration);
     }
   }
 

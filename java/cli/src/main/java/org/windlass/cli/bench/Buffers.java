@@ -46,7 +46,9 @@ final class Buffers implements AutoCloseable {
     return tensor.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  /** @throws InvalidArgumentException if a buffer of {@code bytes} is more than a bench can check */
+  /**
+   * @throws InvalidArgumentException if a buffer of {@code bytes} is more than a bench can check
+   */
   static void requireAddressable(long bytes) {
     if (bytes > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(

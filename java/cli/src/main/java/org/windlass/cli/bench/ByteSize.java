@@ -7,7 +7,9 @@ import org.windlass.InvalidArgumentException;
 final class ByteSize {
   private ByteSize() {}
 
-  /** @throws InvalidArgumentException if {@code text} is no size from 1 on */
+  /**
+   * @throws InvalidArgumentException if {@code text} is no size from 1 on
+   */
   static long parse(String text) {
     int digits = text.length();
     int shift = 0;

@@ -12,7 +12,8 @@ import org.windlass.VerificationFailedException;
 import org.windlass.internal.Floor;
 
 /** Every rank casts {@code bytes} of its own from one dtype to another. */
-record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain) implements Workload {
+record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain)
+    implements Workload {
 
   CastWorkload {
     Buffers.requireAddressable(bytes);
@@ -28,7 +29,8 @@ record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain) 
   @Override
   public RankWork open(Communicator comm) {
     Buffers buffers = new Buffers(comm, plain, bytes, to.bytesOf(count()));
-    return new Work(comm.rank(), buffers, buffers.tensor(from, count()), buffers.tensor(to, count()));
+    return new Work(
+        comm.rank(), buffers, buffers.tensor(from, count()), buffers.tensor(to, count()));
   }
 
   private final class Work implements RankWork {
@@ -67,7 +69,12 @@ record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain) 
       int at = Digits.mismatch(Buffers.bytesOf(out), digits, outputBits, to.bytes(), iteration);
       if (at >= 0) {
         throw new VerificationFailedException(
-            "cast: rank " + rank + "'s output differs at element " + at + " in iteration " + iteration);
+            "cast: rank "
+                + rank
+                + "'s output differs at element "
+                + at
+                + " in iteration "
+                + iteration);
       }
     }
 

@@ -9,12 +9,13 @@ import org.windlass.Tensor;
 
 /**
  * Values for operations that do arithmetic: each element is one of eight small numbers, its digit,
- * which the iteration rotates. What a reduction and its casts make of an element depends on its digit
- * alone, so eight expected elements are enough to check a tensor of any size.
+ * which the iteration rotates. What a reduction and its casts make of an element depends on its
+ * digit alone, so eight expected elements are enough to check a tensor of any size.
  */
 final class Digits {
   static final int COUNT = 8;
   private static final long GOLDEN = 0x9e3779b97f4a7c15L;
+
   /** Between the digits of one element on two ranks that hold terms of it. */
   private static final int TERM_STEP = 3;
 
@@ -36,8 +37,8 @@ final class Digits {
   }
 
   /**
-   * The bits of an element for each digit of its first term, once {@code terms} terms are reduced in
-   * ascending order, rounded to {@code dtype}, and cast along {@code casts}.
+   * The bits of an element for each digit of its first term, once {@code terms} terms are reduced
+   * in ascending order, rounded to {@code dtype}, and cast along {@code casts}.
    */
   static long[] encodeReduced(DType dtype, ReduceOp op, int terms, DType... casts) {
     double[] values = values(dtype, op);
@@ -73,7 +74,9 @@ final class Digits {
     };
   }
 
-  /** As the accumulator of {@code dtype} holds {@code value}: f32 for floats up to it, f64 for f64. */
+  /**
+   * As the accumulator of {@code dtype} holds {@code value}: f32 for floats up to it, f64 for f64.
+   */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -152,7 +155,9 @@ final class Digits {
     }
   }
 
-  /** The first element that is not the one of its digit in {@code iteration}; -1 if there is none. */
+  /**
+   * The first element that is not the one of its digit in {@code iteration}; -1 if there is none.
+   */
   static int mismatch(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
     for (int i = 0; i < digits.length; i++) {

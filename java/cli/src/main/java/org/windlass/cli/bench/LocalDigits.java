@@ -43,7 +43,9 @@ final class LocalDigits {
     } while (d >= 0);
   }
 
-  /** Which term of the reduction {@code rank} holds, in row-major order of the partial dimensions. */
+  /**
+   * Which term of the reduction {@code rank} holds, in row-major order of the partial dimensions.
+   */
   static int term(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
     int term = 0;

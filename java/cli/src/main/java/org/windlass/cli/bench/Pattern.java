@@ -56,7 +56,8 @@ final class Pattern {
    * The first position in [from, from + length) of {@code memory} that does not hold the bytes from
    * {@code position} on of the input of {@code rank}; -1 if there is none.
    */
-  static int mismatch(ByteBuffer memory, int from, int length, int rank, long position, long iteration) {
+  static int mismatch(
+      ByteBuffer memory, int from, int length, int rank, long position, long iteration) {
     for (int i = 0; i < length; i++) {
       if (memory.get(from + i) != byteAt(rank, position + i, iteration)) {
         return from + i;

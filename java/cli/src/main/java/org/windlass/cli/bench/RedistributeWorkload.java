@@ -29,9 +29,17 @@ final class RedistributeWorkload implements Workload {
   private final long[] inputBits;
   private final long[] outputBits;
 
-  /** @throws org.windlass.InvalidArgumentException if a layout does not fit the shape */
+  /**
+   * @throws org.windlass.InvalidArgumentException if a layout does not fit the shape
+   */
   RedistributeWorkload(
-      Layout from, Layout to, long[] shape, DType dtype, DType wire, boolean plain, Duration deadline) {
+      Layout from,
+      Layout to,
+      long[] shape,
+      DType dtype,
+      DType wire,
+      boolean plain,
+      Duration deadline) {
     from.check("bench", shape);
     to.check("bench", shape);
     this.from = from;
@@ -133,7 +141,11 @@ final class RedistributeWorkload implements Workload {
     int at = Digits.mismatch(target, digits, outputBits, dtype.bytes(), iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
-          "redistribute: rank " + rank + "'s target differs at local element " + at + " in iteration "
+          "redistribute: rank "
+              + rank
+              + "'s target differs at local element "
+              + at
+              + " in iteration "
               + iteration);
     }
   }

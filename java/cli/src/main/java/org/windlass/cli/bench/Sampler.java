@@ -13,8 +13,9 @@ import org.windlass.cli.bench.Workload.RankWork;
 /**
  * Takes samples of a workload. In an iteration every rank rewrites its input, takes {@code ready},
  * lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready). Rounds of the
- * operation and of its floor alternate, so that both see the same machine. Iterations run in batches
- * sized by the one before, so that the time is kept on a machine that is busy with other things too.
+ * operation and of its floor alternate, so that both see the same machine. Iterations run in
+ * batches sized by the one before, so that the time is kept on a machine that is busy with other
+ * things too.
  */
 final class Sampler {
   private static final int ROUNDS = 3;
@@ -159,7 +160,10 @@ final class Sampler {
     return stamps;
   }
 
-  /** Back-to-back calls between two stamps, with one line-up before them; as often as a batch has iterations. */
+  /**
+   * Back-to-back calls between two stamps, with one line-up before them; as often as a batch has
+   * iterations.
+   */
   private Stamps stream(int calls) {
     Stamps stamps = new Stamps(works.length, calls);
     forEachRank(

@@ -41,6 +41,8 @@ interface Workload {
   /** Bytes that the rank which receives most receives from others. */
   long receivedBytes();
 
-  /** Median time in microseconds in which pinned threads move just the bytes; empty if none move. */
+  /**
+   * Median time in microseconds in which pinned threads move just the bytes; empty if none move.
+   */
   OptionalDouble floorMicros(int iterations);
 }
