@@ -71,7 +71,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   /**
    * Checks that the layout fits a tensor.
    *
-   * @param tensor the tensor's name, for the message
+   * @param tensor the tensor's name, for the message; empty where it has none
    * @throws InvalidArgumentException if an extent is negative, or a placement shards a dimension
    *     that the tensor lacks; it names tensor and placement
    */
@@ -79,16 +79,15 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     for (int d = 0; d < shape.length; d++) {
       if (shape[d] < 0) {
         throw new InvalidArgumentException(
-            "tensor '" + tensor + "': extent " + shape[d] + " of dimension " + d + " is negative");
+            named(tensor) + ": extent " + shape[d] + " of dimension " + d + " is negative");
       }
     }
     for (int m = 0; m < placements.size(); m++) {
       int dim = shardedDimension(placements.get(m));
       if (dim >= shape.length) {
         throw new InvalidArgumentException(
-            "tensor '"
-                + tensor
-                + "' has "
+            named(tensor)
+                + " has "
                 + shape.length
                 + " dimensions, but placement "
                 + placements.get(m)
@@ -155,11 +154,11 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * The elements of a tensor.
+   * Checks that the elements of a tensor, and their bytes, can be counted.
    *
-   * @throws InvalidArgumentException if they or their bytes exceed 64 bits
+   * @throws InvalidArgumentException if either exceeds 64 bits
    */
-  static long checkedNumel(String tensor, long[] shape, DType dtype) {
+  static void requireCountable(String tensor, long[] shape, DType dtype) {
     boolean empty = false;
     for (long extent : shape) {
       empty |= extent == 0;
@@ -169,9 +168,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       long factor = empty ? 1 : extent;
       if (numel > Long.MAX_VALUE / factor) {
         throw new InvalidArgumentException(
-            "tensor '"
-                + tensor
-                + "': the elements of shape "
+            named(tensor)
+                + ": the elements of shape "
                 + Arrays.toString(shape)
                 + " overflow 64 bits");
       }
@@ -179,19 +177,21 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
     if (numel / 8 > Long.MAX_VALUE / dtype.bits()) {
       throw new InvalidArgumentException(
-          "tensor '"
-              + tensor
-              + "': the bytes of shape "
+          named(tensor)
+              + ": the bytes of shape "
               + Arrays.toString(shape)
               + " in "
               + dtype
               + " overflow 64 bits");
     }
-    return empty ? 0 : numel;
   }
 
   private String placementsText() {
     return placements.stream().map(Placement::toString).collect(Collectors.joining(","));
+  }
+
+  private static String named(String tensor) {
+    return tensor.isEmpty() ? "the tensor" : "tensor '" + tensor + "'";
   }
 
   private static int shardedDimension(Placement placement) {

@@ -84,7 +84,7 @@ public final class Plan {
     from.check("", shape);
     to.check("", shape);
     for (DType each : List.of(dtype, wire, targetDtype)) {
-      Layout.checkedNumel("", shape, each);
+      Layout.requireCountable("", shape, each);
     }
     if (to.hasPartial()) {
       throw new InvalidArgumentException(

@@ -31,7 +31,7 @@ final class Shares {
   /**
    * @param size elements of the cell
    * @param targets target members of every target cell
-   * @param holes (place, length) of what is copied locally, from {@link #place} and {@link #length}
+   * @param holes place on the axis and length of each piece that a member copies to itself
    */
   Shares(long size, int members, int targets, long[][] holes) {
     this.members = members;

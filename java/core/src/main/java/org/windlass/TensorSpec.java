@@ -21,7 +21,7 @@ public record TensorSpec(String name, List<Long> shape, DType dtype, Layout layo
     shape = List.copyOf(shape);
     long[] extents = shape.stream().mapToLong(Long::longValue).toArray();
     layout.check(name, extents);
-    Layout.checkedNumel(name, extents, dtype);
+    Layout.requireCountable(name, extents, dtype);
   }
 
   /** The global tensor of these extents. */
