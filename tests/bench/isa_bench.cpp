@@ -89,12 +89,17 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     DType from, to;
-  } casts[] = {{"f32 to bf16", DType::kF32, DType::kBF16},   {"bf16 to f32", DType::kBF16, DType::kF32},
-               {"f32 to f16", DType::kF32, DType::kF16},     {"f16 to f32", DType::kF16, DType::kF32},
-               {"f32 to f8e4m3", DType::kF32, DType::kF8E4M3}, {"f8e4m3 to f32", DType::kF8E4M3, DType::kF32},
-               {"f32 to f8e5m2", DType::kF32, DType::kF8E5M2}, {"bf16 to f16", DType::kBF16, DType::kF16},
+  } casts[] = {{"f32 to bf16", DType::kF32, DType::kBF16},
+               {"bf16 to f32", DType::kBF16, DType::kF32},
+               {"f32 to f16", DType::kF32, DType::kF16},
+               {"f16 to f32", DType::kF16, DType::kF32},
+               {"f32 to f8e4m3", DType::kF32, DType::kF8E4M3},
+               {"f8e4m3 to f32", DType::kF8E4M3, DType::kF32},
+               {"f32 to f8e5m2", DType::kF32, DType::kF8E5M2},
+               {"bf16 to f16", DType::kBF16, DType::kF16},
                {"bf16 to f8e4m3", DType::kBF16, DType::kF8E4M3},
-               {"f64 to f32", DType::kF64, DType::kF32},     {"f64 to bf16", DType::kF64, DType::kBF16}};
+               {"f64 to f32", DType::kF64, DType::kF32},
+               {"f64 to bf16", DType::kF64, DType::kBF16}};
   for (const auto& cast : casts) {
     row(cast.name, [&](size_t n) {
       return [=] {
@@ -122,7 +127,8 @@ int main(int argc, char** argv) {
         const auto count = static_cast<int64_t>(n / 2 / sizeOf(fold.dtype));
         const int64_t one = 1;
         const StridedView dst{c, fold.dtype, 1, &count, &one};
-        const StridedView src[] = {{a, fold.dtype, 1, &count, &one}, {b, fold.dtype, 1, &count, &one}};
+        const StridedView src[] = {{a, fold.dtype, 1, &count, &one},
+                                   {b, fold.dtype, 1, &count, &one}};
         windlass::TFOLD(&dst, 1, src, 2, fold.op);
       };
     });
@@ -135,7 +141,8 @@ int main(int argc, char** argv) {
                                ", rows of " + std::to_string(columns);
       row(name.c_str(), [&](size_t n) {
         return [=] {
-          const int64_t shape[] = {std::max<int64_t>(static_cast<int64_t>(n / 4) / columns, 1), columns};
+          const int64_t rows = std::max<int64_t>(static_cast<int64_t>(n / 4) / columns, 1);
+          const int64_t shape[] = {rows, columns};
           const int64_t packed[] = {columns, 1};
           const int64_t wide[] = {columns * 2, 1};
           windlass::TMOVE_CVT({b, to, 2, shape, packed}, {a, DType::kF32, 2, shape, wide});

@@ -129,8 +129,8 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
   detail::fold(activeTable(), dst, ndst, src, nsrc, op, nullptr);
 }
 
-void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc, ReduceOp op,
-           DType wire) noexcept {
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+           ReduceOp op, DType wire) noexcept {
   detail::fold(activeTable(), dst, ndst, src, nsrc, op, &wire);
 }
 

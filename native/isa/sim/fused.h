@@ -8,8 +8,8 @@
 //
 // Numbers: a cast is one correctly rounded step (nearest even) that keeps subnormals; f16, bf16 and
 // f8e5m2 overflow to infinity, f8e4m3 and its infinite inputs to +-448; a cast NaN is the target's
-// canonical (positive, quiet) NaN. A move between equal dtypes keeps every bit. Results are the same
-// on every vector path and do not depend on the caller's rounding, DAZ or FTZ mode.
+// canonical (positive, quiet) NaN. A move between equal dtypes keeps every bit. Results are the
+// same on every vector path and do not depend on the caller's rounding, DAZ or FTZ mode.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire) noexc
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op) noexcept;
 // The same with a cast to `wire` between the sources' dtype and each dst's dtype.
-void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc, ReduceOp op,
-           DType wire) noexcept;
+void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+           ReduceOp op, DType wire) noexcept;
 
 // Copies longer than this leave the inline code.
 constexpr size_t kInlineCopyBytes = 64;

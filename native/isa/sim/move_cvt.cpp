@@ -17,8 +17,8 @@ constexpr int64_t kDirectRow = 32;
 // elements at most.
 constexpr int64_t kCopyBoxBytes = 16384;
 constexpr int64_t kCopyBoxElements = 4096;
-// Lines this far apart fall into few cache sets: such a transposed box is staged, so that whole rows
-// are written.
+// Lines this far apart fall into few cache sets: such a transposed box is staged, so that whole
+// rows are written.
 constexpr int64_t kConflictStep = 1024;
 
 bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedView& src) {

@@ -46,7 +46,9 @@ class Signal2D {
  public:
   explicit Signal2D(int32_t* words, int64_t rowStride = C) noexcept
       : words_(words), rowStride_(rowStride) {}
-  Signal at(int row, int column) const noexcept { return Signal(words_ + row * rowStride_ + column); }
+  Signal at(int row, int column) const noexcept {
+    return Signal(words_ + row * rowStride_ + column);
+  }
 
  private:
   int32_t* words_;

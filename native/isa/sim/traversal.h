@@ -48,8 +48,8 @@ inline unsigned char* addressOf(const Traversal& t, const StridedView& view,
 // True when the box's elements lie one after another in the view.
 bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept;
 
-// Extents of boxes of at most `limit` elements; square ones where some view's rows are not contiguous
-// but another dimension of it is.
+// Extents of boxes of at most `limit` elements; square ones where some view's rows are not
+// contiguous but another dimension of it is.
 void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const StridedView* src,
                uint32_t nsrc, int64_t limit, int64_t* boxExtent) noexcept;
 

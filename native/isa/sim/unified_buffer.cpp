@@ -10,7 +10,8 @@ constexpr std::align_val_t kLine{64};
 
 class UnifiedBuffer {
  public:
-  UnifiedBuffer() : bytes_(static_cast<unsigned char*>(::operator new(kUnifiedBufferBytes, kLine))) {}
+  UnifiedBuffer()
+      : bytes_(static_cast<unsigned char*>(::operator new(kUnifiedBufferBytes, kLine))) {}
   ~UnifiedBuffer() { ::operator delete(bytes_, kLine); }
   UnifiedBuffer(const UnifiedBuffer&) = delete;
   UnifiedBuffer& operator=(const UnifiedBuffer&) = delete;

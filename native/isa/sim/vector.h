@@ -68,8 +68,8 @@ inline void TMIN(const Dst& dst, const A& a, const B& b) noexcept {
   detail::combine(dst, a, b, ReduceOp::kMin);
 }
 
-// dst = cast(src) between float dtypes, with the casts of TMOVE_CVT: to nearest even, and overflow to
-// infinity where the type has one.
+// dst = cast(src) between float dtypes, with the casts of TMOVE_CVT: to nearest even, and overflow
+// to infinity where the type has one.
 template <RoundMode mode = RoundMode::RINT, typename Dst, typename Src>
 inline void TCVT(const Dst& dst, const Src& src) noexcept {
   static_assert(mode == RoundMode::RINT || mode == RoundMode::NONE, "sim rounds to nearest even");

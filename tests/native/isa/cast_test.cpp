@@ -167,7 +167,8 @@ TEST(Cast, RandomF64AndF32ToEveryType) {
         const uint64_t exponent = 1023 - 160 + random() % 320;
         check.add((random() & 0x800fffffffffffff) | exponent << 52);
         // Close to f32's ties.
-        check.add(((random() & 0x800fffffe0000000) | exponent << 52) + (1u << 28) + random() % 3 - 1);
+        const uint64_t tie = (random() & 0x800fffffe0000000) + (1u << 28);
+        check.add((tie | exponent << 52) + random() % 3 - 1);
       }
     }
   }
@@ -240,7 +241,8 @@ TEST(Cast, WireRoundsTwice) {
           const uint64_t middle = reference::cast(from.dtype, wire.dtype, code);
           ASSERT_EQ(reference::loadElement(&out[i * toBytes], toBytes),
                     reference::cast(wire.dtype, to.dtype, middle))
-              << from.name << " to " << wire.name << " to " << to.name << ", 0x" << std::hex << code;
+              << from.name << " to " << wire.name << " to " << to.name << ", 0x" << std::hex
+              << code;
         }
       }
     }

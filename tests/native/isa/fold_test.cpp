@@ -57,7 +57,8 @@ TEST(Fold, EveryTypeOpAndSourceCountMatchesReference) {
           for (const auto& [path, table] : reference::availablePaths()) {
             std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
             const StridedView dst = reference::flat(out.data(), dtype, &count);
-            detail::fold(*table, &dst, 1, views.data(), static_cast<uint32_t>(sources), op, nullptr);
+            detail::fold(*table, &dst, 1, views.data(), static_cast<uint32_t>(sources), op,
+                         nullptr);
             for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
               ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), input.expected(i, op))
                   << "dtype " << type << " op " << static_cast<int>(op) << " sources " << sources

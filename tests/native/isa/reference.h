@@ -74,8 +74,7 @@ inline uint64_t encode(const Format& f, const Exact& x) {
   if (x.nan) return f.nan;
   if (x.infinite) return sign | f.overflow;
   if (x.magnitude == 0) return sign;
-  int top = 0;  // position of the leading bit
-  while ((x.magnitude >> top) > 1) ++top;
+  const int top = 63 - __builtin_clzll(x.magnitude);  // position of the leading bit
   const int least = 1 - f.bias - f.mantissa;
   int place = x.exponent + top - f.mantissa;  // exponent of the result's last place
   if (place < least) place = least;
@@ -208,7 +207,8 @@ inline uint64_t randomElement(DType dtype, std::mt19937_64& random) {
   if (f == nullptr || bits % 2 == 0) return random() & mask;
   const uint64_t one = static_cast<uint64_t>(f->bias) << f->mantissa;
   const uint64_t limit = uint64_t{1} << (f->bits - 1);
-  const uint64_t centres[] = {0, uint64_t{1} << f->mantissa, one, f->maxFinite, f->nan, f->overflow};
+  const uint64_t least = uint64_t{1} << f->mantissa;
+  const uint64_t centres[] = {0, least, one, f->maxFinite, f->nan, f->overflow};
   const uint64_t near = centres[(bits >> 8) % 6] + (bits >> 16) % 5 - 2;
   return (near & (limit - 1)) | ((bits >> 32) % 2 == 0 ? 0 : limit);
 }

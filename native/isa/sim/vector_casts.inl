@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of vector_loops.inl: casts between the six float dtypes.
+
+// A narrow float: `Mantissa` stored bits and exponent bias; `Top` is what overflow becomes,
+// infinity where the type has one, and `Nan` the canonical NaN. Codes above Top are NaN.
+template <typename Element, int BitsN, int Mantissa, int Bias, bool HasInf, uint32_t TopN,
+          uint32_t NanN>
+struct Narrow {
+  using Value = typename Element::Value;
+  using Any = typename Element::Any;
+  static constexpr uint32_t kSign = 1u << (BitsN - 1);
+  static constexpr int kShift = 23 - Mantissa;
+  static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Bias) << 23;
+  static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - Bias) << 23;  // f32 bits
+  // The f32 whose last place is this type's smallest subnormal.
+  static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - Bias - Mantissa + 23) << 23;
+  static constexpr uint32_t kScale = static_cast<uint32_t>(127 + 127 - Bias) << 23;
+  static constexpr bool kHasInf = HasInf;
+  static constexpr uint32_t kTop = TopN;
+  static constexpr uint32_t kNan = NanN;
+  static constexpr int kToSign = 32 - BitsN;
+};
+using Half = Narrow<U16, 16, 10, 15, true, 0x7c00, 0x7e00>;
+using E5M2 = Narrow<U8, 8, 2, 15, true, 0x7c, 0x7e>;
+using E4M3 = Narrow<U8, 8, 3, 7, false, 0x7e, 0x7f>;
+
+template <typename N>
+WINDLASS_INLINE uint32_t narrow(uint32_t bits) {
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t even = (magnitude >> N::kShift) & 1u;
+  const uint32_t rounded = magnitude + ((1u << (N::kShift - 1)) - 1u) + even;
+  const uint32_t normal = (rounded - N::kRebias) >> N::kShift;
+  // The sum rounds to a multiple of the smallest subnormal, ties to even.
+  const uint32_t subnormal = bitsOf(floatOf(magnitude) + floatOf(N::kMagic)) - N::kMagic;
+  // By mask: a choice would let the compiler branch around the addition.
+  const uint32_t small = 0u - ((magnitude - N::kMinNormal) >> 31);
+  uint32_t code = normal ^ ((normal ^ subnormal) & small);
+  code = static_cast<int32_t>(code) > static_cast<int32_t>(N::kTop) ? N::kTop : code;
+  code |= (bits >> N::kToSign) & N::kSign;
+  return static_cast<int32_t>(magnitude) > 0x7f800000 ? N::kNan : code;
+}
+
+// The code's bits, read as an f32 whose exponent is too low by 127 - Bias, and scaled: exact for
+// subnormals too.
+template <typename N>
+WINDLASS_INLINE uint32_t widen(uint32_t code) {
+  const uint32_t magnitude = code & (N::kSign - 1u);
+  uint32_t bits = bitsOf(floatOf(magnitude << N::kShift) * floatOf(N::kScale));
+  if (N::kHasInf) bits |= (0u - static_cast<uint32_t>(magnitude == N::kTop)) & 0x7f800000u;
+  bits |= (code & N::kSign) << N::kToSign;
+  return static_cast<int32_t>(magnitude) > static_cast<int32_t>(N::kTop) ? 0x7fc00000u : bits;
+}
+
+WINDLASS_INLINE uint32_t narrowBf16(uint32_t bits) {
+  const uint32_t code = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc0u : code;
+}
+
+// Truncates toward zero and sets the last place when that lost anything: a later rounding to at
+// most 22 bits then rounds as if from the f64. A NaN, quiet once it is an f32, stays one.
+WINDLASS_INLINE uint32_t roundToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  const uint64_t back = bitsOf(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
+  const uint64_t exact = bitsOf(value) & 0x7fffffffffffffffu;
+  const uint64_t difference = exact - back;
+  const auto below = static_cast<uint32_t>(difference >> 63);  // rounded away from zero
+  const auto sticky = static_cast<uint32_t>((difference | (0u - difference)) >> 63);
+  return (bitsOf(nearest) - below) | sticky;
+}
+
+template <typename N>
+WINDLASS_LOOP void castF32ToNarrow(void* dst, const void* src, size_t count) {
+  typename N::Any* __restrict d = static_cast<typename N::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename N::Value>(narrow<N>(s[i]));
+}
+
+template <typename N>
+WINDLASS_LOOP void castNarrowToF32(void* dst, const void* src, size_t count) {
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const typename N::Any* __restrict s = static_cast<const typename N::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = widen<N>(s[i]);
+}
+
+WINDLASS_LOOP void castF32ToBf16(void* dst, const void* src, size_t count) {
+  U16::Any* __restrict d = static_cast<U16::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = static_cast<uint16_t>(narrowBf16(s[i]));
+}
+
+WINDLASS_LOOP void castBf16ToF32(void* dst, const void* src, size_t count) {
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(s[i]) << 16;
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF64ToF32(void* dst, const void* src, size_t count) {
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = bitsOf(static_cast<float>(s[i]));
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
+  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
+  const F32::Any* __restrict s = static_cast<const F32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = bitsOf(static_cast<double>(s[i]));
+    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
+    d[i] = nan ? 0x7ff8000000000000u : bits;
+  }
+}
+
+WINDLASS_LOOP void castF64ToOddF32(void* dst, const void* src, size_t count) {
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) d[i] = roundToOdd(s[i]);
+}
+
+WINDLASS_LOOP void canonicalF32(void* dst, const void* src, size_t count) {
+  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
+  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = s[i];
+    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+  }
+}
+
+WINDLASS_LOOP void canonicalF64(void* dst, const void* src, size_t count) {
+  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
+  const U64::Any* __restrict s = static_cast<const U64::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = s[i];
+    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
+    d[i] = nan ? 0x7ff8000000000000u : bits;
+  }
+}
+
+#if WINDLASS_PATH_F16C && WINDLASS_PATH_WIDTH == 64
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
+  for (size_t i = 0; i < count; i += 16) {
+    const size_t left = count - i;
+    const auto lanes = static_cast<__mmask16>(left < 16 ? (1u << left) - 1u : 0xffffu);
+    __m512 value = _mm512_maskz_loadu_ps(lanes, s + i * 4);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    value = _mm512_castsi512_ps(_mm512_mask_mov_epi32(_mm512_castps_si512(value), nan, canonical));
+    const __m256i code = _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_mask_storeu_epi16(d + i * 2, lanes, code);
+  }
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
+  for (size_t i = 0; i < count; i += 16) {
+    const size_t left = count - i;
+    const auto lanes = static_cast<__mmask16>(left < 16 ? (1u << left) - 1u : 0xffffu);
+    const __m512 value = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, s + i * 2));
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_mask_mov_epi32(_mm512_castps_si512(value), nan, canonical);
+    _mm512_mask_storeu_epi32(d + i * 4, lanes, bits);
+  }
+}
+
+#elif WINDLASS_PATH_F16C
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 value = _mm256_loadu_ps(reinterpret_cast<const float*>(s + i * 4));
+    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+    const __m256 clean = _mm256_blendv_ps(value, canonical, nan);
+    const __m128i code = _mm256_cvtps_ph(clean, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i * 2), code);
+  }
+  castF32ToNarrow<Half>(d + i * 2, s + i * 4, count - i);
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i code = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i * 2));
+    const __m256 value = _mm256_cvtph_ps(code);
+    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+    _mm256_storeu_ps(reinterpret_cast<float*>(d + i * 4), _mm256_blendv_ps(value, canonical, nan));
+  }
+  castNarrowToF32<Half>(d + i * 4, s + i * 2, count - i);
+}
+
+#else
+
+WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+  castF32ToNarrow<Half>(dst, src, count);
+}
+
+WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+  castNarrowToF32<Half>(dst, src, count);
+}
+
+#endif
+
+// Two steps of which the first is exact, or to odd.
+template <CastLoop toF32, CastLoop fromF32, size_t SrcBytes, size_t DstBytes>
+WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  while (count > 0) {
+    const size_t n = count < kStage ? count : kStage;
+    toF32(stage, s, n);
+    fromF32(d, stage, n);
+    s += n * SrcBytes;
+    d += n * DstBytes;
+    count -= n;
+  }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of vector_loops.inl: accumulator = accumulator op src, and the division of an average.
+
+template <ReduceOp op>
+WINDLASS_INLINE float combine(float a, float b) {
+  if (op == ReduceOp::kSum) return a + b;
+  if (op == ReduceOp::kProduct) return a * b;
+  const uint32_t x = bitsOf(a);
+  const uint32_t y = bitsOf(b);
+  // Keys in the order of the values, -0 below +0.
+  const int32_t keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
+  const int32_t keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
+  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  const uint32_t bits = takeX ? x : y;
+  const bool nan = isNan(x) | isNan(y);
+  return floatOf(nan ? 0x7fc00000u : bits);
+}
+
+template <ReduceOp op>
+WINDLASS_INLINE double combine(double a, double b) {
+  if (op == ReduceOp::kSum) return a + b;
+  if (op == ReduceOp::kProduct) return a * b;
+  const uint64_t x = bitsOf(a);
+  const uint64_t y = bitsOf(b);
+  const uint64_t mask = 0x7fffffffffffffffu;
+  const auto keyX = static_cast<int64_t>(x ^ ((0u - (x >> 63)) & mask));
+  const auto keyY = static_cast<int64_t>(y ^ ((0u - (y >> 63)) & mask));
+  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  const bool nan = ((x & mask) > 0x7ff0000000000000u) | ((y & mask) > 0x7ff0000000000000u);
+  const uint64_t bits = nan ? 0x7ff8000000000000u : takeX ? x : y;
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Signed T compares as signed; sums and products wrap.
+template <typename T, ReduceOp op>
+WINDLASS_INLINE T combineInteger(T a, T b) {
+  if (op == ReduceOp::kSum) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+  if (op == ReduceOp::kProduct) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+  const bool takeA = op == ReduceOp::kMax ? a > b : a < b;
+  return takeA ? a : b;
+}
+
+template <typename F, ReduceOp op>
+WINDLASS_LOOP void foldFloat(void* accumulator, const void* src, size_t count) {
+  using Value = typename F::Value;
+  typename F::Any* __restrict a = static_cast<typename F::Any*>(accumulator);
+  const typename F::Any* __restrict s = static_cast<const typename F::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    a[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
+  }
+}
+
+template <ReduceOp op>
+WINDLASS_LOOP void foldBf16(void* accumulator, const void* src, size_t count) {
+  F32::Any* __restrict a = static_cast<F32::Any*>(accumulator);
+  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
+  for (size_t i = 0; i < count; ++i) {
+    a[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
+  }
+}
+
+template <CastLoop toF32, size_t SrcBytes, ReduceOp op>
+WINDLASS_LOOP void foldNarrow(void* accumulator, const void* src, size_t count) {
+  auto* a = static_cast<unsigned char*>(accumulator);
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  while (count > 0) {
+    const size_t n = count < kStage ? count : kStage;
+    toF32(stage, s, n);
+    foldFloat<F32, op>(a, stage, n);
+    s += n * SrcBytes;
+    a += n * sizeof(float);
+    count -= n;
+  }
+}
+
+template <typename I, ReduceOp op>
+WINDLASS_LOOP void foldInteger(void* accumulator, const void* src, size_t count) {
+  typename I::Any* __restrict a = static_cast<typename I::Any*>(accumulator);
+  const typename I::Any* __restrict s = static_cast<const typename I::Any*>(src);
+  for (size_t i = 0; i < count; ++i) a[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
+}
+
+template <typename F>
+WINDLASS_LOOP void divideFloat(void* accumulator, uint32_t divisor, size_t count) {
+  typename F::Any* a = static_cast<typename F::Any*>(accumulator);
+  const auto by = static_cast<typename F::Value>(divisor);
+  for (size_t i = 0; i < count; ++i) a[i] = a[i] / by;
+}
