@@ -15,7 +15,7 @@ import net.jqwik.api.ShrinkingMode;
 
 /** Random layout pairs and shapes against the slow reference. */
 class PlanPropertyTest {
-  @Property(tries = 4000, shrinking = ShrinkingMode.OFF)
+  @Property(tries = 3000, shrinking = ShrinkingMode.OFF)
   void everyTargetElementIsWrittenOnceWithTheRightValue(@ForAll long seed) {
     new PlanSimulation(plan(seed, 16, 5, 2500)).check();
   }
@@ -102,7 +102,7 @@ class PlanPropertyTest {
     assertThat(found).isEqualTo(wanted);
   }
 
-  @Property(tries = 1000, shrinking = ShrinkingMode.OFF)
+  @Property(tries = 300, shrinking = ShrinkingMode.OFF)
   void bucketsHoldEveryRouteOnceAndKeepTheirSize(@ForAll long seed) {
     RandomLayouts random = new RandomLayouts(seed, 12);
     Layout from = random.layout(2, true);
