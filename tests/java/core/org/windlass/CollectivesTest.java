@@ -17,10 +17,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CollectivesTest {
   private static final int[] RANKS = {1, 2, 3, 4, 7, 8, 16};
 
-  /** Elements: around an eager line, around a page, and one that takes many threads where ranks are few. */
+  /**
+   * Elements: around an eager line, around a page, and one that takes many threads where ranks are
+   * few.
+   */
   private static long[] sizes(int ranks) {
     return new long[] {0, 1, 3, 56, 57, 64, 1000, 4097, ranks <= 4 ? 40_000 : 6_000};
   }
+
   private static final DType[] DTYPES = {DType.U8, DType.BF16, DType.F32, DType.I64};
 
   /** Where tensors lie. */

@@ -16,7 +16,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How operations end when something goes wrong: deadlines, aborts, closes, interrupts, throwing bodies. */
+/**
+ * How operations end when something goes wrong: deadlines, aborts, closes, interrupts, throwing
+ * bodies.
+ */
 @Timeout(60)
 class FailureTest {
   private static final Duration SHORT = Duration.ofMillis(300);
@@ -67,7 +70,9 @@ class FailureTest {
             }
           });
       for (int rank = 0; rank < missing; rank++) {
-        assertThat(failures[rank]).isInstanceOf(TimeoutException.class).hasMessageContaining("rank " + missing);
+        assertThat(failures[rank])
+            .isInstanceOf(TimeoutException.class)
+            .hasMessageContaining("rank " + missing);
         TimeoutException timeout = (TimeoutException) failures[rank];
         assertThat(timeout.culprits()).containsExactly(missing);
         assertThat(timeout.operation()).isEqualTo("barrier");
@@ -75,7 +80,8 @@ class FailureTest {
         assertThat(tookMs[rank]).isGreaterThan(SHORT.toMillis() - 50.0);
       }
       assertThat(Arrays.stream(tookMs).max().orElse(0)).isLessThan(SHORT.toMillis() + 250.0);
-      assertThat(group.communicator(missing).failure().orElseThrow()).isInstanceOf(TimeoutException.class);
+      assertThat(group.communicator(missing).failure().orElseThrow())
+          .isInstanceOf(TimeoutException.class);
       assertThatThrownBy(group.communicator(missing)::barrier).isInstanceOf(TimeoutException.class);
     }
   }
@@ -180,7 +186,8 @@ class FailureTest {
                               assertThat(other)
                                   .isInstanceOf(AbortedException.class)
                                   .hasMessageContaining("disk on fire")));
-      assertThatThrownBy(() -> group.run(Communicator::barrier)).isInstanceOf(AbortedException.class);
+      assertThatThrownBy(() -> group.run(Communicator::barrier))
+          .isInstanceOf(AbortedException.class);
     }
   }
 

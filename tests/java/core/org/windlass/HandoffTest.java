@@ -15,7 +15,10 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Calls from threads that must not block: ForkJoin workers, and virtual threads where there are any. */
+/**
+ * Calls from threads that must not block: ForkJoin workers, and virtual threads where there are
+ * any.
+ */
 @Timeout(60)
 class HandoffTest {
   private static void useEverything(Communicator communicator) {

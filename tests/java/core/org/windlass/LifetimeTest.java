@@ -24,7 +24,10 @@ import org.windlass.internal.Lifetime;
 import org.windlass.internal.Memory;
 import org.windlass.internal.TensorAccess;
 
-/** When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of calls. */
+/**
+ * When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of
+ * calls.
+ */
 @Timeout(120)
 class LifetimeTest {
   /** Memory of a direct buffer whose release is seen. */
@@ -154,6 +157,21 @@ class LifetimeTest {
   }
 
   @Test
+  void pinsOfAFailedCallWaitForTheCommunicatorsEnd() throws Exception {
+    Watched watched = new Watched(64);
+    Memory memory = watched.memory();
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThat(memory.pin()).isTrue();
+      group.communicator(0).endpoint().keepUntilQuiet(memory);
+      memory.end();
+      Thread.sleep(150); // several looks of the watcher
+      assertThat(watched.released).hasValue(0);
+      group.communicator(1).abort("enough");
+      await(() -> watched.released.get() == 1);
+    }
+  }
+
+  @Test
   void aClosedWindowsTensorsAreRefused() {
     try (LocalGroup group = Communicator.local(2)) {
       group.run(
@@ -226,7 +244,7 @@ class LifetimeTest {
     try (LocalGroup group = Communicator.local(2)) {
       group.run(
           communicator -> {
-            for (int round = 0; round < 300; round++) {
+            for (int round = 0; round < 100; round++) {
               Tensor out = Tensor.allocate(DType.I32, 2, 500);
               communicator.allToAll(Tensor.allocate(DType.I32, 2, 500).fill(round), out);
               assertThat(out.getLong(1, 499)).isEqualTo(round);
@@ -284,7 +302,9 @@ class LifetimeTest {
     try (LocalGroup group = Communicator.local(1)) {
       List<LogRecord> records = logged(() -> group.communicator(0).window(12345), () -> true);
       LogRecord record = leak(records, "Window of 12345 bytes of rank 0");
-      assertThat(record.getMessage()).contains("without close()").contains("-Dorg.windlass.leaks=full");
+      assertThat(record.getMessage())
+          .contains("without close()")
+          .contains("-Dorg.windlass.leaks=full");
       assertThat(record.getThrown()).isNull();
     }
   }
@@ -293,7 +313,8 @@ class LifetimeTest {
   void aDroppedGroupIsReportedWithItsOrigin() throws Exception {
     System.setProperty(Leaks.PROPERTY, "full");
     try {
-      List<LogRecord> records = logged(() -> Communicator.local(3).run(Communicator::barrier), () -> true);
+      List<LogRecord> records =
+          logged(() -> Communicator.local(3).run(Communicator::barrier), () -> true);
       LogRecord record = leak(records, "LocalGroup of 3 ranks");
       assertThat(record.getThrown().getStackTrace())
           .anySatisfy(frame -> assertThat(frame.getMethodName()).contains("aDroppedGroup"));

@@ -13,8 +13,9 @@ import net.jqwik.api.Property;
 import net.jqwik.api.ShrinkingMode;
 
 /**
- * Transfers of random tensors between random layouts, through the native library, bit for bit against {@link
- * DistributionReference} and {@link ScalarReference}: 2,000 tensors, in batches, on strided views, with casts and Partial.
+ * Transfers of random tensors between random layouts, through the native library, bit for bit
+ * against {@link DistributionReference} and {@link ScalarReference}: 2,000 tensors, in batches, on
+ * strided views, with casts and Partial.
  */
 class RedistributionTest {
   private static final int BATCHES = 100;
@@ -33,9 +34,13 @@ class RedistributionTest {
     }
     int ranks =
         cases.stream()
-            .mapToInt(c -> Math.max(c.from.layout().mesh().highestRank(), c.to.layout().mesh().highestRank()))
-            .max()
-            .orElse(0)
+                .mapToInt(
+                    c ->
+                        Math.max(
+                            c.from.layout().mesh().highestRank(),
+                            c.to.layout().mesh().highestRank()))
+                .max()
+                .orElse(0)
             + 1;
     try (LocalGroup group = Communicator.local(ranks)) {
       group.run(communicator -> redistribute(communicator, cases, seed));
@@ -56,7 +61,8 @@ class RedistributionTest {
       } else {
         batch.wire(Plan.defaultWire(each.from.dtype(), each.to.dtype()));
       }
-      batch.add(each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
+      batch.add(
+          each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
     }
     try (Transfer transfer = batch.register()) {
       for (int version = 1; version <= 2; version++) {
@@ -90,7 +96,10 @@ class RedistributionTest {
     }
   }
 
-  /** This rank's local tensor, at random contiguous, transposed, or cut from a larger one; null outside the mesh. */
+  /**
+   * This rank's local tensor, at random contiguous, transposed, or cut from a larger one; null
+   * outside the mesh.
+   */
   private static Tensor view(TensorSpec spec, int rank, Random random) {
     if (!spec.layout().mesh().contains(rank)) {
       return null;
@@ -151,7 +160,8 @@ class RedistributionTest {
         DType from = DType.values()[random.nextInt(DType.C64.ordinal() + 1)];
         boolean cast = FLOATS.contains(from) && random.nextBoolean();
         DType to = cast ? FLOATS.get(random.nextInt(FLOATS.size())) : from;
-        DType wire = cast && random.nextBoolean() ? FLOATS.get(random.nextInt(FLOATS.size())) : null;
+        DType wire =
+            cast && random.nextBoolean() ? FLOATS.get(random.nextInt(FLOATS.size())) : null;
         if (source.partialOp().map(from::canReduce).orElse(true)) {
           return new Case(
               TensorSpec.of(name, from, source, shape),
@@ -164,7 +174,8 @@ class RedistributionTest {
 
     /** The bits of one term of a global element: every pattern occurs, special values often. */
     private long bits(long index, int term, int version) {
-      Random random = new Random(salt ^ (index * 0x9e3779b97f4a7c15L + term * 0x632be59bd9b4e019L + version));
+      Random random =
+          new Random(salt ^ (index * 0x9e3779b97f4a7c15L + term * 0x632be59bd9b4e019L + version));
       random.nextLong();
       DType dtype = from.dtype();
       if (dtype == DType.BOOL) {
@@ -176,10 +187,13 @@ class RedistributionTest {
           case 0:
             return random.nextLong() & mask;
           case 1:
-            double[] special = {0.0, -0.0, Double.NaN, Double.POSITIVE_INFINITY, 1e-40, 448, 65504, -1e300};
+            double[] special = {
+              0.0, -0.0, Double.NaN, Double.POSITIVE_INFINITY, 1e-40, 448, 65504, -1e300
+            };
             return ScalarReference.encode(dtype, special[random.nextInt(special.length)]);
           default:
-            return ScalarReference.encode(dtype, random.nextGaussian() * Math.scalb(1.0, random.nextInt(12) - 6));
+            return ScalarReference.encode(
+                dtype, random.nextGaussian() * Math.scalb(1.0, random.nextInt(12) - 6));
         }
       }
       return random.nextLong() & mask;
@@ -194,8 +208,7 @@ class RedistributionTest {
     }
 
     long[] targetBits(int rank, int version) {
-      int terms =
-          DistributionReference.group(from.layout(), from.layout().mesh().rankOf(0)).size();
+      int terms = DistributionReference.group(from.layout(), from.layout().mesh().rankOf(0)).size();
       DType on = wire != null ? wire : Plan.defaultWire(from.dtype(), to.dtype());
       return indices(to.layout(), rank).stream()
           .mapToLong(

@@ -102,8 +102,7 @@ final class ScalarReference {
     long total = extend(dtype, terms[0]);
     for (int i = 1; i < terms.length; i++) {
       long term = extend(dtype, terms[i]);
-      boolean less =
-          dtype == DType.U64 ? Long.compareUnsigned(term, total) < 0 : term < total;
+      boolean less = dtype == DType.U64 ? Long.compareUnsigned(term, total) < 0 : term < total;
       total =
           switch (op) {
             case SUM -> total + term;

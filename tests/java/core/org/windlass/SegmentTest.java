@@ -9,8 +9,8 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
 /**
- * Tensors over memory segments. By reflection, since these tests are compiled for Java 17; and only where the multi-release
- * part is in effect, which takes the jar and Java 22.
+ * Tensors over memory segments. By reflection, since these tests are compiled for Java 17; and only
+ * where the multi-release part is in effect, which takes the jar and Java 22.
  */
 class SegmentTest {
   private static Object arena(String kind) throws ReflectiveOperationException {

@@ -32,7 +32,8 @@ class SharedBytesTest {
     DType dtype = DTYPES[random.nextInt(DTYPES.length)];
     memory.position(dtype.bytes() * random.nextInt(8));
     Tensor tensor =
-        Tensor.of(memory, dtype, 1 + random.nextInt(6), 1 + random.nextInt(6), 1 + random.nextInt(6));
+        Tensor.of(
+            memory, dtype, 1 + random.nextInt(6), 1 + random.nextInt(6), 1 + random.nextInt(6));
     for (int dim = 0; dim < 3; dim++) {
       long extent = tensor.shape()[dim];
       long start = random.nextInt((int) extent);

@@ -188,8 +188,7 @@ class TensorTest {
     double[] back = new double[values.length];
     tensor.copyTo(back);
     for (int i = 0; i < values.length; i++) {
-      double expected =
-          ScalarReference.decode(dtype, ScalarReference.encode(dtype, values[i]));
+      double expected = ScalarReference.decode(dtype, ScalarReference.encode(dtype, values[i]));
       assertThat(back[i]).as("%s of %s", dtype, values[i]).isEqualTo(Double.valueOf(expected));
       assertThat(tensor.getDouble(i)).isEqualTo(Double.valueOf(expected));
       Tensor one = Tensor.allocate(dtype);

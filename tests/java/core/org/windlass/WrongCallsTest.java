@@ -17,8 +17,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Calls that cannot be carried out as written: each is an exception of the right kind whose message names the argument, and
- * leaves the communicator alive.
+ * Calls that cannot be carried out as written: each is an exception of the right kind whose message
+ * names the argument, and leaves the communicator alive.
  */
 class WrongCallsTest {
   private static final int RANKS = 4;
@@ -94,23 +94,42 @@ class WrongCallsTest {
     Tensor in = f32(4, 2);
     Tensor out = f32(4, 2);
     Duration past = Duration.ofSeconds(-1);
-    Tensor readOnly = Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 8);
+    Tensor readOnly =
+        Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 8);
     Tensor closed = f32(4, 2);
     closed.close();
     invalid("all-to-all of nothing", "in is null", () -> RANK.allToAll(null, out));
     invalid("all-to-all into nothing", "out is null", () -> RANK.allToAll(in, null));
-    invalid("dtypes differ", "in has dtype i32, out has f32", () -> RANK.allToAll(Tensor.allocate(DType.I32, 4, 2), out));
+    invalid(
+        "dtypes differ",
+        "in has dtype i32, out has f32",
+        () -> RANK.allToAll(Tensor.allocate(DType.I32, 4, 2), out));
     invalid("sizes differ", "in has 12 elements, out has 8", () -> RANK.allToAll(f32(4, 3), out));
     invalid("no multiple of ranks", "in has 6 elements", () -> RANK.allToAll(f32(6), f32(6)));
-    invalid("strided in", "in (f32[2, 4]) is not contiguous", () -> RANK.allToAll(in.transpose(0, 1), out));
-    invalid("strided out", "out (f32[2, 4]) is not contiguous", () -> RANK.allToAll(in, out.transpose(0, 1)));
+    invalid(
+        "strided in",
+        "in (f32[2, 4]) is not contiguous",
+        () -> RANK.allToAll(in.transpose(0, 1), out));
+    invalid(
+        "strided out",
+        "out (f32[2, 4]) is not contiguous",
+        () -> RANK.allToAll(in, out.transpose(0, 1)));
     invalid("in is out", "overlaps", () -> RANK.allToAll(in, in));
     Tensor both = f32(12);
-    invalid("in overlaps out", "overlaps", () -> RANK.allToAll(both.narrow(0, 0, 8), both.narrow(0, 4, 8)));
+    invalid(
+        "in overlaps out",
+        "overlaps",
+        () -> RANK.allToAll(both.narrow(0, 0, 8), both.narrow(0, 4, 8)));
     invalid("read-only out", "out (f32[8]) is read-only", () -> RANK.allToAll(in, readOnly));
     invalid("no algorithm", "algorithm is null", () -> RANK.allToAll(in, out, null));
-    invalid("an algorithm of another operation", "algorithm", () -> ONE.allToAll(in, out, Algorithm.STAGED));
-    invalid("negative deadline", "deadline is PT-1S", () -> RANK.allToAll(in, out, Algorithm.AUTO, past));
+    invalid(
+        "an algorithm of another operation",
+        "algorithm",
+        () -> ONE.allToAll(in, out, Algorithm.STAGED));
+    invalid(
+        "negative deadline",
+        "deadline is PT-1S",
+        () -> RANK.allToAll(in, out, Algorithm.AUTO, past));
     invalid("no deadline", "deadline is null", () -> RANK.barrier(null));
     wrong("closed in", ClosedException.class, "in (f32[4, 2])", () -> RANK.allToAll(closed, out));
     wrong("closed out", ClosedException.class, "out (f32[4, 2])", () -> RANK.allToAll(in, closed));
@@ -118,13 +137,29 @@ class WrongCallsTest {
     invalid("negative root", "root is -1", () -> RANK.broadcast(in, -1));
     invalid("broadcast into nothing", "out is null", () -> RANK.broadcast(in, null, 0));
     invalid("broadcast of nothing", "in is null", () -> RANK.broadcast(null, out, 0));
-    invalid("broadcast dtypes", "in has dtype i32, out has f32", () -> RANK.broadcast(Tensor.allocate(DType.I32, 8), out, 0));
-    invalid("broadcast sizes", "in has 9 elements, out has 8", () -> RANK.broadcast(f32(9), out, 0));
-    invalid("broadcast strided", "out (f32[2, 4]) is not contiguous", () -> RANK.broadcast(out.transpose(0, 1), 0));
-    invalid("broadcast strided in", "in (f32[2, 4]) is not contiguous", () -> RANK.broadcast(in.transpose(0, 1), f32(8), 0));
-    invalid("broadcast overlap", "overlaps", () -> RANK.broadcast(both.narrow(0, 0, 8), both.narrow(0, 4, 8), 0));
+    invalid(
+        "broadcast dtypes",
+        "in has dtype i32, out has f32",
+        () -> RANK.broadcast(Tensor.allocate(DType.I32, 8), out, 0));
+    invalid(
+        "broadcast sizes", "in has 9 elements, out has 8", () -> RANK.broadcast(f32(9), out, 0));
+    invalid(
+        "broadcast strided",
+        "out (f32[2, 4]) is not contiguous",
+        () -> RANK.broadcast(out.transpose(0, 1), 0));
+    invalid(
+        "broadcast strided in",
+        "in (f32[2, 4]) is not contiguous",
+        () -> RANK.broadcast(in.transpose(0, 1), f32(8), 0));
+    invalid(
+        "broadcast overlap",
+        "overlaps",
+        () -> RANK.broadcast(both.narrow(0, 0, 8), both.narrow(0, 4, 8), 0));
     invalid("broadcast read-only", "out (f32[8]) is read-only", () -> RANK.broadcast(readOnly, 0));
-    invalid("broadcast by push", "algorithm", () -> ONE.broadcast(in, out, 0, Algorithm.PUSH, Duration.ofSeconds(1)));
+    invalid(
+        "broadcast by push",
+        "algorithm",
+        () -> ONE.broadcast(in, out, 0, Algorithm.PUSH, Duration.ofSeconds(1)));
     wrong("broadcast closed", ClosedException.class, "f32[4, 2]", () -> RANK.broadcast(closed, 0));
   }
 
@@ -138,15 +173,31 @@ class WrongCallsTest {
     over.close();
     invalid("negative window", "bytes is -1", () -> ONE.window(-1));
     wrong("window beyond memory", ResourceException.class, "bytes", () -> ONE.window(1L << 60));
-    wrong("tensor beyond its window", ResourceException.class, "100", () -> window.tensor(DType.F32, 26));
+    wrong(
+        "tensor beyond its window",
+        ResourceException.class,
+        "100",
+        () -> window.tensor(DType.F32, 26));
     invalid("tensor at a negative offset", "offset is -8", () -> window.tensorAt(-8, DType.F32, 1));
     invalid("tensor at the end", "holds 4", () -> window.tensorAt(96, DType.F32, 2));
     invalid("tensor past the end", "offset is 104", () -> window.tensorAt(104, DType.F32, 0));
     invalid("unaligned tensor", "not a multiple of 4", () -> window.tensorAt(2, DType.F32, 1));
-    wrong("tensor of a closed window", ClosedException.class, "window", () -> shut.tensor(DType.F32, 1));
-    wrong("tensorAt of a closed window", ClosedException.class, "window", () -> shut.tensorAt(0, DType.F32, 1));
+    wrong(
+        "tensor of a closed window",
+        ClosedException.class,
+        "window",
+        () -> shut.tensor(DType.F32, 1));
+    wrong(
+        "tensorAt of a closed window",
+        ClosedException.class,
+        "window",
+        () -> shut.tensorAt(0, DType.F32, 1));
     wrong("fill after close", ClosedException.class, "closed", () -> orphan.fill(1));
-    wrong("all-to-all after close", ClosedException.class, "in (f32[4])", () -> ONE.allToAll(orphan, f32(4)));
+    wrong(
+        "all-to-all after close",
+        ClosedException.class,
+        "in (f32[4])",
+        () -> ONE.allToAll(orphan, f32(4)));
     wrong("barrier after close", ClosedException.class, "closed", gone::barrier);
     wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
     wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
@@ -160,18 +211,43 @@ class WrongCallsTest {
     invalid("too many dimensions", "17 dimensions", () -> f32(new long[17]));
     invalid("no shape", "shape is null", () -> Tensor.allocate(DType.F32, (long[]) null));
     invalid("no dtype", "dtype is null", () -> Tensor.allocate(null, 1));
-    wrong("less than a byte", UnsupportedException.class, "dtype is f4", () -> Tensor.allocate(DType.F4, 2));
-    wrong("beyond memory", ResourceException.class, "bytes", () -> Tensor.allocate(DType.U8, 1L << 60));
+    wrong(
+        "less than a byte",
+        UnsupportedException.class,
+        "dtype is f4",
+        () -> Tensor.allocate(DType.F4, 2));
+    wrong(
+        "beyond memory",
+        ResourceException.class,
+        "bytes",
+        () -> Tensor.allocate(DType.U8, 1L << 60));
     invalid("no buffer", "buffer is null", () -> Tensor.of((ByteBuffer) null, DType.F32, 1));
-    invalid("heap buffer", "buffer is on the Java heap", () -> Tensor.of(ByteBuffer.allocate(64), DType.F32, 1));
-    invalid("big-endian buffer", "BIG_ENDIAN", () -> Tensor.of(ByteBuffer.allocateDirect(64), DType.F32, 1));
-    invalid("short buffer", "needs 68 bytes, the memory holds 64", () -> Tensor.of(direct(64), DType.F32, 17));
-    invalid("unaligned slice", "not a multiple of 4", () -> Tensor.of(direct(64).position(1), DType.F32, 1));
+    invalid(
+        "heap buffer",
+        "buffer is on the Java heap",
+        () -> Tensor.of(ByteBuffer.allocate(64), DType.F32, 1));
+    invalid(
+        "big-endian buffer",
+        "BIG_ENDIAN",
+        () -> Tensor.of(ByteBuffer.allocateDirect(64), DType.F32, 1));
+    invalid(
+        "short buffer",
+        "needs 68 bytes, the memory holds 64",
+        () -> Tensor.of(direct(64), DType.F32, 17));
+    invalid(
+        "unaligned slice",
+        "not a multiple of 4",
+        () -> Tensor.of(direct(64).position(1), DType.F32, 1));
     invalid("negative bytes", "bytes is -1", () -> Tensor.of(4096, -1, null, DType.U8, 0));
     invalid("no address", "address is 0", () -> Tensor.of(0, 64, null, DType.U8, 1));
     invalid("address wraps", "bytes is", () -> Tensor.of(Long.MAX_VALUE, 64, null, DType.U8, 1));
-    wrong("no segment", WindlassException.class, "egment", () -> Tensor.ofSegment("text", DType.U8, 1));
-    Tensor readOnly = Tensor.of(direct(4).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 1);
+    wrong(
+        "no segment",
+        WindlassException.class,
+        "egment",
+        () -> Tensor.ofSegment("text", DType.U8, 1));
+    Tensor readOnly =
+        Tensor.of(direct(4).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 1);
     invalid("write to read-only", "read-only", () -> readOnly.fill(1));
     invalid("copy to read-only", "read-only", () -> readOnly.copyFrom(new float[1]));
   }
@@ -188,7 +264,10 @@ class WrongCallsTest {
     invalid("transpose dim", "dim1 is 7", () -> tensor.transpose(0, 7));
     invalid("splitDim sizes", "multiply to 8", () -> tensor.splitDim(1, 2, 4));
     invalid("splitDim negative", "sizes", () -> tensor.splitDim(1, -2, -3));
-    invalid("splitDim of everything", "dimensions", () -> tensor.splitDim(0, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    invalid(
+        "splitDim of everything",
+        "dimensions",
+        () -> tensor.splitDim(0, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
     invalid("reshape elements", "has 25 elements", () -> tensor.reshape(5, 5));
     invalid("reshape strided", "not contiguous", () -> tensor.transpose(0, 1).reshape(24));
     invalid("buffer of strided", "not contiguous", () -> tensor.transpose(0, 1).asByteBuffer());
@@ -214,7 +293,10 @@ class WrongCallsTest {
     invalid("no array", "values is null", () -> floats.copyFrom((float[]) null));
     invalid("no source", "source is null", () -> floats.copyFrom((Tensor) null));
     invalid("copy of another shape", "source is f32[4]", () -> floats.copyFrom(f32(4)));
-    invalid("copy of another kind", "dtype i32", () -> floats.copyFrom(Tensor.allocate(DType.I32, 2, 2)));
+    invalid(
+        "copy of another kind",
+        "dtype i32",
+        () -> floats.copyFrom(Tensor.allocate(DType.I32, 2, 2)));
     invalid("copy onto itself", "overlaps", () -> floats.copyFrom(floats.transpose(0, 1)));
   }
 
@@ -229,32 +311,106 @@ class WrongCallsTest {
     closed.close();
     long[] shape = {4, 2};
     TensorSpec spec = TensorSpec.of("w", DType.F32, WHOLE, 4, 2);
-    invalid("mesh too large", "'w' has layout 4@0:S0, which needs rank 3", () -> add(ROWS, a, WHOLE, b));
+    invalid(
+        "mesh too large",
+        "'w' has layout 4@0:S0, which needs rank 3",
+        () -> add(ROWS, a, WHOLE, b));
     invalid("target mesh too large", "to: tensor 'w'", () -> add(WHOLE, a, ROWS, b));
-    invalid("mesh beyond the last rank", "rank 7", () -> add(WHOLE, a, Layout.parse("1@7:R"), null));
+    invalid(
+        "mesh beyond the last rank", "rank 7", () -> add(WHOLE, a, Layout.parse("1@7:R"), null));
     invalid("shard of a missing dimension", "'w'", () -> add(Layout.parse("1:S2"), a, WHOLE, b));
-    invalid("target Partial", "to: tensor 'w' has layout 1@0:P", () -> add(WHOLE, a, Layout.parse("1:P"), b));
+    invalid(
+        "target Partial",
+        "to: tensor 'w' has layout 1@0:P",
+        () -> add(WHOLE, a, Layout.parse("1:P"), b));
     invalid("no source view", "source of tensor 'w' is null", () -> add(WHOLE, null, WHOLE, b));
     invalid("no target view", "target of tensor 'w' is null", () -> add(WHOLE, a, WHOLE, null));
-    invalid("source shape", "source of tensor 'w' has shape [2, 4]", () -> add(WHOLE, f32(2, 4), WHOLE, b));
-    invalid("target shape", "target of tensor 'w' has shape [8]", () -> add(WHOLE, a, WHOLE, f32(8)));
-    invalid("source dtype", "source of tensor 'w' has dtype i32", () -> add(WHOLE, Tensor.allocate(DType.I32, 4, 2), WHOLE, b));
-    invalid("a view outside the mesh", "outside the mesh", () -> RANK.batch().add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
-    invalid("target is source", "overlaps source of tensor 'w'", () -> add(WHOLE, a, WHOLE, a).register());
-    invalid("a target twice", "target of tensor 'v'", () -> add(WHOLE, a, WHOLE, b).add("v", shape, DType.F32, WHOLE, a, WHOLE, b).register());
-    invalid("one name, two shapes", "'w' was added before", () -> add(WHOLE, a, WHOLE, b).add("w", new long[] {8}, DType.F32, WHOLE, f32(8), WHOLE, f32(8)));
-    invalid("shapes of both ends", "to: tensor 'w' has shape [8]", () -> ONE.batch().add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
-    wrong("integer to float", UnsupportedException.class, "'w'", () -> ONE.batch().add(TensorSpec.of("w", DType.I32, WHOLE, 4, 2), Tensor.allocate(DType.I32, 4, 2), spec, b));
-    wrong("average of integers", UnsupportedException.class, "'i'", () -> ONE.batch().add("i", shape, DType.I32, Layout.parse("1:P:avg"), Tensor.allocate(DType.I32, 4, 2), WHOLE, Tensor.allocate(DType.I32, 4, 2)));
-    wrong("wire of another kind", UnsupportedException.class, "'w'", () -> ONE.batch().wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
-    wrong("a closed view", ClosedException.class, "source of tensor 'w'", () -> add(WHOLE, closed, WHOLE, b));
-    invalid("no name", "name is null", () -> ONE.batch().add(null, shape, DType.F32, WHOLE, a, WHOLE, b));
-    invalid("no layout", "to is null", () -> ONE.batch().add("w", shape, DType.F32, WHOLE, a, null, b));
+    invalid(
+        "source shape",
+        "source of tensor 'w' has shape [2, 4]",
+        () -> add(WHOLE, f32(2, 4), WHOLE, b));
+    invalid(
+        "target shape", "target of tensor 'w' has shape [8]", () -> add(WHOLE, a, WHOLE, f32(8)));
+    invalid(
+        "source dtype",
+        "source of tensor 'w' has dtype i32",
+        () -> add(WHOLE, Tensor.allocate(DType.I32, 4, 2), WHOLE, b));
+    invalid(
+        "a view outside the mesh",
+        "outside the mesh",
+        () -> RANK.batch().add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
+    invalid(
+        "target is source",
+        "overlaps source of tensor 'w'",
+        () -> add(WHOLE, a, WHOLE, a).register());
+    invalid(
+        "a target twice",
+        "target of tensor 'v'",
+        () -> add(WHOLE, a, WHOLE, b).add("v", shape, DType.F32, WHOLE, a, WHOLE, b).register());
+    invalid(
+        "one name, two shapes",
+        "'w' was added before",
+        () ->
+            add(WHOLE, a, WHOLE, b)
+                .add("w", new long[] {8}, DType.F32, WHOLE, f32(8), WHOLE, f32(8)));
+    invalid(
+        "shapes of both ends",
+        "to: tensor 'w' has shape [8]",
+        () -> ONE.batch().add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
+    wrong(
+        "integer to float",
+        UnsupportedException.class,
+        "'w'",
+        () ->
+            ONE.batch()
+                .add(
+                    TensorSpec.of("w", DType.I32, WHOLE, 4, 2),
+                    Tensor.allocate(DType.I32, 4, 2),
+                    spec,
+                    b));
+    wrong(
+        "average of integers",
+        UnsupportedException.class,
+        "'i'",
+        () ->
+            ONE.batch()
+                .add(
+                    "i",
+                    shape,
+                    DType.I32,
+                    Layout.parse("1:P:avg"),
+                    Tensor.allocate(DType.I32, 4, 2),
+                    WHOLE,
+                    Tensor.allocate(DType.I32, 4, 2)));
+    wrong(
+        "wire of another kind",
+        UnsupportedException.class,
+        "'w'",
+        () -> ONE.batch().wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
+    wrong(
+        "a closed view",
+        ClosedException.class,
+        "source of tensor 'w'",
+        () -> add(WHOLE, closed, WHOLE, b));
+    invalid(
+        "no name",
+        "name is null",
+        () -> ONE.batch().add(null, shape, DType.F32, WHOLE, a, WHOLE, b));
+    invalid(
+        "no layout", "to is null", () -> ONE.batch().add("w", shape, DType.F32, WHOLE, a, null, b));
     invalid("no wire", "dtype is null", () -> ONE.batch().wire(null));
     invalid("no bucket", "bucketBytes", () -> ONE.batch().bucketBytes(0));
     invalid("added after register", "registered", WrongCallsTest::addAfterRegister);
-    wrong("run after close", ClosedException.class, "transfer was closed", WrongCallsTest::runAfterClose);
-    wrong("run over a closed view", ClosedException.class, "target of tensor 'w'", WrongCallsTest::runOverClosedView);
+    wrong(
+        "run after close",
+        ClosedException.class,
+        "transfer was closed",
+        WrongCallsTest::runAfterClose);
+    wrong(
+        "run over a closed view",
+        ClosedException.class,
+        "target of tensor 'w'",
+        WrongCallsTest::runOverClosedView);
   }
 
   private static void addAfterRegister() {

@@ -2,8 +2,8 @@
 package org.windlass;
 
 /**
- * What a rank can check of a collective's arguments by itself. Each check is a few compares of fields; the text of a
- * refusal is built apart from them.
+ * What a rank can check of a collective's arguments by itself. Each check is a few compares of
+ * fields; the text of a refusal is built apart from them.
  */
 final class Arguments {
   private Arguments() {}
@@ -30,7 +30,11 @@ final class Arguments {
     if (in.numel % size != 0) {
       return refused(
           what,
-          "in has " + in.numel + " elements, which don't divide among " + size + " ranks; its"
+          "in has "
+              + in.numel
+              + " elements, which don't divide among "
+              + size
+              + " ranks; its"
               + " elements must be a multiple of the communicator's size");
     }
     return refused(what, "in (" + in + ") overlaps out (" + out + ")");
@@ -72,8 +76,7 @@ final class Arguments {
     }
     if (!tensor.contiguous) {
       throw refused(
-          what,
-          name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");
+          what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");
     }
     if (write && tensor.memory.readOnly) {
       throw refused(what, name + " (" + tensor + ") is read-only");

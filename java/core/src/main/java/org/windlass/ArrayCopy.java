@@ -17,7 +17,9 @@ final class ArrayCopy {
 
   private ArrayCopy() {}
 
-  /** Moves {@code count} elements from {@code start} on between the array and the staging buffer. */
+  /**
+   * Moves {@code count} elements from {@code start} on between the array and the staging buffer.
+   */
   @FunctionalInterface
   private interface Part {
     void move(ByteBuffer staging, int start, int count);

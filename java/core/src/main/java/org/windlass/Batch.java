@@ -8,13 +8,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Tensors that are redistributed together: each a global tensor with its layouts before and after, bound to this rank's
- * local views. Every rank of the communicator adds the same tensors in the same order; {@link #register} then makes a {@link
- * Transfer} of them.
+ * Tensors that are redistributed together: each a global tensor with its layouts before and after,
+ * bound to this rank's local views. Every rank of the communicator adds the same tensors in the
+ * same order; {@link #register} then makes a {@link Transfer} of them.
  *
- * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors are bound by {@code narrow},
- * stacks by {@code select}. It is null on a rank outside the layout's mesh, and may be null where the piece is empty. Several
- * tensors may come from one source (tied embeddings); every target element is written by one of them.
+ * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
+ * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
+ * mesh, and may be null where the piece is empty. Several tensors may come from one source (tied
+ * embeddings); every target element is written by one of them.
  */
 public final class Batch {
   private final Communicator communicator;
@@ -29,8 +30,8 @@ public final class Batch {
   }
 
   /**
-   * The dtype in which floating tensors that are added from here on cross ranks. Without it, the wire adds no rounding: {@link
-   * Plan#defaultWire}.
+   * The dtype in which floating tensors that are added from here on cross ranks. Without it, the
+   * wire adds no rounding: {@link Plan#defaultWire}.
    */
   public Batch wire(DType dtype) {
     if (dtype == null) {
@@ -63,7 +64,10 @@ public final class Batch {
       throw new InvalidArgumentException("add: " + missing + " is null");
     }
     return add(
-        TensorSpec.of(name, dtype, from, shape), source, TensorSpec.of(name, dtype, to, shape), target);
+        TensorSpec.of(name, dtype, from, shape),
+        source,
+        TensorSpec.of(name, dtype, to, shape),
+        target);
   }
 
   /**
@@ -71,8 +75,8 @@ public final class Batch {
    *
    * @param from the tensor as it lies; tensors of one name agree in all of it
    * @param source this rank's piece of {@code from}, or null
-   * @param to the tensor as it shall lie: another dtype is a cast, another name is a renaming; its layout holds no {@code
-   *     Partial}
+   * @param to the tensor as it shall lie: another dtype is a cast, another name is a renaming; its
+   *     layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
   public Batch add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
@@ -90,7 +94,12 @@ public final class Batch {
     }
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
-          "add: to: tensor '" + to.name() + "' has shape " + to.shape() + ", from has " + from.shape());
+          "add: to: tensor '"
+              + to.name()
+              + "' has shape "
+              + to.shape()
+              + ", from has "
+              + from.shape());
     }
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(

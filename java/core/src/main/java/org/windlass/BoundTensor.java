@@ -13,8 +13,13 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
         throw refused(
             argument,
             spec,
-            "is " + view + "; rank " + rank + " is outside the mesh of "
-                + spec.layout().qualified() + " and holds nothing: give null");
+            "is "
+                + view
+                + "; rank "
+                + rank
+                + " is outside the mesh of "
+                + spec.layout().qualified()
+                + " and holds nothing: give null");
       }
       return;
     }
@@ -22,7 +27,9 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
     if (view == null) {
       if (Shapes.numel(local) != 0) {
         throw refused(
-            argument, spec, "is null; rank " + rank + " holds " + Arrays.toString(local) + " of it");
+            argument,
+            spec,
+            "is null; rank " + rank + " holds " + Arrays.toString(local) + " of it");
       }
       return;
     }
@@ -33,8 +40,14 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
       throw refused(
           argument,
           spec,
-          "has shape " + Arrays.toString(view.shape) + "; under " + spec.layout().qualified()
-              + " rank " + rank + " holds " + Arrays.toString(local));
+          "has shape "
+              + Arrays.toString(view.shape)
+              + "; under "
+              + spec.layout().qualified()
+              + " rank "
+              + rank
+              + " holds "
+              + Arrays.toString(local));
     }
     if (argument.equals("target") && view.isReadOnly()) {
       throw refused(argument, spec, "is read-only");

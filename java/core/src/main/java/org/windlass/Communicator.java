@@ -12,17 +12,20 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
 /**
- * One rank's part in a communicator: the ranks that met, their deadline and their one failure record.
+ * One rank's part in a communicator: the ranks that met, their deadline and their one failure
+ * record.
  *
- * <p>Operations are collective: every rank calls the same ones in the same order. One thread at a time
- * calls operations on a rank; {@link #abort}, {@link #close} and the queries are legal from any thread at
- * any time. When an operation returns, its outputs are complete and its inputs may be changed or freed.
+ * <p>Operations are collective: every rank calls the same ones in the same order. One thread at a
+ * time calls operations on a rank; {@link #abort}, {@link #close} and the queries are legal from
+ * any thread at any time. When an operation returns, its outputs are complete and its inputs may be
+ * changed or freed.
  *
  * <p>An operation takes no longer than its deadline. After {@link TimeoutException}, {@link
- * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link DeviceException} the communicator is
- * dead: every further operation throws the same. A thread that is interrupted while an operation blocks leaves
- * it with an AbortedException, its interrupt flag set. An operation called from a virtual or ForkJoin thread runs
- * on a platform thread of the communicator's own.
+ * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
+ * DeviceException} the communicator is dead: every further operation throws the same. A thread that
+ * is interrupted while an operation blocks leaves it with an AbortedException, its interrupt flag
+ * set. An operation called from a virtual or ForkJoin thread runs on a platform thread of the
+ * communicator's own.
  */
 public final class Communicator implements AutoCloseable {
   private final Endpoint endpoint;
@@ -104,9 +107,10 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Sends block {@code r} of {@code in} to rank {@code r}, and puts the block from rank {@code s} at block {@code s} of
-   * {@code out}. Both are contiguous, of one dtype and one number of elements, which is a multiple of {@link #size()}; a
-   * block is their first to last {@code numel / size} elements in order. They don't overlap.
+   * Sends block {@code r} of {@code in} to rank {@code r}, and puts the block from rank {@code s}
+   * at block {@code s} of {@code out}. Both are contiguous, of one dtype and one number of
+   * elements, which is a multiple of {@link #size()}; a block is their first to last {@code numel /
+   * size} elements in order. They don't overlap.
    */
   public void allToAll(Tensor in, Tensor out) {
     allToAll(in, out, Native.WL_AUTO, Deadlines.DEFAULT);
@@ -153,22 +157,29 @@ public final class Communicator implements AutoCloseable {
     Reference.reachabilityFence(this);
   }
 
-  /** Makes {@code tensor} on every rank what it is on {@code root}. Contiguous; one dtype and size on all ranks. */
+  /**
+   * Makes {@code tensor} on every rank what it is on {@code root}. Contiguous; one dtype and size
+   * on all ranks.
+   */
   public void broadcast(Tensor tensor, int root) {
     broadcast(tensor, tensor, root, Native.WL_AUTO, Deadlines.DEFAULT);
   }
 
   /**
-   * Makes {@code out} on every rank what {@code in} is on {@code root}. Contiguous; one dtype and size on all ranks.
+   * Makes {@code out} on every rank what {@code in} is on {@code root}. Contiguous; one dtype and
+   * size on all ranks.
    *
-   * @param in read on the root alone; elsewhere it may be null. On the root it may be {@code out}; they don't overlap
-   *     otherwise
+   * @param in read on the root alone; elsewhere it may be null. On the root it may be {@code out};
+   *     they don't overlap otherwise
    */
   public void broadcast(Tensor in, Tensor out, int root) {
     broadcast(in, out, root, Native.WL_AUTO, Deadlines.DEFAULT);
   }
 
-  /** {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}, with a deadline of its own. */
+  /**
+   * {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}, with a deadline of its
+   * own.
+   */
   public void broadcast(
       Tensor in, Tensor out, int root, Algorithm algorithm, Duration operationDeadline) {
     broadcast(in, out, root, code("broadcast", algorithm), Deadlines.nanos(operationDeadline));
@@ -248,13 +259,15 @@ public final class Communicator implements AutoCloseable {
     return new Window(
         this,
         endpoint,
-        call((out, error) -> Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
+        call(
+            (out, error) ->
+                Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
         bytes);
   }
 
   /**
-   * Collective: ranks of one color meet in a new communicator, where they are ordered by key, then by rank here. It
-   * has a control block and a failure record of its own, and is closed on its own.
+   * Collective: ranks of one color meet in a new communicator, where they are ordered by key, then
+   * by rank here. It has a control block and a failure record of its own, and is closed on its own.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
@@ -333,8 +346,9 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Ends the communicator on every rank: those inside an operation, or at their next one, get an {@link
-   * AbortedException} with {@code reason}. The first failure stands; a later one changes nothing.
+   * Ends the communicator on every rank: those inside an operation, or at their next one, get an
+   * {@link AbortedException} with {@code reason}. The first failure stands; a later one changes
+   * nothing.
    */
   public void abort(String reason) {
     endpoint.abort(reason == null ? "no reason given" : reason);
@@ -357,8 +371,9 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Leaves the communicator. An operation in progress on this rank ends with {@link ClosedException} first, as does every
-   * later one; a peer that waits for this rank gets an {@link AbortedException} that names it. Idempotent.
+   * Leaves the communicator. An operation in progress on this rank ends with {@link
+   * ClosedException} first, as does every later one; a peer that waits for this rank gets an {@link
+   * AbortedException} that names it. Idempotent.
    */
   @Override
   public void close() {

@@ -8,7 +8,8 @@ import java.util.Objects;
  * How a communicator behaves. Start from {@link #defaults()} and change what differs.
  *
  * @param deadline how long an operation may take when its call names no deadline
- * @param firstSequence the sequence number of the first operation; it wraps, so every value is as good
+ * @param firstSequence the sequence number of the first operation; it wraps, so every value is as
+ *     good
  * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
  */
 public record CommunicatorOptions(Duration deadline, int firstSequence, int cores) {
@@ -19,7 +20,8 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
     Objects.requireNonNull(deadline, "deadline");
     Deadlines.nanos(deadline);
     if (cores < 0) {
-      throw new InvalidArgumentException("cores is " + cores + "; it must be 0 (as allowed) or more");
+      throw new InvalidArgumentException(
+          "cores is " + cores + "; it must be 0 (as allowed) or more");
     }
   }
 

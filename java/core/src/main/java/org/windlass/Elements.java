@@ -7,7 +7,9 @@ import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
-/** Reading, writing, filling and copying elements in this process; casts are the native library's. */
+/**
+ * Reading, writing, filling and copying elements in this process; casts are the native library's.
+ */
 final class Elements {
   private static final long[] SCALAR = {};
 
@@ -41,9 +43,7 @@ final class Elements {
     DType dtype = tensor.dtype;
     if (dtype.isInteger() || dtype == DType.BOOL) {
       long value = getLong(tensor, index);
-      return dtype == DType.U64 && value < 0
-          ? (value >>> 1 | value & 1) * 2.0
-          : (double) value;
+      return dtype == DType.U64 && value < 0 ? (value >>> 1 | value & 1) * 2.0 : (double) value;
     }
     requireCast("getDouble", dtype, DType.F64);
     try (Scratch scratch = Scratch.take()) {
@@ -183,7 +183,10 @@ final class Elements {
     if (!from.canCast(to)) {
       DType other = from == DType.F64 ? to : from;
       throw new UnsupportedException(
-          what + ": dtype is " + other + ", whose values have no arithmetic; copy its bits instead");
+          what
+              + ": dtype is "
+              + other
+              + ", whose values have no arithmetic; copy its bits instead");
     }
   }
 
@@ -215,8 +218,7 @@ final class Elements {
   }
 
   static long describe(Scratch scratch, int slot, Tensor tensor) {
-    return scratch.tensor(
-        slot, tensor.dtype.code(), tensor.address, tensor.shape, tensor.strides);
+    return scratch.tensor(slot, tensor.dtype.code(), tensor.address, tensor.shape, tensor.strides);
   }
 
   /** Pins the tensor's memory for the duration of a call, or says why it can't be used. */

@@ -9,8 +9,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.windlass.internal.LocalHandles;
 
 /**
- * Ranks that are threads of this process. {@link #run} gives each rank a thread; callers with threads of their own take
- * each rank's {@link #communicator}.
+ * Ranks that are threads of this process. {@link #run} gives each rank a thread; callers with
+ * threads of their own take each rank's {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -48,8 +48,9 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Runs {@code body} once for each rank, each on a new daemon thread named {@code windlass-rank-N}, and returns when all
-   * are over. A body that throws aborts the communicator, so that no peer waits for it.
+   * Runs {@code body} once for each rank, each on a new daemon thread named {@code
+   * windlass-rank-N}, and returns when all are over. A body that throws aborts the communicator, so
+   * that no peer waits for it.
    *
    * @throws E the first failure, with the others suppressed in it
    */

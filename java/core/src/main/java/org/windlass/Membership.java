@@ -8,7 +8,10 @@ import java.util.Objects;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 
-/** What of a {@link Communicator} outlives it: its endpoint, freed once the communicator is unreachable. */
+/**
+ * What of a {@link Communicator} outlives it: its endpoint, freed once the communicator is
+ * unreachable.
+ */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
 

@@ -8,7 +8,10 @@ import org.windlass.internal.Native;
 final class Shapes {
   private Shapes() {}
 
-  /** A copy of {@code shape}, its extents checked: at most 16, none negative, elements and bytes within 63 bits. */
+  /**
+   * A copy of {@code shape}, its extents checked: at most 16, none negative, elements and bytes
+   * within 63 bits.
+   */
   static long[] checked(String what, DType dtype, long... shape) {
     if (shape == null) {
       throw new InvalidArgumentException(what + ": shape is null");

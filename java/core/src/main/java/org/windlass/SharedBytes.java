@@ -6,9 +6,10 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * Whether two tensors have a byte in common. Spans that are apart settle it; else it is the question
- * whether x_0 s_0 + x_1 s_1 + ... = d has a solution with bounded integers, which is searched from the widest
- * stride down and cut wherever the rest can't reach. For views cut from one tensor that is a few steps.
+ * Whether two tensors have a byte in common. Spans that are apart settle it; else it is the
+ * question whether x_0 s_0 + x_1 s_1 + ... = d has a solution with bounded integers, which is
+ * searched from the widest stride down and cut wherever the rest can't reach. For views cut from
+ * one tensor that is a few steps.
  */
 final class SharedBytes {
   /** Steps after which two tensors count as overlapping. */
@@ -65,7 +66,10 @@ final class SharedBytes {
         && b.span != 0;
   }
 
-  /** Terms (stride in bytes, least, most) for each dimension, with the bytes of an element as one more. */
+  /**
+   * Terms (stride in bytes, least, most) for each dimension, with the bytes of an element as one
+   * more.
+   */
   private static void addTerms(List<long[]> terms, Tensor tensor, boolean positive) {
     long width = tensor.dtype.bytes();
     for (int d = 0; d < tensor.shape.length; d++) {

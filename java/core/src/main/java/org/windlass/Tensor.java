@@ -11,15 +11,16 @@ import org.windlass.internal.Segments;
 import org.windlass.internal.TensorAccess;
 
 /**
- * Typed memory with a shape and strides. A tensor is a view: {@link #narrow}, {@link #select}, {@link
- * #transpose}, {@link #splitDim} and {@link #reshape} make others over the same memory and copy nothing.
+ * Typed memory with a shape and strides. A tensor is a view: {@link #narrow}, {@link #select},
+ * {@link #transpose}, {@link #splitDim} and {@link #reshape} make others over the same memory and
+ * copy nothing.
  *
- * <p>The memory is Windlass's own ({@link #allocate}), a direct buffer, a raw address with an owner, a
- * memory segment, or a {@link Window}'s. While a call uses it, it stays: {@link #close} in the middle
- * defers the release, and whatever the memory belongs to is kept reachable.
+ * <p>The memory is Windlass's own ({@link #allocate}), a direct buffer, a raw address with an
+ * owner, a memory segment, or a {@link Window}'s. While a call uses it, it stays: {@link #close} in
+ * the middle defers the release, and whatever the memory belongs to is kept reachable.
  *
- * <p>Reading and writing elements is not synchronised with anything: keep to the completion contract
- * of the operation that names the tensor.
+ * <p>Reading and writing elements is not synchronised with anything: keep to the completion
+ * contract of the operation that names the tensor.
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   static {
@@ -53,8 +54,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Zeroed memory of Windlass's own, aligned to 64 bytes. It is freed by {@link #close}, or once no view of it
-   * is reachable.
+   * Zeroed memory of Windlass's own, aligned to 64 bytes. It is freed by {@link #close}, or once no
+   * view of it is reachable.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = Shapes.checked("allocate", dtype, shape);
@@ -63,9 +64,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over a direct buffer, from its position on; position and limit stay as they are. The buffer must be
-   * in native order (unless elements are bytes) and start at a multiple of the element size. A read-only buffer makes
-   * a read-only tensor.
+   * A tensor over a direct buffer, from its position on; position and limit stay as they are. The
+   * buffer must be in native order (unless elements are bytes) and start at a multiple of the
+   * element size. A read-only buffer makes a read-only tensor.
    */
   public static Tensor of(ByteBuffer buffer, DType dtype, long... shape) {
     if (buffer == null) {
@@ -73,15 +74,16 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
     if (!buffer.isDirect()) {
       throw new InvalidArgumentException(
-          "of: buffer is on the Java heap, where peers can't reach it; use ByteBuffer.allocateDirect,"
-              + " or Tensor.allocate and copyFrom");
+          "of: buffer is on the Java heap, where peers can't reach it; use"
+              + " ByteBuffer.allocateDirect, or Tensor.allocate and copyFrom");
     }
     long[] checked = Shapes.checked("of", dtype, shape);
     if (dtype.bytes() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
       throw new InvalidArgumentException(
           "of: buffer has "
               + buffer.order()
-              + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to it");
+              + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to"
+              + " it");
     }
     long start = NativeMemory.address(buffer) + buffer.position();
     Memory memory = Memory.of(start, buffer.remaining(), buffer.isReadOnly(), buffer);
@@ -89,8 +91,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over {@code bytes} bytes at a raw address. They must stay readable and writable as long as
-   * {@code owner} is reachable; the tensor keeps it so.
+   * A tensor over {@code bytes} bytes at a raw address. They must stay readable and writable as
+   * long as {@code owner} is reachable; the tensor keeps it so.
    *
    * @param owner what the memory belongs to; null if it is never freed
    */
@@ -106,8 +108,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over a native {@code java.lang.foreign.MemorySegment}, on Java 22 or later. Its arena must stay
-   * open while a call uses the tensor, and is seen to be closed at the next call.
+   * A tensor over a native {@code java.lang.foreign.MemorySegment}, on Java 22 or later. Its arena
+   * must stay open while a call uses the tensor, and is seen to be closed at the next call.
    *
    * @param segment a MemorySegment; its type is named here only because Java 17 has none
    */
@@ -238,8 +240,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   public Tensor transpose(int dim0, int dim1) {
     Shapes.checkDimension("transpose", "dim0", dim0, shape.length);
     Shapes.checkDimension("transpose", "dim1", dim1, shape.length);
-    return view(
-        address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
+    return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
   /** Dimension {@code dim} as several, whose extents multiply to its own. */
@@ -270,8 +271,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
     System.arraycopy(shape, dim + 1, newShape, dim + parts.length, shape.length - dim - 1);
     System.arraycopy(strides, dim + 1, newStrides, dim + parts.length, shape.length - dim - 1);
-    return view(
-        address, Shapes.checked("splitDim: sizes", dtype, newShape), newStrides);
+    return view(address, Shapes.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
   /** The same elements in row-major order under another shape; contiguous tensors only. */
@@ -416,8 +416,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * {@code length} bytes of a contiguous tensor from byte {@code offset} on, in native order. The memory isn't
-   * released while the buffer, or anything made from it, is reachable.
+   * {@code length} bytes of a contiguous tensor from byte {@code offset} on, in native order. The
+   * memory isn't released while the buffer, or anything made from it, is reachable.
    */
   public final ByteBuffer asByteBuffer(long offset, int length) {
     if (!contiguous) {
@@ -458,8 +458,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Ends memory that {@link #allocate} made, for every view of it: later use throws {@link ClosedException}; the memory
-   * goes when the last call that uses it is over. Memory of a window or of the caller's own stays.
+   * Ends memory that {@link #allocate} made, for every view of it: later use throws {@link
+   * ClosedException}; the memory goes when the last call that uses it is over. Memory of a window
+   * or of the caller's own stays.
    */
   @Override
   public void close() {

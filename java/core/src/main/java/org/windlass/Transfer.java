@@ -15,8 +15,9 @@ import org.windlass.internal.TransferHandle;
 import org.windlass.internal.TransferWords;
 
 /**
- * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once, straight from the sources' memory
- * to the targets'. The memory of the views stays until the transfer is closed.
+ * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once,
+ * straight from the sources' memory to the targets'. The memory of the views stays until the
+ * transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
   private final Communicator communicator;
@@ -83,7 +84,10 @@ public final class Transfer implements AutoCloseable {
     return words;
   }
 
-  /** Every rank binds every source, if only as nothing: so a tensor has one binding index on all ranks. */
+  /**
+   * Every rank binds every source, if only as nothing: so a tensor has one binding index on all
+   * ranks.
+   */
   private static void bindSource(TransferWords words, BoundTensor tensor) {
     Tensor view = tensor.source();
     if (view == null || view.numel == 0) {
@@ -155,7 +159,10 @@ public final class Transfer implements AutoCloseable {
     return held.keySet().toArray(new Memory[0]);
   }
 
-  /** Collective: moves every tensor once, under the version after the last one that this transfer ran. */
+  /**
+   * Collective: moves every tensor once, under the version after the last one that this transfer
+   * ran.
+   */
   public void run() {
     run(lastVersion + 1);
   }
@@ -215,7 +222,10 @@ public final class Transfer implements AutoCloseable {
     return new ClosedException("run: a view's memory was closed");
   }
 
-  /** Bytes written to targets of all ranks so far in the run in progress, or by the last one; from any thread. */
+  /**
+   * Bytes written to targets of all ranks so far in the run in progress, or by the last one; from
+   * any thread.
+   */
   public long bytesMoved() {
     if (!handle.pin()) {
       throw new ClosedException("bytesMoved: the transfer was closed");

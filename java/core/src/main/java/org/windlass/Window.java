@@ -8,8 +8,9 @@ import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 
 /**
- * Memory that every rank of a communicator holds at the same size, so that peers reach it. Tensors are placed in it one after
- * the other; ranks that make the same tensors in the same order find them at the same offsets.
+ * Memory that every rank of a communicator holds at the same size, so that peers reach it. Tensors
+ * are placed in it one after the other; ranks that make the same tensors in the same order find
+ * them at the same offsets.
  */
 public final class Window implements AutoCloseable {
   private static final long ALIGNMENT = 64;
@@ -100,8 +101,9 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends the use of its tensors on this rank: further calls with them throw {@link ClosedException}. The memory goes when
-   * calls in progress are over and every rank has closed its own. Idempotent.
+   * Ends the use of its tensors on this rank: further calls with them throw {@link
+   * ClosedException}. The memory goes when calls in progress are over and every rank has closed its
+   * own. Idempotent.
    */
   @Override
   public void close() {

@@ -12,8 +12,8 @@ import org.windlass.WindlassException;
 
 /**
  * One rank's native communicator and what a call on it needs: the right to be the one call in
- * progress, an error record, the pins that a failed call leaves behind, and the hand-off for threads
- * that must not block. It doesn't reach the public object, so that the cleaner may free it.
+ * progress, an error record, the pins that a failed call leaves behind, and the hand-off for
+ * threads that must not block. It doesn't reach the public object, so that the cleaner may free it.
  *
  * <p>A call is {@link #begin}, the native function with {@link #error}, then {@link #end} after
  * success or {@link #settle} after anything else.
@@ -96,8 +96,8 @@ public final class Endpoint {
   }
 
   /**
-   * Ends a call that failed. {@code a} and {@code b}, either of which may be null, are unpinned once no
-   * rank can touch them.
+   * Ends a call that failed. {@code a} and {@code b}, either of which may be null, are unpinned
+   * once no rank can touch them.
    */
   public WindlassException settle(int code, Lifetime a, Lifetime b) {
     WindlassException failure = Failures.of(code, errorBuffer);
@@ -132,7 +132,9 @@ public final class Endpoint {
     Watcher.add(this);
   }
 
-  /** Whether a call that returned {@code code} left nothing behind that a peer might still touch. */
+  /**
+   * Whether a call that returned {@code code} left nothing behind that a peer might still touch.
+   */
   public boolean quiet(int code) {
     if (code == Native.WL_OK) {
       return true;
@@ -158,10 +160,12 @@ public final class Endpoint {
   }
 
   public void abort(String reason) {
-    Native.wl_comm_abort(handle, NativeMemory.utf8(reason), 0);
+    Native.wl_comm_abort(handle, NativeMemory.utf8(reason.replace('\0', ' ')), 0);
   }
 
-  /** Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent. */
+  /**
+   * Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent.
+   */
   public void close() {
     Native.wl_comm_close(handle, 0);
     closed = true;
@@ -186,7 +190,9 @@ public final class Endpoint {
     return thread.getClass() != Thread.class && Handoff.shared(thread);
   }
 
-  /** Runs {@code call} on the communicator's own thread; the caller waits and may be interrupted. */
+  /**
+   * Runs {@code call} on the communicator's own thread; the caller waits and may be interrupted.
+   */
   public <T> T handOff(Supplier<T> call) {
     Handoff target;
     synchronized (this) {

@@ -22,7 +22,10 @@ import org.windlass.WindlassException;
 public final class Failures {
   private Failures() {}
 
-  /** The exception for {@code code}, with what the {@code wl_error_t} at the start of {@code error} says. */
+  /**
+   * The exception for {@code code}, with what the {@code wl_error_t} at the start of {@code error}
+   * says.
+   */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
     return of(code, message(error), operation(operation), culprits(error));

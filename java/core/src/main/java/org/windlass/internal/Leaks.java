@@ -4,9 +4,9 @@ package org.windlass.internal;
 import java.lang.ref.Cleaner;
 
 /**
- * Frees what was dropped without {@code close()}, and reports it on the logger {@code org.windlass}.
- * Where it was made is recorded only under {@code -Dorg.windlass.leaks=full}, since a stack costs
- * microseconds.
+ * Frees what was dropped without {@code close()}, and reports it on the logger {@code
+ * org.windlass}. Where it was made is recorded only under {@code -Dorg.windlass.leaks=full}, since
+ * a stack costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
@@ -23,8 +23,8 @@ public final class Leaks {
   private Leaks() {}
 
   /**
-   * Runs {@code resource} once {@code owner} is unreachable, or at the returned handle's
-   * {@code clean()}, whichever is first. The resource may not reach its owner.
+   * Runs {@code resource} once {@code owner} is unreachable, or at the returned handle's {@code
+   * clean()}, whichever is first. The resource may not reach its owner.
    */
   public static Cleaner.Cleanable watch(Object owner, Resource resource) {
     return CLEANER.register(owner, resource);

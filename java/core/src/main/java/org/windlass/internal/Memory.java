@@ -6,8 +6,8 @@ import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
 
 /**
- * One allocation: an address, its bytes, and what keeps them valid. Tensors are views of one; calls pin
- * it. Once ended, it is released when the last pin is gone.
+ * One allocation: an address, its bytes, and what keeps them valid. Tensors are views of one; calls
+ * pin it. Once ended, it is released when the last pin is gone.
  */
 public final class Memory extends Lifetime {
   /** The largest piece of memory that one buffer shows. */
@@ -85,8 +85,8 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * A buffer over part of it, or null if it has ended. The memory stays pinned until neither the buffer nor
-   * anything derived from it is reachable.
+   * A buffer over part of it, or null if it has ended. The memory stays pinned until neither the
+   * buffer nor anything derived from it is reachable.
    */
   public ByteBuffer lend(long from, int length) {
     if (!hold()) {

@@ -5,8 +5,9 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * Native memory for the arguments of one call outside the hot path: an error record, an out-parameter, two tensor
- * descriptions, one element. Taken from a small pool without a lock; never shared between threads.
+ * Native memory for the arguments of one call outside the hot path: an error record, an
+ * out-parameter, two tensor descriptions, one element. Taken from a small pool without a lock;
+ * never shared between threads.
  */
 public final class Scratch implements AutoCloseable {
   private static final int MAX_DIMS = Native.WL_MAX_DIMS;
@@ -95,7 +96,9 @@ public final class Scratch implements AutoCloseable {
     return buffer.getLong(ELEMENT);
   }
 
-  /** Little-endian, so that the low bytes of {@code value} are the element of any narrower integer. */
+  /**
+   * Little-endian, so that the low bytes of {@code value} are the element of any narrower integer.
+   */
   public void elementLong(long value) {
     buffer.putLong(ELEMENT, value);
   }
@@ -118,7 +121,10 @@ public final class Scratch implements AutoCloseable {
     return address + at;
   }
 
-  /** Address of a zeroed configuration struct of {@code size} bytes, its size filled in; see {@link #config()}. */
+  /**
+   * Address of a zeroed configuration struct of {@code size} bytes, its size filled in; see {@link
+   * #config()}.
+   */
   public long config(int size) {
     for (int i = 0; i < Structs.TransferConfig.SIZE; i += 4) {
       buffer.putInt(CONFIG + i, 0);

@@ -10,7 +10,9 @@ public final class TensorAccess {
 
   private TensorAccess() {}
 
-  /** A contiguous tensor at {@code offset} bytes into {@code memory}; aligned to the dtype's size. */
+  /**
+   * A contiguous tensor at {@code offset} bytes into {@code memory}; aligned to the dtype's size.
+   */
   public static Tensor tensor(Memory memory, long offset, DType dtype, long... shape) {
     if (maker == null) {
       try {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-/** A {@code wl_transfer_t*} with the memory that it is bound to, which stays pinned as long as it lives. */
+/**
+ * A {@code wl_transfer_t*} with the memory that it is bound to, which stays pinned as long as it
+ * lives.
+ */
 public final class TransferHandle extends Lifetime {
   public final long handle;
   private final Endpoint endpoint;

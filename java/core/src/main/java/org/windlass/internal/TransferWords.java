@@ -19,22 +19,20 @@ public final class TransferWords {
     config.putLong(Structs.TransferConfig.FINGERPRINT, value);
   }
 
-  public void source(
-      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
+  public void source(int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
     sourceCount++;
     sources.binding(dtype, address, low, bytes, shape, strides);
   }
 
   /** Its index among the targets. */
-  public int target(
-      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
+  public int target(int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
     targets.binding(dtype, address, low, bytes, shape, strides);
     return targetCount++;
   }
 
   /**
-   * A box of a target view, made of boxes of the source views {@code sourceBinding} of {@code ranks}, all at {@code
-   * sourceStart}.
+   * A box of a target view, made of boxes of the source views {@code sourceBinding} of {@code
+   * ranks}, all at {@code sourceStart}.
    */
   public void chunk(
       int targetBinding,
@@ -110,7 +108,8 @@ public final class TransferWords {
             "register: this rank's part of the plan exceeds " + MOST + " words; split the batch");
       }
       if (size + more > words.length) {
-        words = Arrays.copyOf(words, (int) Math.min(MOST, Math.max(2L * words.length, size + more)));
+        words =
+            Arrays.copyOf(words, (int) Math.min(MOST, Math.max(2L * words.length, size + more)));
       }
     }
 

@@ -6,8 +6,8 @@ import java.util.Set;
 
 /**
  * One daemon thread that looks at every open communicator of this library: it ends calls that have
- * been blocked for more than 10 ms and whose thread was interrupted, and unpins what failed calls left behind. It
- * exists only while there is something to look at.
+ * been blocked for more than 10 ms and whose thread was interrupted, and unpins what failed calls
+ * left behind. It exists only while there is something to look at.
  */
 final class Watcher {
   /** Between looks while some call is in progress. */

@@ -22,10 +22,6 @@ public final class Segments {
               + " Arena");
     }
     return Memory.of(
-        memory.address(),
-        memory.byteSize(),
-        memory.isReadOnly(),
-        memory,
-        memory.scope()::isAlive);
+        memory.address(), memory.byteSize(), memory.isReadOnly(), memory, memory.scope()::isAlive);
   }
 }
