@@ -30,6 +30,7 @@ final class MoveList {
   private final Optional<Layout> defaultFrom;
   private final Layout to;
   private final Map<String, String> scales;
+  private final List<TensorMove> moves = new ArrayList<>();
 
   private MoveList(Checkpoint in, ReshardRequest request) {
     this.in = in;
@@ -40,21 +41,30 @@ final class MoveList {
   }
 
   /**
-   * The moves, in the checkpoint's order.
+   * Works the moves out.
    *
    * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
    */
-  static List<TensorMove> of(Checkpoint in, ReshardRequest request) {
+  static MoveList of(Checkpoint in, ReshardRequest request) {
     MoveList list = new MoveList(in, request);
     list.checkRequest();
     if (in.byRank()) {
       list.checkRankFiles();
     }
-    List<TensorMove> moves = new ArrayList<>();
     for (String name : in.names()) {
-      moves.add(list.move(name));
+      list.moves.add(list.move(name));
     }
+    return list;
+  }
+
+  /** The moves, in the checkpoint's order. */
+  List<TensorMove> moves() {
     return moves;
+  }
+
+  /** The ranks that the target layout has, ascending. */
+  List<Integer> targetRanks() {
+    return to.mesh().ranks().stream().sorted().toList();
   }
 
   /** A target without ranks follows the highest rank of any source layout. */

@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
@@ -27,6 +26,8 @@ public final class Reshard {
   // What the floor is measured on; larger than the caches.
   private static final long FLOOR_SAMPLE = 32L << 20;
   private static final int FLOOR_ITERATIONS = 3;
+  // Tensors of fewer bytes count as a copy, so that there is one measurement for all of them.
+  private static final long FLOOR_LEAST = 1L << 20;
 
   private final ReshardRequest request;
   private final ProgressListener listener;
@@ -55,9 +56,10 @@ public final class Reshard {
     long begin = System.nanoTime();
     checkPaths(request.in(), request.out());
     try (Checkpoint in = Checkpoint.open(request.in())) {
-      List<TensorMove> moves = MoveList.of(in, request);
+      MoveList list = MoveList.of(in, request);
+      List<TensorMove> moves = list.moves();
+      List<Integer> ranks = list.targetRanks();
       Traffic traffic = traffic(moves);
-      List<Integer> ranks = targetRanks(moves);
       long verifying = 0;
       if (request.verify()) {
         long start = System.nanoTime();
@@ -79,15 +81,6 @@ public final class Reshard {
       double seconds = (System.nanoTime() - begin - verifying) / 1e9;
       return result(in, moves, traffic, seconds);
     }
-  }
-
-  private List<Integer> targetRanks(List<TensorMove> moves) {
-    TreeSet<Integer> ranks = new TreeSet<>();
-    moves.stream()
-        .map(TensorMove::to)
-        .distinct()
-        .forEach(layout -> ranks.addAll(layout.mesh().ranks()));
-    return List.copyOf(ranks);
   }
 
   private static void checkPaths(Path in, Path out) {
@@ -199,10 +192,11 @@ public final class Reshard {
       long elements = request.writesWhole() ? move.elements() : move.targetElements();
       bytesOut += move.targetBytes(elements);
       defaulted += move.defaulted() ? 1 : 0;
-      boolean narrow = move.source().code() < 0;
+      long bytes = move.source().bytesOf(elements);
+      boolean asBytes = move.source().code() < 0 || bytes < FLOOR_LEAST;
       moved.merge(
-          narrow ? List.of(DType.U8, DType.U8) : List.of(move.source(), move.target()),
-          move.source().bytesOf(elements),
+          asBytes ? List.of(DType.U8, DType.U8) : List.of(move.source(), move.target()),
+          bytes,
           Long::sum);
     }
     return new ReshardResult(

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.AbortedException;
+import org.windlass.DeviceException;
+import org.windlass.InternalException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.MismatchException;
+import org.windlass.PeerLostException;
+import org.windlass.ResourceException;
+import org.windlass.TimeoutException;
+import org.windlass.UnsupportedException;
+import org.windlass.VerificationFailedException;
+
+class CommandTest {
+  @ParameterizedTest
+  @ValueSource(strings = {"", "reshard", "plan", "bench", "example", "doctor", "demo"})
+  void everyLevelHasHelp(String command) {
+    Cli help = command.isEmpty() ? Cli.run("--help") : Cli.run(command, "--help");
+    assertThat(help.status()).isZero();
+    assertThat(help.out()).contains("Usage: windlass").contains("--help");
+    assertThat(help.err()).isEmpty();
+  }
+
+  @Test
+  void theCommandsAreListedAndTheirStatusesExplained() {
+    String help = Cli.run("--help").out();
+    assertThat(help).contains("reshard", "plan", "bench", "example", "doctor", "130", "interrupted");
+    assertThat(help).doesNotContain("demo").doesNotContain("manifest");
+    assertThat(Cli.run("--version").out()).startsWith("windlass ");
+  }
+
+  /** A command line, its status, and what its error line says. */
+  static Stream<Arguments> wrong() {
+    return Stream.of(
+        arguments(List.of(), 2, "InvalidArgument: windlass needs a command"),
+        arguments(List.of("resharp"), 2, "InvalidArgument: windlass: unknown argument resharp"),
+        arguments(List.of("plan", "--nonsense"), 2, "unknown argument --nonsense"),
+        arguments(List.of("reshard"), 2, "InvalidArgument: windlass reshard: Missing required"),
+        arguments(List.of("reshard", "--to", "4:S0", "a"), 2, "OUT"),
+        arguments(List.of("reshard", "--to", "4:S0", "a", "b", "c"), 2, "unknown argument c"),
+        arguments(List.of("reshard", "--to", "4:S0", "--bucket-bytes", "x", "a", "b"), 2, "'x' is not a long"),
+        arguments(List.of("reshard", "--to", "4:S0", "--bucket-bytes", "0", "a", "b"), 2, "--bucket-bytes 0: at least 1"),
+        arguments(List.of("reshard", "--to", "4:S0", "--deadline", "0", "a", "b"), 2, "--deadline 0.0"),
+        arguments(List.of("reshard", "--to", "4:S0", "--mode", "slow", "a", "b"), 2, "--mode slow"),
+        arguments(List.of("reshard", "--to", "4:S0", "--launch", "fork", "a", "b"), 2, "--launch fork"),
+        arguments(List.of("reshard", "--to", "4:S0", "--mode", "staged", "a", "b"), 3, "Unsupported: --mode staged"),
+        arguments(List.of("reshard", "--to", "4:S0", "--launch", "processes", "a", "b"), 3, "Unsupported: --launch processes"),
+        arguments(List.of("reshard", "--to", "4:S0", "--rules", "r.json", "a", "b"), 3, "Unsupported: --rules"),
+        arguments(List.of("reshard", "--to", "4:S0", "--target", "cuda", "a", "b"), 3, "cuda"),
+        arguments(List.of("reshard", "--to", "4:S0", "--target", "tpu", "a", "b"), 2, "tpu"),
+        arguments(List.of("reshard", "--to", "4:S0", "--dtype", "f12", "a", "b"), 2, "'f12' is no dtype"),
+        arguments(List.of("plan", "--from", "4:S0"), 2, "--to is missing"),
+        arguments(List.of("plan", "--html", "x.html"), 3, "Unsupported: --html"),
+        arguments(List.of("plan", "--mode", "staged"), 3, "Unsupported: --mode staged"),
+        arguments(List.of("example", "nothing"), 2, "no such example"),
+        arguments(List.of("example", "broadcast", "--target", "a5"), 3, "a5"),
+        arguments(List.of("example", "--all", "--ranks", "0"), 2, "--ranks 0"),
+        arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
+        arguments(List.of("run", "-n", "2", "--", "true"), 3, "Unsupported: windlass run"),
+        arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report"),
+        arguments(List.of("manifest", "m.json", "--devices", "2"), 3, "Unsupported: windlass manifest"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("wrong")
+  void anErrorIsOneLineAndAHint(List<String> arguments, int status, String reason) {
+    Cli failed = Cli.run(arguments.toArray());
+    assertThat(failed.status()).as(failed.err()).isEqualTo(status);
+    assertThat(failed.out()).isEmpty();
+    List<String> lines = failed.err().lines().toList();
+    if (arguments.isEmpty()) {
+      assertThat(lines.get(0)).startsWith("Usage: windlass");
+      lines = lines.subList(lines.size() - 2, lines.size());
+    }
+    assertThat(lines).hasSize(2);
+    assertThat(lines.get(0)).startsWith("windlass: ").contains(reason);
+    assertThat(lines.get(1)).startsWith("hint: ");
+  }
+
+  static Stream<Arguments> statuses() {
+    return Stream.of(
+        arguments(new InvalidArgumentException("m"), 2),
+        arguments(new MismatchException("m"), 2),
+        arguments(new UnsupportedException("m"), 3),
+        arguments(new TimeoutException("m"), 4),
+        arguments(new PeerLostException("m"), 5),
+        arguments(new AbortedException("m"), 5),
+        arguments(new VerificationFailedException("m"), 6),
+        arguments(new ResourceException("m"), 7),
+        arguments(new IOException("m"), 7),
+        arguments(new OutOfMemoryError("m"), 7),
+        arguments(new DeviceException("m"), 1),
+        arguments(new InternalException("m"), 1),
+        arguments(new IllegalStateException("m"), 1),
+        arguments(new UnsatisfiedLinkError("m"), 3),
+        arguments(new ExceptionInInitializerError(new UnsatisfiedLinkError("m")), 3));
+  }
+
+  @ParameterizedTest
+  @MethodSource("statuses")
+  void everyKindOfFaultHasItsStatus(Throwable fault, int status) {
+    java.io.StringWriter err = new java.io.StringWriter();
+    assertThat(Complaint.of(fault).print(new java.io.PrintWriter(err), false)).isEqualTo(status);
+    assertThat(err.toString().lines()).hasSize(2);
+  }
+
+  @Test
+  void aStackTraceIsShownOnRequestOnly() {
+    String quiet = Cli.run("plan", "--from", "x").err();
+    String verbose = Cli.run("plan", "--from", "x", "--verbose").err();
+    assertThat(quiet).doesNotContain("\tat ");
+    assertThat(verbose).contains("\tat org.windlass");
+    assertThat(Cli.run("--verbose", "plan", "--from", "x").err()).contains("\tat org.windlass");
+  }
+
+  @Test
+  void aMessageOfSeveralLinesBecomesOne() {
+    java.io.StringWriter err = new java.io.StringWriter();
+    Complaint.of(new ResourceException("one\n  two\r\nthree"))
+        .print(new java.io.PrintWriter(err), false);
+    assertThat(err.toString()).startsWith("windlass: Resource: one; two; three\nhint: ");
+  }
+
+  @Test
+  void doctorSaysWhatThereIs() throws IOException {
+    Cli text = Cli.run("doctor");
+    assertThat(text.status()).isZero();
+    assertThat(text.out()).contains("version", "jdk", "allowed_cores", "launch", "cuda");
+    assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
+    Cli json = Cli.run("doctor", "--json");
+    assertThat(json.out().lines()).hasSize(1);
+    try (JsonParser parser = new JsonFactory().createParser(json.out())) {
+      while (parser.nextToken() != null) {
+        assertThat(parser.currentToken()).isNotEqualTo(JsonToken.NOT_AVAILABLE);
+      }
+    }
+  }
+
+  @Test
+  void doctorDetectsLaunchers() {
+    assertThat(DoctorCommand.launch(Map.of("HOME", "/"))).isEqualTo("none detected");
+    assertThat(DoctorCommand.launch(Map.of("RANK", "3", "WORLD_SIZE", "8")))
+        .contains("torchrun", "RANK=3", "WORLD_SIZE=8");
+    assertThat(
+            DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
+        .contains("Open MPI", "Slurm");
+  }
+
+  @Test
+  void examplesAreListedAndRun() {
+    Cli list = Cli.run("example");
+    assertThat(list.status()).isZero();
+    assertThat(list.out()).contains("all-to-all", "broadcast", "weight-sync");
+    Cli one = Cli.run("example", "broadcast", "--ranks", "3", "--target", "sim");
+    assertThat(one.status()).as(one.err()).isZero();
+    assertThat(one.out()).contains("broadcast");
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class PlanCommandTest {
+  private static Cli plan(Object... arguments) {
+    Object[] all = new Object[arguments.length + 1];
+    all[0] = "plan";
+    System.arraycopy(arguments, 0, all, 1, arguments.length);
+    Cli done = Cli.run(all);
+    assertThat(done.status()).as(done.err()).isZero();
+    return done;
+  }
+
+  private static String withoutTime(String json) {
+    return json.replaceAll("\"plan_ms\":[0-9.]+", "\"plan_ms\":0").strip();
+  }
+
+  @Test
+  void theJsonIsThatOfTheContract() {
+    Cli done =
+        plan("--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32", "--json");
+    assertThat(withoutTime(done.out()))
+        .isEqualTo(
+            "{\"from\":\"2:S0\",\"to\":\"2@2:S1\",\"shape\":[4,2],\"dtype\":\"f32\",\"wire\":\"f32\",\"ranks\":4,"
+                + "\"routes\":["
+                + "{\"src\":0,\"transport\":\"P2P\",\"bytes\":8,\"dsts\":[{\"rank\":2,\"region\":[[0,2],[0,1]]}]},"
+                + "{\"src\":0,\"transport\":\"P2P\",\"bytes\":8,\"dsts\":[{\"rank\":3,\"region\":[[0,2],[1,2]]}]},"
+                + "{\"src\":1,\"transport\":\"P2P\",\"bytes\":8,\"dsts\":[{\"rank\":2,\"region\":[[2,4],[0,1]]}]},"
+                + "{\"src\":1,\"transport\":\"P2P\",\"bytes\":8,\"dsts\":[{\"rank\":3,\"region\":[[2,4],[1,2]]}]}],"
+                + "\"links\":[{\"src\":0,\"dst\":2,\"bytes\":8},{\"src\":0,\"dst\":3,\"bytes\":8},"
+                + "{\"src\":1,\"dst\":2,\"bytes\":8},{\"src\":1,\"dst\":3,\"bytes\":8}],"
+                + "\"buckets\":4,\"sent_bytes\":32,\"local_bytes\":0,\"reduce_bytes\":0,\"staging_bytes\":0,"
+                + "\"plan_ms\":0}");
+  }
+
+  @Test
+  void stridedRegionsAreListsOfIntervals() {
+    Cli done =
+        plan("--from", "1:R", "--to", "2x2@0:SS0/2,S0", "--shape", "8", "--dtype", "u8", "--json");
+    assertThat(done.out())
+        .contains("\"rank\":1,\"region\":[[4,6]]")
+        .contains("\"local_bytes\":2,");
+    Cli strided =
+        plan("--from", "1:R", "--to", "2@1:SS0/2", "--shape", "8", "--dtype", "u8", "--json");
+    assertThat(strided.out()).contains("\"region\":[[[0,2],[4,6]]]");
+  }
+
+  @Test
+  void partialTermsAreCountedAndOnlyReducingRanksHaveNoDestination() {
+    Cli done =
+        plan("--from", "2:P", "--to", "1:R", "--shape", "8", "--dtype", "f32", "--wire", "bf16", "--json");
+    assertThat(done.out())
+        .contains("\"wire\":\"bf16\"")
+        .contains("\"sent_bytes\":16,")
+        .contains("\"reduce_bytes\":32,")
+        .contains("\"transport\":\"NONE\",\"bytes\":16,\"dsts\":[]");
+  }
+
+  @Test
+  void aScalarHasAnEmptyShape() {
+    assertThat(plan("--from", "1:R", "--to", "2:R", "--shape", "", "--dtype", "f64", "--json").out())
+        .contains("\"shape\":[]")
+        .contains("\"dsts\":[{\"rank\":1,\"region\":[]},{\"rank\":2,\"region\":[]}]");
+  }
+
+  @Test
+  void oneRankKnowsItsOwnRoutesAndASummaryNone() {
+    String one =
+        plan("--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32", "--rank", "3", "--json")
+            .out();
+    assertThat(one)
+        .contains("\"rank\":3,")
+        .contains("\"sent_bytes\":16,")
+        .doesNotContain("\"dst\":2");
+    String summary =
+        plan("--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32", "--summary", "--json")
+            .out();
+    assertThat(summary).doesNotContain("routes").doesNotContain("links").contains("\"buckets\":4");
+  }
+
+  @Test
+  void textIsForPeople() {
+    Cli done = plan("--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32");
+    assertThat(done.out()).contains("f32[4, 2] from 2:S0 to 2@2:S1").contains("32 bytes sent");
+  }
+
+  @Test
+  void aListOfTensorsIsPlannedLineByLineAndSummed(@TempDir Path folder) throws IOException {
+    Path file =
+        Files.writeString(
+            folder.resolve("tensors.json"),
+            """
+            [{"name": "w", "shape": [4, 2], "dtype": "F32", "count": 3},
+             {"name": "norm", "shape": [2], "dtype": "bf16", "from": "2:R", "to": "2@2:R"},
+             {"name": "scalar", "shape": [], "dtype": "i64"}]
+            """);
+    Cli done = plan("--tensors", file, "--from", "2:S0", "--to", "2:S1", "--json");
+    List<String> lines = done.out().lines().toList();
+    assertThat(lines).hasSize(4);
+    assertThat(lines.get(0)).startsWith("{\"name\":\"w\",\"count\":3,");
+    assertThat(lines.get(1)).contains("\"from\":\"2:R\"");
+    assertThat(lines.get(2)).contains("\"from\":\"2:R\"");
+    assertThat(lines.get(3)).startsWith("{\"tensors\":5,\"ranks\":4,\"links\":").contains("\"sent_bytes\":120,");
+    Cli summary = plan("--tensors", file, "--from", "2:S0", "--to", "2:S1", "--json", "--summary");
+    assertThat(summary.out().lines()).hasSize(1);
+  }
+
+  @Test
+  void aBadListIsRefused(@TempDir Path folder) throws IOException {
+    String[][] cases = {
+      {"{}", "not a JSON list"},
+      {"[1]", "[0]: not an object"},
+      {"[{\"name\":\"a\"}]", "[0]: shape is missing"},
+      {"[{\"name\":\"a\",\"shape\":[-1],\"dtype\":\"u8\"}]", "[0].shape[0]: -1 is not in"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"count\":0}]", "[0].count: 0 is not in"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"x\":0}]", "[0].x: unknown key"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\"}] 1", "something follows"},
+      {"[{\"name\":\"a\",\"name\":\"b\"}]", "Duplicate"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"from\":\"2:S1\"}]", "tensor 'a'"},
+      {"[", "Unexpected end"}
+    };
+    for (String[] each : cases) {
+      Path file = Files.writeString(folder.resolve("t.json"), each[0]);
+      Cli done = Cli.run("plan", "--tensors", file, "--from", "2:S0", "--to", "2:S0");
+      assertThat(done.status()).as(each[0]).isEqualTo(2);
+      assertThat(done.err()).contains(each[1]);
+    }
+    assertThat(Cli.run("plan", "--tensors", folder.resolve("gone")).err()).contains("no such file");
+    assertThat(Cli.run("plan", "--tensors", "x", "--shape", "4").status()).isEqualTo(2);
+  }
+
+  @Test
+  void aShardOfADimensionThatTheShapeLacksIsAnError() {
+    Cli done = Cli.run("plan", "--from", "2:S1", "--to", "2:R", "--shape", "4", "--dtype", "f32");
+    assertThat(done.status()).isEqualTo(2);
+    assertThat(done.err()).contains("tensor", "S1");
+    for (String shape : List.of("4x", "-4", "x", "4x-1", "4.0", "99999999999999999999")) {
+      assertThat(
+              Cli.run("plan", "--from", "2:S0", "--to", "2:R", "--shape=" + shape, "--dtype", "f32").status())
+          .as(shape)
+          .isEqualTo(2);
+    }
+  }
+}

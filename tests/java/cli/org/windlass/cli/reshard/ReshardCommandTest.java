@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.DType;
+import org.windlass.cli.Cli;
+
+class ReshardCommandTest {
+  @TempDir Path folder;
+
+  private static TestFile.Tensor tensor(String name, DType dtype, int[] shape) {
+    int elements = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    long mask = dtype.bits() == 64 ? -1 : (1L << dtype.bits()) - 1;
+    long[] bits = new long[elements];
+    for (int i = 0; i < elements; i++) {
+      bits[i] = (i * 0x9E3779B97F4A7C15L >>> 13) & mask;
+    }
+    return new TestFile.Tensor(name, dtype, shape, bits);
+  }
+
+  private static int[] shape(int... extents) {
+    return extents;
+  }
+
+  private Path write(String name, TestFile.Tensor... tensors) throws IOException {
+    Path path = folder.resolve(name);
+    Files.createDirectories(path.getParent());
+    TestFile.write(path, List.of(tensors), Map.of());
+    return path;
+  }
+
+  private Path out() {
+    return folder.resolve("out");
+  }
+
+  private Cli reshard(Object... arguments) {
+    List<Object> all = new ArrayList<>(List.of("reshard"));
+    all.addAll(List.of(arguments));
+    return Cli.run(all.toArray());
+  }
+
+  private void done(Object... arguments) {
+    Cli done = reshard(arguments);
+    assertThat(done.status()).as(done.err()).isZero();
+  }
+
+  /** Refused with status 2, these words, and nothing written. */
+  private void refused(int status, List<String> words, Object... arguments) throws IOException {
+    Map<Path, byte[]> before = snapshot();
+    Cli failed = reshard(arguments);
+    assertThat(failed.status()).as(failed.err()).isEqualTo(status);
+    assertThat(failed.out()).isEmpty();
+    assertThat(failed.err()).contains(words);
+    Map<Path, byte[]> after = snapshot();
+    assertThat(after.keySet()).isEqualTo(before.keySet());
+    after.forEach((path, bytes) -> assertThat(bytes).as("%s", path).isEqualTo(before.get(path)));
+  }
+
+  private Map<Path, byte[]> snapshot() throws IOException {
+    Map<Path, byte[]> files = new HashMap<>();
+    try (Stream<Path> all = Files.walk(folder)) {
+      for (Path path : all.toList()) {
+        files.put(path, Files.isRegularFile(path) ? Files.readAllBytes(path) : new byte[0]);
+      }
+    }
+    return files;
+  }
+
+  private static List<TestFile.Tensor> read(Path path) throws IOException {
+    return TestFile.read(path).tensors();
+  }
+
+  @Test
+  void theResultIsReportedAsTheContractSays() throws IOException {
+    Path in =
+        write("in.safetensors", tensor("w", DType.F32, shape(8, 6)), tensor("n", DType.F32, shape(6)));
+    Cli done =
+        reshard("--from", "2x4:R,S0", "--to", "1x3:R,S1", in, out(), "--dtype", "bf16", "--json", "--verify");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.out().lines()).hasSize(1);
+    assertThat(done.out())
+        .startsWith(
+            "{\"tensors\":2,\"defaulted\":1,\"bytes_in\":216,\"bytes_out\":132,\"sent_bytes\":132,\"local_bytes\":0,"
+                + "\"seconds\":")
+        .contains("\"GBps\":", "\"floor_s\":")
+        .endsWith("\"verified\":true}\n");
+    assertThat(Files.readString(out().resolve("layout.json")))
+        .contains("\"version\" : 1", "\"BF16\"", "1x3@8:R,S1", "1x3@8:R,R");
+    assertThat(read(out().resolve("rank-00010.safetensors")).get(0).shape()).containsExactly(8, 2);
+  }
+
+  @Test
+  void theSameInputsGiveTheSameBytes() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.F32, shape(7, 5)), tensor("b", DType.BOOL, shape(3)));
+    for (String name : List.of("a", "b")) {
+      done("--from", "2:S0", "--to", "3:S1", in, folder.resolve(name));
+    }
+    for (String file : List.of("rank-00002.safetensors", "rank-00004.safetensors", "layout.json")) {
+      assertThat(folder.resolve("a").resolve(file)).hasSameBinaryContentAs(folder.resolve("b").resolve(file));
+    }
+  }
+
+  @Test
+  void thereAndBackIsTheSameFileInEveryForm() throws IOException {
+    List<TestFile.Tensor> tensors = new ArrayList<>();
+    for (DType dtype : DType.values()) {
+      // Eight elements a row are whole bytes in every dtype; one byte before it puts the next out of line.
+      tensors.add(tensor("one." + dtype, DType.U8, shape(1)));
+      tensors.add(tensor(dtype.toString(), dtype, shape(4, 8)));
+      tensors.add(tensor("none." + dtype, dtype, shape(0, 8)));
+    }
+    tensors.add(tensor("scalar", DType.F64, shape()));
+    Path in = write("in.safetensors", tensors.toArray(new TestFile.Tensor[0]));
+    done("--from", "2:R", "--to", "2x2:S0,R", in, folder.resolve("ranks"), "--verify");
+    done("--to", "3:S0", folder.resolve("ranks"), folder.resolve("index"), "--max-shard-bytes", "100", "--verify");
+    done("--from", "1:R", "--to", "2@0:S0", folder.resolve("index"), folder.resolve("back.safetensors"), "--verify");
+    assertThat(read(folder.resolve("back.safetensors"))).isEqualTo(tensors);
+    assertThat(Files.readString(folder.resolve("index/model.safetensors.index.json")))
+        .contains("\"total_size\"", "model-00001-of-");
+    assertThat(Files.size(folder.resolve("back.safetensors")) % 1).isZero();
+  }
+
+  @Test
+  void aCutInsideAByteIsRefused() throws IOException {
+    Path in = write("in.safetensors", tensor("q", DType.F4, shape(4, 6)));
+    refused(3, List.of("tensor \"q\"", "f4"), "--from", "1:R", "--to", "2:S1", in, out());
+    done("--from", "1:R", "--to", "3:S1", in, out(), "--verify");
+    assertThat(read(out().resolve("rank-00001.safetensors")).get(0).shape()).containsExactly(4, 2);
+  }
+
+  @Test
+  void layoutsMayCoverAnyRanks() throws IOException {
+    TestFile.Tensor whole = tensor("w", DType.I32, shape(12));
+    Path in = write("in.safetensors", whole);
+    done("--from", "2@[900000,7]:S0", "--to", "4@[6,900000,1,3]:S0", in, out(), "--verify");
+    try (Stream<Path> files = Files.list(out())) {
+      assertThat(files.map(path -> path.getFileName().toString()).sorted())
+          .containsExactly(
+              "layout.json",
+              "rank-00001.safetensors",
+              "rank-00003.safetensors",
+              "rank-00006.safetensors",
+              "rank-900000.safetensors");
+    }
+    assertThat(read(out().resolve("rank-900000.safetensors")).get(0).bits())
+        .containsExactly(Arrays.copyOfRange(whole.bits(), 3, 6));
+    done("--to", "1@0:R", out(), folder.resolve("back.safetensors"), "--verify");
+    assertThat(read(folder.resolve("back.safetensors"))).containsExactly(whole);
+  }
+
+  private void ranks(TestFile.Tensor... perRank) throws IOException {
+    for (int rank = 0; rank < perRank.length; rank++) {
+      Path path = folder.resolve("in").resolve(String.format("rank-%05d.safetensors", rank));
+      Files.createDirectories(path.getParent());
+      TestFile.write(path, perRank[rank] == null ? List.of() : List.of(perRank[rank]), Map.of());
+    }
+  }
+
+  private void rankFolderRefused(List<String> words, String from) throws IOException {
+    refused(2, words, "--from", from, "--to", "1:R", folder.resolve("in"), out());
+  }
+
+  @Test
+  void localShapesAreCheckedAgainstTheChunkRule() throws IOException {
+    ranks(tensor("w", DType.F32, shape(3, 2)), tensor("w", DType.F32, shape(4, 2)));
+    rankFolderRefused(
+        List.of("tensor \"w\"", "rank 0", "expected shape [4, 2]", "found shape [3, 2]"), "2:S0");
+    ranks(tensor("w", DType.F32, shape(2, 2)), tensor("w", DType.F32, shape(2, 3)));
+    rankFolderRefused(List.of("rank 1", "expected shape [2, 2]", "found shape [2, 3]"), "2:S0");
+    rankFolderRefused(List.of("rank 0", "[2, 3]", "found shape [2, 2]"), "2:S1");
+    ranks(tensor("w", DType.F32, shape(2, 2)), tensor("w", DType.F16, shape(2, 2)));
+    rankFolderRefused(List.of("rank 1", "expected dtype f32 as on rank 0", "found f16"), "2:S0");
+    ranks(tensor("w", DType.F32, shape(2, 2)), tensor("w", DType.F32, shape(2)));
+    rankFolderRefused(List.of("rank 1", "expected 2 dimensions as on rank 0", "found shape [2]"), "2:S0");
+    ranks(tensor("w", DType.F32, shape(2)), null);
+    rankFolderRefused(List.of("tensor \"w\"", "rank 1", "zero extent", "found none"), "2:S0");
+    ranks(tensor("w", DType.F32, shape(2)), tensor("w", DType.F32, shape(2)));
+    rankFolderRefused(List.of("rank-00002.safetensors is missing"), "3:S0");
+    rankFolderRefused(List.of("rank-00001.safetensors is there", "in no source layout"), "1:S0");
+    done("--from", "2:S0", "--to", "1:R", folder.resolve("in"), out());
+  }
+
+  @Test
+  void layoutJsonMustAgree() throws IOException {
+    ranks(tensor("w", DType.F32, shape(2)), tensor("w", DType.F32, shape(2)));
+    Path json = folder.resolve("in/layout.json");
+    String[][] cases = {
+      {"{\"shape\":[5]}", "layout.json says shape [5]", "make [4]"},
+      {"{\"shape\":[4],\"dtype\":\"BF16\"}", "says dtype bf16", "hold f32"},
+      {"{\"shape\":[4],\"layout\":\"2:R\"}", "layout.json says shape [4]", "make [2]"},
+      {"{\"shape\":[2],\"layout\":\"2:R\"}", "says layout 2:R", "--from says 2:S0"},
+      {"{\"shape\":[4],\"layout\":\"2:S1\"}", "tensor 'w'", "S1"},
+      {"{\"shape\":[4],\"layout\":\"2@[1,0]:S0\"}", "says layout", "--from says"}
+    };
+    for (String[] each : cases) {
+      Files.writeString(json, "{\"version\":1,\"tensors\":{\"w\":" + each[0] + "}}");
+      rankFolderRefused(List.of(each[1], each[2]), "2:S0");
+    }
+    Files.writeString(json, "{\"version\":1,\"tensors\":{\"w\":{\"shape\":[4]}}}");
+    refused(2, List.of("--from is missing"), "--to", "1:R", folder.resolve("in"), out());
+    Files.writeString(json, "{\"version\":1,\"tensors\":{\"w\":{\"shape\":[4],\"layout\":\"tp=2:S0\"}}}");
+    done("--from", "2x1:S0,R", "--to", "1:R", folder.resolve("in"), out(), "--verify");
+    done("--to", "1:R", folder.resolve("in"), out(), "--force", "--verify");
+  }
+
+  @Test
+  void aPartialIsRefusedWhereItMakesNoSense() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.F32, shape(4)));
+    refused(2, List.of("--from 2:P", "whole tensors"), "--from", "2:P", "--to", "2:R", in, out());
+    refused(2, List.of("--to", "target cannot be Partial"), "--from", "2:R", "--to", "2:P", in, out());
+    refused(2, List.of("--from is missing"), "--to", "2:R", in, out());
+    ranks(tensor("w", DType.I32, shape(2)), tensor("w", DType.I32, shape(2)));
+    rankFolderRefused(List.of("tensor \"w\"", "i32 does not reduce by avg"), "2:P:avg");
+    ranks(tensor("w", DType.C64, shape(2)), tensor("w", DType.C64, shape(2)));
+    rankFolderRefused(List.of("tensor \"w\"", "c64 does not reduce by sum"), "2:P");
+  }
+
+  @Test
+  void castsTouchFloatingTensorsOnly() throws IOException {
+    Path in =
+        write(
+            "in.safetensors",
+            tensor("f", DType.F32, shape(4)),
+            tensor("i", DType.I32, shape(4)),
+            tensor("s", DType.F8E8M0, shape(4)),
+            tensor("q", DType.F4, shape(4)));
+    done("--from", "1:R", "--to", "1:R", in, out(), "--dtype", "F16", "--wire", "f8e5m2", "--verify");
+    assertThat(read(out().resolve("rank-00001.safetensors")))
+        .extracting(TestFile.Tensor::dtype)
+        .containsExactly(DType.F16, DType.I32, DType.F8E8M0, DType.F4);
+    for (String option : List.of("--dtype", "--wire")) {
+      refused(2, List.of(option + " i32"), "--from", "1:R", "--to", "1:R", in, out(), option, "i32", "--force");
+    }
+  }
+
+  @Test
+  void f8WithScalesBesideItIsCastOnRequestOnly() throws IOException {
+    Path in =
+        write(
+            "in.safetensors",
+            tensor("a.weight", DType.F8E4M3, shape(4)),
+            tensor("a.weight_scale_inv", DType.F32, shape(1)),
+            tensor("b.weight", DType.F8E4M3, shape(4)));
+    refused(
+        2,
+        List.of("tensor \"a.weight\"", "a.weight_scale_inv", "--ignore-scales"),
+        "--from", "1:R", "--to", "1:R", in, out(), "--dtype", "bf16");
+    refused(
+        2, List.of("a.weight"), "--from", "1:R", "--to", "1:R", in, out(), "--wire", "f8e5m2");
+    done("--from", "1:R", "--to", "1:R", in, out(), "--dtype", "bf16", "--ignore-scales", "--verify");
+    done("--from", "1:R", "--to", "1:R", in, folder.resolve("plain"), "--verify");
+  }
+
+  @Test
+  void outMayNotBeInNorInsideItNorAroundIt() throws IOException {
+    Path file = write("deep/in.safetensors", tensor("w", DType.U8, shape(4)));
+    ranks(tensor("w", DType.U8, shape(4)));
+    Path in = folder.resolve("in");
+    Files.createSymbolicLink(folder.resolve("link"), in);
+    String[] layouts = {"--from", "1:R", "--to", "1:R", "--force"};
+    for (Path out :
+        List.of(in, in.resolve("out"), in.resolve("../in"), folder.resolve("link"), folder.resolve("link/out"))) {
+      refused(2, List.of("OUT is"), layouts[0], layouts[1], layouts[2], layouts[3], layouts[4], in, out);
+    }
+    refused(2, List.of("OUT is IN itself"), "--from", "1:R", "--to", "1:R", "--force", file, file);
+    refused(2, List.of("is inside OUT"), "--from", "1:R", "--to", "1:R", "--force", file, folder.resolve("deep"));
+    refused(2, List.of("no such file"), "--from", "1:R", "--to", "1:R", folder.resolve("gone"), out());
+    refused(2, List.of("does not exist"), "--from", "1:R", "--to", "1:R", file, folder.resolve("no/out"));
+  }
+
+  @Test
+  void anExistingOutIsRefusedOrExchanged() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
+    done("--from", "1:R", "--to", "4:S0", in, out());
+    refused(2, List.of("exists already", "--force"), "--from", "1:R", "--to", "2:S0", in, out());
+    done("--from", "1:R", "--to", "2:S0", in, out(), "--force");
+    try (Stream<Path> files = Files.list(out())) {
+      assertThat(files).hasSize(3);
+    }
+    done("--from", "1:R", "--to", "2:S0", in, folder.resolve("x.safetensors"));
+    refused(2, List.of("exists already"), "--from", "1:R", "--to", "2:S0", in, folder.resolve("x.safetensors"));
+    done("--from", "1:R", "--to", "2:S0", in, folder.resolve("x.safetensors"), "--force");
+  }
+
+  @Test
+  void whatAKilledRunLeftIsRemovedByTheNext() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
+    Path left = Files.createDirectories(folder.resolve(".out.windlass-99-00000000000000ff/content"));
+    Files.writeString(left.resolve("rank-00000.safetensors"), "half");
+    done("--from", "1:R", "--to", "1:R", in, out());
+    assertThat(left.getParent()).doesNotExist();
+  }
+
+  @Test
+  void replicasThatDifferAreNamedByVerify() throws IOException {
+    TestFile.Tensor good = tensor("w", DType.F32, shape(2, 3));
+    long[] changed = good.bits().clone();
+    changed[4] ^= 1;
+    ranks(good, good, new TestFile.Tensor("w", DType.F32, shape(2, 3), changed));
+    refused(
+        6,
+        List.of("VerificationFailed", "tensor \"w\" differs at index [1, 1]", "rank 0", "rank 2"),
+        "--from", "3:R", "--to", "1:R", folder.resolve("in"), out(), "--verify");
+    done("--from", "3:R", "--to", "1:R", folder.resolve("in"), out());
+  }
+
+  @Test
+  void malformedInputIsStatusTwoAndNamesTheFile() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.F32, shape(64)));
+    try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
+      file.setLength(file.length() - 1);
+    }
+    refused(2, List.of(in.toString(), "reach past the file"), "--from", "1:R", "--to", "1:R", in, out());
+    Files.writeString(in, "not safetensors at all");
+    refused(2, List.of(in.toString(), "header says"), "--from", "1:R", "--to", "1:R", in, out());
+    refused(2, List.of("holds neither"), "--from", "1:R", "--to", "1:R", folder, folder.resolveSibling("o"));
+  }
+
+  @Test
+  void manyRanksOnFewCores() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.U16, shape(64, 9)));
+    done("--from", "8x4:R,S0", "--to", "4x8@0:S0,S1", in, out(), "--verify");
+    done("--to", "1@0:R", out(), folder.resolve("back.safetensors"), "--verify");
+    assertThat(read(folder.resolve("back.safetensors"))).isEqualTo(read(in));
+  }
+
+  @Test
+  void aCheckpointOfNoTensorsIsOneToo() throws IOException {
+    Path in = write("in.safetensors");
+    done("--from", "2:S0", "--to", "2:S0", in, out(), "--verify");
+    assertThat(read(out().resolve("rank-00002.safetensors"))).isEmpty();
+  }
+}
