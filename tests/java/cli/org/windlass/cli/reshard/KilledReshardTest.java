@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.DType;
+import org.windlass.cli.Cli;
+
+/** A process of its own is stopped at random moments: OUT is what it was or what it shall be. */
+@Timeout(300)
+class KilledReshardTest {
+  private static final int ELEMENTS = 4 << 20;
+
+  @TempDir Path folder;
+
+  private Path in(String name, long value) throws IOException {
+    Path path = folder.resolve(name);
+    long[] bits = new long[ELEMENTS];
+    Arrays.fill(bits, value);
+    TestFile.write(
+        path, List.of(new TestFile.Tensor("w", DType.U8, new int[] {1024, 4096}, bits)), Map.of());
+    return path;
+  }
+
+  private Process start(Object... arguments) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add("-Xmx256m");
+    command.add("--enable-native-access=ALL-UNNAMED");
+    for (String property : List.of("org.windlass.library.path", "org.bytedeco.javacpp.cachedir")) {
+      if (System.getProperty(property) != null) {
+        command.add("-D" + property + "=" + System.getProperty(property));
+      }
+    }
+    command.addAll(
+        List.of("-cp", System.getProperty("java.class.path"), "org.windlass.cli.Main", "reshard"));
+    for (Object argument : arguments) {
+      command.add(argument.toString());
+    }
+    return new ProcessBuilder(command)
+        .redirectErrorStream(true)
+        .redirectOutput(new File(folder.toFile(), "log"))
+        .start();
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(path -> path.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  /** Waits until the process has its work folder; fails if it ends without one. */
+  private void awaitWork(Process process) throws IOException, InterruptedException {
+    while (names().stream().noneMatch(name -> name.contains(".windlass-"))) {
+      if (!process.isAlive()) {
+        assertThat(process.exitValue()).as(Files.readString(folder.resolve("log"))).isZero();
+        return;
+      }
+      Thread.sleep(1);
+    }
+  }
+
+  private byte valueOf(Path out) throws IOException {
+    byte value = 0;
+    for (int rank = 1; rank <= 4; rank++) {
+      TestFile.Tensor part =
+          TestFile.read(out.resolve(String.format("rank-%05d.safetensors", rank))).tensors().get(0);
+      assertThat(part.bits()).hasSize(ELEMENTS / 4).containsOnly(part.bits()[0]);
+      assertThat(value == 0 || value == part.bits()[0]).isTrue();
+      value = (byte) part.bits()[0];
+    }
+    try (Stream<Path> files = Files.list(out)) {
+      assertThat(files).hasSize(5);
+    }
+    return value;
+  }
+
+  @Test
+  void aKilledRunLeavesTheOldOrTheNewAndTheNextRemovesTheRest() throws Exception {
+    Path first = in("first.safetensors", 1);
+    Path second = in("second.safetensors", 2);
+    Path out = folder.resolve("out");
+    assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", first, out).status()).isZero();
+    Random random = new Random(7);
+    for (int i = 0; i < 6; i++) {
+      Process process = start("--from", "1:R", "--to", "4:S1", second, out, "--force");
+      awaitWork(process);
+      Thread.sleep(random.nextInt(80));
+      process.destroyForcibly();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(valueOf(out)).isIn((byte) 1, (byte) 2);
+    }
+    assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", first, out, "--force").status())
+        .isZero();
+    assertThat(valueOf(out)).isEqualTo((byte) 1);
+    assertThat(names()).containsExactly("first.safetensors", "log", "out", "second.safetensors");
+  }
+
+  @Test
+  void anInterruptedRunLeavesNothingAndEndsWith130() throws Exception {
+    Path in = in("in.safetensors", 3);
+    Path out = folder.resolve("out");
+    Process process = start("--from", "1:R", "--to", "4:S1", in, out, "--verify");
+    awaitWork(process);
+    new ProcessBuilder("kill", "-INT", "" + process.pid()).start().waitFor();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    if (process.exitValue() == 0) {
+      // It was faster than the signal.
+      assertThat(valueOf(out)).isEqualTo((byte) 3);
+    } else {
+      assertThat(process.exitValue()).isEqualTo(130);
+      assertThat(names()).containsExactly("in.safetensors", "log");
+    }
+  }
+}
