@@ -9,6 +9,7 @@
 //          since they write this rank's output
 //          pull: ENTER of the peer before its input is read; DONE of every rank before return,
 //          since they read this rank's input
+//          eager: pull from the copy of a small input that rides with ENTER; no DONE
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
@@ -20,6 +21,7 @@ namespace detail {
 
 struct AllToAllItems {
   static constexpr uint32_t kPhases = 1;
+  static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(uint64_t{256} << 10, 64); }
   static uint32_t blocks(const Launch& launch, uint32_t) { return launch.ranks * launch.pieces; }
   static uint32_t peer(const Launch& launch, uint32_t rank, uint32_t block) {
@@ -59,6 +61,11 @@ struct AllToAllPull : detail::AllToAllItems {
     ByteTile tile;
     TGET(row(out + from * launch.bytes + start, length), row(in + rank * launch.bytes + start, length), tile);
   }
+};
+
+struct AllToAllEager : AllToAllPull {
+  static constexpr bool kStaged = true;
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

@@ -13,6 +13,7 @@ namespace windlass {
 
 struct Barrier {
   static constexpr uint32_t kPhases = 0;
+  static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 0; }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast, root-staged: the root's input becomes every rank's output.
 //
-// args     in   the root's, bytes                out  every rank's, bytes; the root's may be its in
+// args     in   the root's, bytes                out  every rank's, bytes; NULL on a root in place
 // phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the stage.
 // signals  ENTER of the root before its input is read; DONE of every reader before the root returns.
-//          A reader waits for the root alone.
+//          A reader waits for the root alone. Eager: a small input rides with ENTER; no DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
 
@@ -15,14 +15,12 @@ namespace windlass {
 
 struct Broadcast {
   static constexpr uint32_t kPhases = 1;
+  static constexpr bool kStaged = false;
   static void plan(Launch& launch) {
     launch.cut(launch.bytes < (uint64_t{512} << 10) ? uint64_t{16} << 10 : uint64_t{64} << 10, 256);
   }
-  static bool inPlace(const Launch& launch, uint32_t rank) {
-    return rank == launch.root && launch.of(rank).in == launch.of(rank).out;
-  }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
-    return inPlace(launch, rank) ? 0 : launch.pieces;
+    return launch.of(rank).out == nullptr ? 0 : launch.pieces;
   }
   static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return rank == launch.root ? kNobody : launch.root;
@@ -38,6 +36,11 @@ struct Broadcast {
   static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;
   }
+};
+
+struct BroadcastEager : Broadcast {
+  static constexpr bool kStaged = true;
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

@@ -74,9 +74,11 @@ int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count
   call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL, count, dtype, 0, chosen);
   call.args = {in, out, nullptr};
   call.bytes = bytes / ranks;
+  call.inBytes = bytes;
   call.workBytes = bytes * ranks;
   call.deadlineNs = deadline_ns;
   call.error = error;
+  if (bytes <= comm->comm.group().stageBytes()) return comm->comm.run<AllToAllEager>(call);
   return chosen == WL_PUSH ? comm->comm.run<AllToAllPush>(call) : comm->comm.run<AllToAllPull>(call);
 }
 
@@ -103,11 +105,13 @@ int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count,
   if (Code code = checkBuffer(out, bytes, dtype, "out", error); code != WL_OK) return code;
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_BROADCAST, count, dtype, 0, WL_STAGED, root);
-  call.args = {isRoot ? in : nullptr, out, nullptr};
+  call.args = {isRoot ? in : nullptr, isRoot && in == out ? nullptr : out, nullptr};
   call.bytes = bytes;
+  call.inBytes = isRoot ? bytes : 0;
   call.workBytes = bytes * ranks;
   call.deadlineNs = deadline_ns;
   call.error = error;
+  if (bytes <= comm->comm.group().stageBytes()) return comm->comm.run<BroadcastEager>(call);
   return comm->comm.run<Broadcast>(call);
 }
 

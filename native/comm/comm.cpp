@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "native/comm/launch.h"
+#include "native/isa/isa.h"
 
 namespace windlass {
 namespace {
@@ -100,10 +101,15 @@ Code Comm::close(wl_error_t* error) {
   return WL_OK;
 }
 
-void Comm::publishEntry(const Call& call) {
+void Comm::publishEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.descriptor = call.descriptor;
   entry.args = call.args;
+  if (staged) {
+    unsigned char* stage = call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
+    copyBytes(stage, call.args.in, call.inBytes);
+    entry.args.in = stage;
+  }
   entry.sequence.store(sequence_, std::memory_order_release);
 }
 

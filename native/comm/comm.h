@@ -14,6 +14,7 @@ struct Call {
   Descriptor descriptor;
   RankArgs args;
   uint64_t bytes;      // Launch::bytes
+  uint64_t inBytes;    // of args.in, for kernels that stage it
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;
@@ -48,7 +49,7 @@ class Comm {
   // Guards against a second caller, a closed handle and a dead communicator; takes the next sequence.
   Code begin(const Call& call);
   Code end(const Call& call, Code code);
-  void publishEntry(const Call& call);
+  void publishEntry(const Call& call, bool staged);
   // Makes stores so far visible to ranks that sleep.
   void announce(int32_t awaited);
 

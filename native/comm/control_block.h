@@ -35,11 +35,16 @@ struct Descriptor {
   bool operator==(const Descriptor& other) const { return what == other.what && count == other.count; }
 };
 
+// A staged input of up to kInlineBytes rides in the ENTER's own line, a larger one in the rank's stage.
+constexpr uint64_t kInlineBytes = 16;
+constexpr uint64_t kStageBytes = 4096;
+
 // ENTER: `sequence` is stored with release once the rest is set.
 struct alignas(kLine) Entry {
   std::atomic<uint32_t> sequence;
   Descriptor descriptor;
   RankArgs args;
+  unsigned char inlined[kInlineBytes];
 };
 
 // The items of a rank in one phase. next = sequence << 32 | phase << 24 | first unclaimed block; whoever
@@ -88,6 +93,11 @@ struct RankLines {
   Doorbell bell;
 };
 static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
+
+// Where ranks have cores: small inputs, by parity of the operation like the entries.
+struct alignas(kLine) Stage {
+  unsigned char bytes[2][kStageBytes];
+};
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
 // Lines that all ranks write.

@@ -14,11 +14,14 @@ namespace windlass {
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
-  const uint64_t bytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
+  const uint64_t stages = group->oversubscribed() ? 0 : config.ranks;
+  const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
+  const uint64_t bytes = lineBytes + sizeof(Stage) * stages;
   if (allocateMemory(bytes, 4096, &group->block_, nullptr) != WL_OK) return nullptr;
   auto* base = static_cast<unsigned char*>(group->block_);
   group->shared_ = new (base) SharedLines();
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
+  if (stages > 0) group->stages_ = reinterpret_cast<Stage*>(base + lineBytes);
   const uint32_t before = config.firstSequence - 1;
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();

@@ -34,6 +34,10 @@ class Group {
   // More ranks than cores: whoever arrives last opens the operation, and waits give up the core at once.
   bool oversubscribed() const { return config_.ranks > config_.cores; }
 
+  // A rank stages its input when that is at most this long; 0 where the last arriver runs small operations.
+  uint64_t stageBytes() const { return oversubscribed() ? 0 : kStageBytes; }
+  unsigned char* stage(uint32_t rank, uint32_t sequence) { return stages_[rank].bytes[sequence & 1]; }
+
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
   const RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   SharedLines& shared() { return *shared_; }
@@ -66,6 +70,7 @@ class Group {
   GroupConfig config_;
   RankLines* lines_ = nullptr;
   SharedLines* shared_ = nullptr;
+  Stage* stages_ = nullptr;  // nullptr where ranks exceed cores
   void* block_ = nullptr;
   wl_error_t record_ = {};
   std::mutex mutex_;  // guards what follows; never held in an operation

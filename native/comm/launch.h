@@ -63,7 +63,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     if (code != WL_OK) return code;
   }
   allEntered_ = sequence_ - 1;
-  publishEntry(call);
+  publishEntry(call, K::kStaged);
   if (shared) announce(-1);
   for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
     const Code code = runOwnItems<K>(call, launch, phase, shared, deadline);
@@ -94,7 +94,7 @@ Code Comm::runOwnItems(const Call& call, const Launch& launch, uint32_t phase, b
       if (code != WL_OK) return code;
       K::phase(launch, rank_, block, phase);
     }
-    finishPhase(rank_, phase);
+    if (!K::kStaged) finishPhase(rank_, phase);
     return WL_OK;
   }
   for (uint32_t block; (block = nextBlock(rank_, phase, blocks)) < blocks;) {
@@ -137,7 +137,7 @@ void Comm::helpOthers(const Call& call, const Launch& launch) {
 template <class K>
 Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   SharedLines& lines = group_->shared();
-  publishEntry(call);
+  publishEntry(call, false);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == operations_ * group_->ranks()) {
     for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {

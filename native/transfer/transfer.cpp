@@ -22,6 +22,7 @@ struct Joining {
 // failure, or every rank's plan.
 struct Register {
   static constexpr uint32_t kPhases = 2;
+  static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 1; }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }

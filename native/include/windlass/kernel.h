@@ -11,6 +11,8 @@
 //                                               beside the owner's: a rank, kEveryRank or kNobody
 //   void     phase(launch, rank, block, k)      moves data; never waits, never fails
 //   uint32_t leavesAfter(launch, rank)          peer that must be done before `rank` returns
+//   constexpr bool kStaged                      true: a rank's input is copied into the control block on ENTER,
+//                                               so that nobody acknowledges; for small messages
 //
 // An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER and
 // what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
