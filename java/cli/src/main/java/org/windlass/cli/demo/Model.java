@@ -13,7 +13,8 @@ import org.windlass.Placement;
  * The tensors of a small transformer, with names and shapes as Qwen3-0.6B has them and fewer layers, between a trainer of
  * data parallelism 2 by tensor parallelism 4 and an inference fleet of tensor parallelism 4.
  *
- * <p>The trainer cuts projections by output rows or input columns and replicates norms. What its data-parallel halves hold of
+ * <p>The trainer cuts projections by output rows or input columns, the embeddings by rows among all ranks, and replicates norms.
+ * What its data-parallel halves hold of
  * {@code o_proj} and {@code down_proj} are two terms of a sum. The inference ranks hold q, k and v in one buffer, and gate and up
  * in another.
  */
@@ -43,7 +44,8 @@ final class Model {
     Layout rows = TRAINER.layout(Placement.replicate(), Placement.shard(0));
     Layout summedColumns = TRAINER.layout(Placement.partial(), Placement.shard(1));
     // The output projection is the same tensor: embeddings are tied.
-    model.add("embeddings", "model.embed_tokens.weight", rows, 0, VOCABULARY, HIDDEN);
+    Layout everyRank = TRAINER.layout(Placement.shard(0), Placement.shard(0));
+    model.add("embeddings", "model.embed_tokens.weight", everyRank, 0, VOCABULARY, HIDDEN);
     for (int layer = 0; layer < layers; layer++) {
       String name = "model.layers." + layer + ".";
       String attention = name + "self_attn.";

@@ -36,7 +36,13 @@ final class Values {
   static void fill(Weight weight, int rank, Tensor piece) {
     int[] coordinates = {rank / 4, rank % 4};
     int term = weight.from().hasPartial() ? coordinates[0] : 0;
-    Part part = Part.of(weight, weight.from().placements().get(1), coordinates[1], 4);
+    boolean everyRank = weight.from().placements().get(0) instanceof Placement.Shard;
+    Part part =
+        Part.of(
+            weight,
+            weight.from().placements().get(1),
+            everyRank ? rank : coordinates[1],
+            everyRank ? Model.TRAINER_RANKS : 4);
     float[] block = new float[(int) Math.min(BLOCK, piece.numel())];
     Tensor flat = piece.reshape(piece.numel());
     for (long at = 0; at < piece.numel(); at += block.length) {
