@@ -131,24 +131,23 @@ void Comm::finishPhase(uint32_t owner, uint32_t phase) {
   lines.done.word.store(uint64_t{sequence_} << 32 | (phase + 1), std::memory_order_release);
 }
 
-bool Comm::agrees(uint32_t peer, const Call& call) const {
-  return group_->lines(peer).entry[sequence_ & 1].descriptor == call.descriptor;
+bool Comm::agrees(uint32_t peer, uint32_t sequence) const {
+  return group_->lines(peer).entry[sequence & 1].descriptor == own_.entry[sequence & 1].descriptor;
 }
 
-Code Comm::awaitEntry(uint32_t peer, const Call& call, Deadline& deadline) {
+Code Comm::awaitEntry(uint32_t peer, Deadline& deadline) {
   const Code code = wait([&] { return group_->entered(peer, sequence_); }, peer, deadline);
   if (code != WL_OK) return code;
-  return agrees(peer, call) ? WL_OK : publishMismatch(peer, call);
+  return agrees(peer, sequence_) ? WL_OK : publishMismatch(peer, sequence_);
 }
 
-Code Comm::awaitNeed(uint32_t need, uint32_t phase, const Call& call, Deadline& deadline) {
+Code Comm::awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline) {
   if (need == kNobody) return WL_OK;
   const uint32_t first = need == kEveryRank ? 0 : need;
   const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
   for (uint32_t peer = first; peer < last; ++peer) {
-    const Code code = phase == 0
-                          ? awaitEntry(peer, call, deadline)
-                          : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
+    const Code code = phase == 0 ? awaitEntry(peer, deadline)
+                                 : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
     if (code != WL_OK) return code;
   }
   return WL_OK;

@@ -56,9 +56,9 @@ class Comm {
   template <class K>
   Code runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
   template <class K>
-  Code runOwnItems(const Call& call, const Launch& launch, uint32_t phase, bool shared, Deadline& deadline);
+  Code runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadline& deadline);
   template <class K>
-  void helpOthers(const Call& call, const Launch& launch);
+  void helpOthers(const Launch& launch);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
   template <class K>
@@ -72,10 +72,11 @@ class Comm {
   uint32_t nextBlock(uint32_t owner, uint32_t phase, uint32_t blocks) const;
   void finishPhase(uint32_t owner, uint32_t phase);
 
-  bool agrees(uint32_t peer, const Call& call) const;
-  // Waits for the peer's ENTER and compares its descriptor with this rank's.
-  Code awaitEntry(uint32_t peer, const Call& call, Deadline& deadline);
-  Code awaitNeed(uint32_t need, uint32_t phase, const Call& call, Deadline& deadline);
+  // Whether the peer, which has entered `sequence`, stated the same operation as this rank.
+  bool agrees(uint32_t peer, uint32_t sequence) const;
+  // Waits for the peer's ENTER and compares what it calls with what this rank calls.
+  Code awaitEntry(uint32_t peer, Deadline& deadline);
+  Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>
@@ -88,7 +89,7 @@ class Comm {
 
   Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
   Code publishTimeout(int64_t limitNs);
-  Code publishMismatch(uint32_t peer, const Call& call);
+  Code publishMismatch(uint32_t peer, uint32_t sequence);
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;

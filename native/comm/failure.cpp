@@ -141,14 +141,14 @@ Code Comm::publishTimeout(int64_t limitNs) {
   return publish(WL_TIMEOUT, culprits, count, text);
 }
 
-Code Comm::publishMismatch(uint32_t peer, const Call& call) {
+Code Comm::publishMismatch(uint32_t peer, uint32_t sequence) {
   char mine[256];
   char theirs[256];
-  describe(call.descriptor, mine, sizeof mine);
-  describe(group_->lines(peer).entry[sequence_ & 1].descriptor, theirs, sizeof theirs);
+  describe(own_.entry[sequence & 1].descriptor, mine, sizeof mine);
+  describe(group_->lines(peer).entry[sequence & 1].descriptor, theirs, sizeof theirs);
   const int32_t culprits[2] = {static_cast<int32_t>(std::min(rank_, peer)), static_cast<int32_t>(std::max(rank_, peer))};
   char text[WL_ERROR_MESSAGE];
-  std::snprintf(text, sizeof text, "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence_,
+  std::snprintf(text, sizeof text, "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence,
                 rank_, mine, peer, theirs);
   return publish(WL_MISMATCH, culprits, 2, text);
 }

@@ -61,22 +61,24 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   for (uint32_t peer = 0; !reached(allEntered_, sequence_ - 1) && peer < ranks; ++peer) {
     const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
     if (code != WL_OK) return code;
+    // A rank that staged its input has left without a look at its peers: it looks now.
+    if (!agrees(peer, sequence_ - 1)) return publishMismatch(peer, sequence_ - 1);
   }
   allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
   if (shared) announce(-1);
   for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
-    const Code code = runOwnItems<K>(call, launch, phase, shared, deadline);
+    const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
   }
   if (K::leavesAfter(launch, rank_) != kEveryRank) return WL_OK;
   for (uint32_t step = 1; step < ranks; ++step) {
     const uint32_t peer = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
-    if (Code code = awaitEntry(peer, call, deadline); code != WL_OK) return code;
+    if (Code code = awaitEntry(peer, deadline); code != WL_OK) return code;
     if (K::kPhases == 0) continue;
     const auto done = [&] {
       if (group_->done(peer, sequence_, K::kPhases)) return true;
-      if (shared) helpOthers<K>(call, launch);
+      if (shared) helpOthers<K>(launch);
       return false;
     };
     if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
@@ -86,11 +88,11 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
 }
 
 template <class K>
-Code Comm::runOwnItems(const Call& call, const Launch& launch, uint32_t phase, bool shared, Deadline& deadline) {
+Code Comm::runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadline& deadline) {
   const uint32_t blocks = K::blocks(launch, rank_);
   if (!shared || blocks == 0) {
     for (uint32_t block = 0; block < blocks; ++block) {
-      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, call, deadline);
+      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
       if (code != WL_OK) return code;
       K::phase(launch, rank_, block, phase);
     }
@@ -98,13 +100,13 @@ Code Comm::runOwnItems(const Call& call, const Launch& launch, uint32_t phase, b
     return WL_OK;
   }
   for (uint32_t block; (block = nextBlock(rank_, phase, blocks)) < blocks;) {
-    const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, call, deadline);
+    const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
     if (code != WL_OK) return code;
     runClaimed<K>(launch, rank_, phase, block);
   }
   const auto done = [&] {
     if (group_->done(rank_, sequence_, phase + 1)) return true;
-    helpOthers<K>(call, launch);
+    helpOthers<K>(launch);
     return false;
   };
   return wait(done, kEveryRank, deadline);
@@ -112,9 +114,9 @@ Code Comm::runOwnItems(const Call& call, const Launch& launch, uint32_t phase, b
 
 // One ready item of each other rank.
 template <class K>
-void Comm::helpOthers(const Call& call, const Launch& launch) {
+void Comm::helpOthers(const Launch& launch) {
   for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
-    if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, call)) continue;
+    if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
     const uint32_t phase = static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
     if (phase >= K::kPhases) continue;
@@ -125,7 +127,7 @@ void Comm::helpOthers(const Call& call, const Launch& launch) {
     bool ready = true;
     const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
     for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last; ++peer) {
-      ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, call)
+      ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
     if (ready) runClaimed<K>(launch, owner, phase, block);
@@ -141,7 +143,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == operations_ * group_->ranks()) {
     for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-      if (!agrees(peer, call)) return publishMismatch(peer, call);
+      if (!agrees(peer, sequence_)) return publishMismatch(peer, sequence_);
     }
     if (shared) {
       openStage<K>(launch, 0);
