@@ -2,6 +2,7 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
@@ -84,12 +85,13 @@ public final class CheckpointWriter implements AutoCloseable {
 
   /** Adds a small file to the folder. */
   public synchronized void text(String name, byte[] bytes) {
+    checkOpen();
     Path path = content().resolve(name);
     try {
       Files.createDirectories(content());
       try (FileChannel channel =
           FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
-        java.nio.ByteBuffer buffer = java.nio.ByteBuffer.wrap(bytes);
+        ByteBuffer buffer = ByteBuffer.wrap(bytes);
         while (buffer.hasRemaining()) {
           channel.write(buffer);
         }

@@ -31,7 +31,7 @@ final class JsonText implements AutoCloseable {
       JsonFactory.builder()
           .streamReadConstraints(
               StreamReadConstraints.builder()
-                  .maxNestingDepth(16)
+                  .maxNestingDepth(100)
                   .maxStringLength(LARGEST)
                   .maxNameLength(LARGEST)
                   .build())
