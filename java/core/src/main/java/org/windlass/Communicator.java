@@ -97,13 +97,15 @@ public final class Communicator implements AutoCloseable {
     }
     Endpoint own = endpoint;
     own.begin(thread);
-    int code = Native.wl_barrier(own.handle, deadlineNs, own.error);
-    if (code == Native.WL_OK) {
+    try {
+      int code = Native.wl_barrier(own.handle, deadlineNs, own.error);
+      if (code != Native.WL_OK) {
+        throw own.settle(code, null, null);
+      }
       own.end();
-    } else {
-      throw own.settle(code, null, null);
+    } finally {
+      Reference.reachabilityFence(this);
     }
-    Reference.reachabilityFence(this);
   }
 
   /**
@@ -233,7 +235,9 @@ public final class Communicator implements AutoCloseable {
   /** Ends a call that holds {@code a} and {@code b}. */
   private void leave(int code, Memory a, Memory b) {
     if (code != Native.WL_OK) {
-      throw endpoint.settle(code, a, b);
+      WindlassException failure = endpoint.settle(code, a, b);
+      Reference.reachabilityFence(this); // the handle outlives its last use
+      throw failure;
     }
     endpoint.end();
     a.unpin();

@@ -200,14 +200,17 @@ public final class Transfer implements AutoCloseable {
         throw closedView(memory);
       }
     }
-    int code = Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error);
-    if (code != Native.WL_OK) {
-      throw endpoint.settle(code, handle, null);
+    try {
+      int code = Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error);
+      if (code != Native.WL_OK) {
+        throw endpoint.settle(code, handle, null);
+      }
+      lastVersion = version;
+      endpoint.end();
+      handle.unpin();
+    } finally {
+      Reference.reachabilityFence(this);
     }
-    lastVersion = version;
-    endpoint.end();
-    handle.unpin();
-    Reference.reachabilityFence(this);
   }
 
   private ClosedException closedView(Memory memory) {
