@@ -11,8 +11,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * An error as the command prints it: one line that says what happened and where, and one that says what to
- * do.
+ * An error as the command prints it: one line that says what happened and where, and one that says
+ * what to do.
  *
  * @param code the kind, which gives the exit status
  * @param message what happened, where

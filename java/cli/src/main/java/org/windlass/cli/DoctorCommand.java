@@ -34,7 +34,10 @@ final class DoctorCommand implements Runnable {
   private static final List<String> FEATURES =
       List.of("avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_fp16");
 
-  /** Environment variables that launchers set, by launcher, in the order in which they are looked for. */
+  /**
+   * Environment variables that launchers set, by launcher, in the order in which they are looked
+   * for.
+   */
   private static final Map<String, List<String>> LAUNCHERS =
       Map.of(
           "torchrun or windlass run", List.of("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),

@@ -24,7 +24,8 @@ import picocli.CommandLine.Spec;
     name = "plan",
     description = "Shows what a redistribution would move, without moving it.",
     footer = {
-      "%nWith --tensors, each tensor's plan is one line, and the last line sums them; --summary leaves the last."
+      "%nWith --tensors, each tensor's plan is one line, and the last line sums them;",
+      "with --summary there is the last line alone."
     })
 final class PlanCommand implements Runnable {
   @Spec private CommandSpec spec;

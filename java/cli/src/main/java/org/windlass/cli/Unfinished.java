@@ -5,7 +5,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.WindlassException;
 
-/** What a signal that ends the process must take away: closed in a shutdown hook unless the command is over by then. */
+/**
+ * What a signal that ends the process must take away: closed in a shutdown hook unless the command
+ * is over by then.
+ */
 final class Unfinished implements AutoCloseable {
   private final List<AutoCloseable> pending = new ArrayList<>();
   private final Thread hook = new Thread(this::removeAll, "windlass-cleanup");

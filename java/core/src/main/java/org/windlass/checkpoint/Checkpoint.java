@@ -22,8 +22,8 @@ import org.windlass.InvalidArgumentException;
 
 /**
  * A checkpoint on disk: whole tensors in one safetensors file, or in the files of an index, or each
- * rank's local tensors in {@code rank-00000.safetensors} and so on. Every header is read and checked at once; no
- * data is.
+ * rank's local tensors in {@code rank-00000.safetensors} and so on. Every header is read and
+ * checked at once; no data is.
  */
 public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
@@ -213,7 +213,9 @@ public final class Checkpoint implements AutoCloseable {
     return !ranks.isEmpty();
   }
 
-  /** Every tensor's name, in the order of the file, the index, or the rank files one after another. */
+  /**
+   * Every tensor's name, in the order of the file, the index, or the rank files one after another.
+   */
   public Set<String> names() {
     return names;
   }

@@ -19,11 +19,12 @@ import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
 
 /**
- * A checkpoint in the making: a folder or a single file that appears under its name complete or not at all.
+ * A checkpoint in the making: a folder or a single file that appears under its name complete or not
+ * at all.
  *
- * <p>Everything is written into a work folder beside it, put on the disk, and renamed at {@link #commit}.
- * Closed without a commit, nothing is left. A work folder that a killed process left is removed by the
- * next writer in the same place.
+ * <p>Everything is written into a work folder beside it, put on the disk, and renamed at {@link
+ * #commit}. Closed without a commit, nothing is left. A work folder that a killed process left is
+ * removed by the next writer in the same place.
  */
 public final class CheckpointWriter implements AutoCloseable {
   private static final String CONTENT = "content";
@@ -130,7 +131,9 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Where the checkpoint lies until it is committed: to look at what was written before it appears. */
+  /**
+   * Where the checkpoint lies until it is committed: to look at what was written before it appears.
+   */
   public Path staged() {
     return content();
   }

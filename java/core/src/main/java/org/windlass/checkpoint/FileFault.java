@@ -15,7 +15,10 @@ import org.windlass.WindlassException;
 final class FileFault {
   private FileFault() {}
 
-  /** A fault while reading {@code path}: a missing file is the caller's mistake, the rest is the machine's. */
+  /**
+   * A fault while reading {@code path}: a missing file is the caller's mistake, the rest is the
+   * machine's.
+   */
   static WindlassException reading(Path path, IOException fault) {
     if (fault instanceof NoSuchFileException) {
       return new InvalidArgumentException(path + ": no such file or folder", fault);

@@ -21,9 +21,9 @@ import java.util.Set;
 import org.windlass.InvalidArgumentException;
 
 /**
- * Strict reading of one JSON object: UTF-8 without a malformed byte, no key twice in an object, nothing
- * but white space after it, integers that are integers. Every complaint is an InvalidArgument that starts
- * with where the text stands.
+ * Strict reading of one JSON object: UTF-8 without a malformed byte, no key twice in an object,
+ * nothing but white space after it, integers that are integers. Every complaint is an
+ * InvalidArgument that starts with where the text stands.
  */
 final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;

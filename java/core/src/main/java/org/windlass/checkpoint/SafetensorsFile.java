@@ -16,12 +16,12 @@ import org.windlass.internal.Memory;
 import org.windlass.internal.TensorAccess;
 
 /**
- * A safetensors file whose header was read and checked. Its tensors are views of the mapped file: nothing
- * is copied, and what is written to one stays private to this process.
+ * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
+ * nothing is copied, and what is written to one stays private to this process.
  *
- * <p>The file's length is checked again when it is mapped and by {@link #checkLength()}. A file that another
- * process cuts short after that check faults the reader (SIGBUS), as every mapped file does: keep a
- * checkpoint as it is while it is read.
+ * <p>The file's length is checked again when it is mapped and by {@link #checkLength()}. A file
+ * that another process cuts short after that check faults the reader (SIGBUS), as every mapped file
+ * does: keep a checkpoint as it is while it is read.
  */
 public final class SafetensorsFile implements AutoCloseable {
   private final Path path;
@@ -74,8 +74,8 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. The format does not
-   * demand it.
+   * Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. The
+   * format does not demand it.
    */
   public boolean isAligned(String name) {
     return header.isAligned(entry(name));
@@ -93,7 +93,10 @@ public final class SafetensorsFile implements AutoCloseable {
     return view(entry, entry.dtype(), entry.dims());
   }
 
-  /** The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for unaligned ones. */
+  /**
+   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
+   * unaligned ones.
+   */
   public Tensor bytes(String name) {
     SafetensorsEntry entry = entry(name);
     return view(entry, DType.U8, entry.bytes());
@@ -169,7 +172,10 @@ public final class SafetensorsFile implements AutoCloseable {
     return mapping;
   }
 
-  /** Closes the file. Later use of its tensors throws Closed; the mapping goes when the last call that uses it is over. */
+  /**
+   * Closes the file. Later use of its tensors throws Closed; the mapping goes when the last call
+   * that uses it is over.
+   */
   @Override
   public synchronized void close() {
     if (mapping != null) {

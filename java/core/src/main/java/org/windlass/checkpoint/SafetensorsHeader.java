@@ -23,8 +23,9 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 
 /**
- * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was read
- * is whole: sizes follow from shapes, and the tensors cover the file's data without overlap or hole.
+ * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was
+ * read is whole: sizes follow from shapes, and the tensors cover the file's data without overlap or
+ * hole.
  */
 public final class SafetensorsHeader {
   /** The longest header that is read, in bytes. */

@@ -15,9 +15,9 @@ import org.windlass.internal.Memory;
 import org.windlass.internal.TensorAccess;
 
 /**
- * A new safetensors file of its final size. Its tensors are views of the mapped file, zero at first, so that
- * a transfer writes straight into it. The disk blocks are reserved before anything is mapped: a full disk is
- * an exception here, never a fault later.
+ * A new safetensors file of its final size. Its tensors are views of the mapped file, zero at
+ * first, so that a transfer writes straight into it. The disk blocks are reserved before anything
+ * is mapped: a full disk is an exception here, never a fault later.
  */
 public final class SafetensorsWriter implements AutoCloseable {
   private final Path path;
@@ -73,7 +73,10 @@ public final class SafetensorsWriter implements AutoCloseable {
     return view(entry, entry.dtype(), entry.dims());
   }
 
-  /** The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for unaligned ones. */
+  /**
+   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
+   * unaligned ones.
+   */
   public Tensor bytes(String name) {
     SafetensorsEntry entry = entry(name);
     return view(entry, DType.U8, entry.bytes());

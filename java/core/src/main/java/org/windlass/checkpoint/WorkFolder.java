@@ -17,8 +17,8 @@ import java.util.regex.Pattern;
 import org.windlass.ResourceException;
 
 /**
- * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the process lives,
- * whatever ends it; a folder whose lock can be had is nobody's any more.
+ * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the
+ * process lives, whatever ends it; a folder whose lock can be had is nobody's any more.
  */
 final class WorkFolder {
   private static final Pattern NAME = Pattern.compile("\\..*\\.windlass-[0-9]+-[0-9a-f]{16}");

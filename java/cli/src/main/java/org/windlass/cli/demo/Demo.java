@@ -24,8 +24,8 @@ import org.windlass.internal.Floor;
 import org.windlass.internal.Native;
 
 /**
- * A trainer's weights become an inference fleet's: twelve ranks of this process, f32 to bf16. Prints what moved, how fast beside
- * the physical floor, and that every byte is right.
+ * A trainer's weights become an inference fleet's: twelve ranks of this process, f32 to bf16.
+ * Prints what moved, how fast beside the physical floor, and that every byte is right.
  */
 public final class Demo {
   private static final int VERSIONS = 3;
@@ -206,7 +206,10 @@ public final class Demo {
     return 2 * weight.elements() * (replicated ? Model.INFERENCE_RANKS : 1);
   }
 
-  /** The fastest copy-cast of the written elements; where two terms are summed, with the second term's bytes at the same rate. */
+  /**
+   * The fastest copy-cast of the written elements; where two terms are summed, with the second
+   * term's bytes at the same rate.
+   */
   private static double floorMicros(List<Weight> weights) {
     long plain = 0;
     long summed = 0;

@@ -10,13 +10,14 @@ import org.windlass.Layout;
 import org.windlass.Placement;
 
 /**
- * The tensors of a small transformer, with names and shapes as Qwen3-0.6B has them and fewer layers, between a trainer of
- * data parallelism 2 by tensor parallelism 4 and an inference fleet of tensor parallelism 4.
+ * The tensors of a small transformer, with names and shapes as Qwen3-0.6B has them and fewer
+ * layers, between a trainer of data parallelism 2 by tensor parallelism 4 and an inference fleet of
+ * tensor parallelism 4.
  *
- * <p>The trainer cuts projections by output rows or input columns, the embeddings by rows among all ranks, and replicates norms.
- * What its data-parallel halves hold of
- * {@code o_proj} and {@code down_proj} are two terms of a sum. The inference ranks hold q, k and v in one buffer, and gate and up
- * in another.
+ * <p>The trainer cuts projections by output rows or input columns, the embeddings by rows among all
+ * ranks, and replicates norms. What its data-parallel halves hold of {@code o_proj} and {@code
+ * down_proj} are two terms of a sum. The inference ranks hold q, k and v in one buffer, and gate
+ * and up in another.
  */
 final class Model {
   static final int TRAINER_RANKS = 8;
@@ -76,7 +77,10 @@ final class Model {
     return model;
   }
 
-  /** Adds a weight with a buffer of its own. {@code cut} is the dimension that the fleet shards; -1 if it replicates. */
+  /**
+   * Adds a weight with a buffer of its own. {@code cut} is the dimension that the fleet shards; -1
+   * if it replicates.
+   */
   private void add(String group, String name, Layout from, int cut, long... shape) {
     Layout to =
         FLEET.layout(cut < 0 ? Placement.replicate() : Placement.shard(cut));

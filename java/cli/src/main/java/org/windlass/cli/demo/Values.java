@@ -6,8 +6,9 @@ import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 
 /**
- * What the demo's weights hold, as a function of tensor, term and element; written by the trainer's ranks, and worked out again
- * to check the inference ranks. The check knows nothing of plans, transfers or kernels.
+ * What the demo's weights hold, as a function of tensor, term and element; written by the trainer's
+ * ranks, and worked out again to check the inference ranks. The check knows nothing of plans,
+ * transfers or kernels.
  */
 final class Values {
   private static final int BLOCK = 1 << 18;
@@ -93,7 +94,10 @@ final class Values {
     return 2 * view.numel();
   }
 
-  /** One of several equal parts of a tensor of one or two dimensions: whole, some rows, or some columns. */
+  /**
+   * One of several equal parts of a tensor of one or two dimensions: whole, some rows, or some
+   * columns.
+   */
   private record Part(long first, long width, long stride) {
     static Part of(Weight weight, Placement placement, int place, int places) {
       long rows = weight.shape()[0];

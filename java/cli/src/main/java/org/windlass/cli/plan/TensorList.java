@@ -42,7 +42,8 @@ public final class TensorList {
       int count) {
 
     /**
-     * The tensor to plan. A default layout's shard of a dimension that the tensor lacks acts as R; a layout of its own must fit.
+     * The tensor to plan. A default layout's shard of a dimension that the tensor lacks acts as R;
+     * a layout of its own must fit.
      *
      * @param defaultFrom the source layout where the entry has none; may be null
      * @param defaultTo the target layout where the entry has none; may be null

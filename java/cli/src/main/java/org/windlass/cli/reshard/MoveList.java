@@ -20,7 +20,10 @@ import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.internal.Native;
 
-/** What a request means for each tensor of a checkpoint, with everything checked that can be before a byte moves. */
+/**
+ * What a request means for each tensor of a checkpoint, with everything checked that can be before
+ * a byte moves.
+ */
 final class MoveList {
   // Unaligned tensors move with one dimension more.
   private static final int MAX_DIMS = Native.WL_MAX_DIMS - 1;
@@ -246,7 +249,10 @@ final class MoveList {
     return shape;
   }
 
-  /** Whether all coordinates of a rank are 0 but those of the mesh dimensions that shard {@code dim}. */
+  /**
+   * Whether all coordinates of a rank are 0 but those of the mesh dimensions that shard {@code
+   * dim}.
+   */
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
@@ -350,7 +356,9 @@ final class MoveList {
     }
   }
 
-  /** For each module, by its tensors' common name up to the last dot, a tensor that holds scales. */
+  /**
+   * For each module, by its tensors' common name up to the last dot, a tensor that holds scales.
+   */
   private static Map<String, String> scales(Set<String> names) {
     Map<String, String> scales = new HashMap<>();
     for (String name : names) {

@@ -119,8 +119,8 @@ final class Output {
   }
 
   /**
-   * The layout by which the target ranks write a tensor: the one that was asked for or, where the tensor is written whole, a cut
-   * that gives each of them a part of it, so that all work.
+   * The layout by which the target ranks write a tensor: the one that was asked for or, where the
+   * tensor is written whole, a cut that gives each of them a part of it, so that all work.
    */
   Layout layout(TensorMove move) {
     if (!whole) {

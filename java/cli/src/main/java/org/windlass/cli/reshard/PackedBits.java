@@ -71,7 +71,10 @@ final class PackedBits {
     } while (next(at, length));
   }
 
-  /** The element at {@code start}, moved by {@code at} in the leading dimensions, in row-major order. */
+  /**
+   * The element at {@code start}, moved by {@code at} in the leading dimensions, in row-major
+   * order.
+   */
   private static long offset(long[] at, long[] start, long[] shape) {
     long offset = 0;
     for (int d = 0; d < shape.length; d++) {

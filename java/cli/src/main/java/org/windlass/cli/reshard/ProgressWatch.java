@@ -7,7 +7,10 @@ import org.windlass.AbortedException;
 import org.windlass.LocalGroup;
 import org.windlass.TimeoutException;
 
-/** Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length of the deadline. */
+/**
+ * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length
+ * of the deadline.
+ */
 final class ProgressWatch {
   private static final long LOOK_MILLIS = 50;
 

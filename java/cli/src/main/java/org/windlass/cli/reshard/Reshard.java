@@ -114,7 +114,10 @@ public final class Reshard {
         : parent.toRealPath().resolve(absolute.getFileName());
   }
 
-  /** What the layouts' plans move; makes every plan, so that a tensor that cannot move is refused before a byte does. */
+  /**
+   * What the layouts' plans move; makes every plan, so that a tensor that cannot move is refused
+   * before a byte does.
+   */
   private Traffic traffic(List<TensorMove> moves) {
     long sent = 0;
     long local = 0;

@@ -17,8 +17,8 @@ import org.windlass.checkpoint.Checkpoint;
  */
 record Source(Layout layout, Map<Integer, Stored> stored) {
   /**
-   * The source of a move. Rank files are bound as they are. A whole tensor is one mapped file that every rank of this process
-   * reaches, so that each target rank reads its part itself.
+   * The source of a move. Rank files are bound as they are. A whole tensor is one mapped file that
+   * every rank of this process reaches, so that each target rank reads its part itself.
    */
   static Source of(Checkpoint in, TensorMove move, List<Integer> targetRanks) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();

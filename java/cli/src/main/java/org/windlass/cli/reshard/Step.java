@@ -15,8 +15,9 @@ import org.windlass.Tensor;
 import org.windlass.TensorSpec;
 
 /**
- * Tensors that move together: each bound at both ends on every rank. A tensor that is not aligned in its file moves as
- * bytes if nothing happens to its values, else through aligned memory, which only lives as long as the step.
+ * Tensors that move together: each bound at both ends on every rank. A tensor that is not aligned
+ * in its file moves as bytes if nothing happens to its values, else through aligned memory, which
+ * only lives as long as the step.
  */
 final class Step {
   private record Bound(
@@ -135,7 +136,10 @@ final class Step {
     return tensors.isEmpty();
   }
 
-  /** Adds every tensor to a rank's batch: those that name no wire dtype first, since a batch's holds for all that follow. */
+  /**
+   * Adds every tensor to a rank's batch: those that name no wire dtype first, since a batch's holds
+   * for all that follow.
+   */
   void addTo(Batch batch, int rank) {
     for (Bound bound : tensors) {
       if (bound.wire().isEmpty()) {

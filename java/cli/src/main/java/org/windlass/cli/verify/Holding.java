@@ -7,11 +7,14 @@ import org.windlass.Layout;
 import org.windlass.Placement;
 
 /**
- * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension the list of
- * runs that stands in the rank's local order. Shares nothing with the planner, which it checks.
+ * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension
+ * the list of runs that stands in the rank's local order. Shares nothing with the planner, which it
+ * checks.
  */
 final class Holding {
-  /** Global indices {@code start} to {@code start + length}, at local indices from {@code local}. */
+  /**
+   * Global indices {@code start} to {@code start + length}, at local indices from {@code local}.
+   */
   record Run(long start, long length, long local) {
     long end() {
       return start + length;

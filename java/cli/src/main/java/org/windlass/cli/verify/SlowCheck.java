@@ -14,9 +14,9 @@ import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
 
 /**
- * Compares a tensor as it was written with what the layouts say about the one that was read. It reads both
- * from their files and goes by the meaning of placements, casts and reductions alone: nothing here comes from the
- * planner, the transfer or the kernels.
+ * Compares a tensor as it was written with what the layouts say about the one that was read. It
+ * reads both from their files and goes by the meaning of placements, casts and reductions alone:
+ * nothing here comes from the planner, the transfer or the kernels.
  */
 public final class SlowCheck {
   private final String name;
@@ -124,7 +124,10 @@ public final class SlowCheck {
     } while (next(outer, local));
   }
 
-  /** Compares the target's row at the local indices {@code outer}, whose first element is {@code rowStart}. */
+  /**
+   * Compares the target's row at the local indices {@code outer}, whose first element is {@code
+   * rowStart}.
+   */
   private void compareRow(
       Holding target, String who, StoredTensor stored, long[] outer, long rowStart) {
     int last = target.ndim() - 1;
@@ -285,7 +288,10 @@ public final class SlowCheck {
     return elements;
   }
 
-  /** Steps through all indices of {@code extents} but the last dimension's, row-major; false after the last. */
+  /**
+   * Steps through all indices of {@code extents} but the last dimension's, row-major; false after
+   * the last.
+   */
   private static boolean next(long[] outer, long[] extents) {
     for (int d = outer.length - 1; d >= 0; d--) {
       if (++outer[d] < extents[d]) {

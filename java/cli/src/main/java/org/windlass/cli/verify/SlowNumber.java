@@ -5,8 +5,8 @@ import org.windlass.DType;
 import org.windlass.ReduceOp;
 
 /**
- * Casts and reductions from their definitions, one element at a time, on exact doubles. Shares nothing
- * with the kernels, which it checks.
+ * Casts and reductions from their definitions, one element at a time, on exact doubles. Shares
+ * nothing with the kernels, which it checks.
  */
 final class SlowNumber {
   /** A binary floating-point format; {@code finite} ones have no infinity and saturate. */
@@ -98,7 +98,9 @@ final class SlowNumber {
     return from == to ? bits : encode(to, decode(from, bits));
   }
 
-  /** The terms folded from the left, rounded once into their own dtype. One term keeps every bit. */
+  /**
+   * The terms folded from the left, rounded once into their own dtype. One term keeps every bit.
+   */
   static long fold(DType dtype, ReduceOp op, long[] terms) {
     if (terms.length == 1) {
       return terms[0];

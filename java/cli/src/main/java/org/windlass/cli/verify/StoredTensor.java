@@ -36,7 +36,10 @@ final class StoredTensor {
     return (WINDOW - 2) * 8L / dtype.bits();
   }
 
-  /** Makes {@code count} elements from {@code first} on readable; {@code count} is at most the reach. */
+  /**
+   * Makes {@code count} elements from {@code first} on readable; {@code count} is at most the
+   * reach.
+   */
   void load(long first, long count) {
     long from = first * dtype.bits() / 8;
     long to = ((first + count) * dtype.bits() + 7) / 8;
@@ -70,7 +73,10 @@ final class StoredTensor {
     return (low | high << 8) >> shift & ((1 << width) - 1);
   }
 
-  /** The first of {@code count} elements that differs from {@code other}'s; {@code count} if none does. Both are loaded. */
+  /**
+   * The first of {@code count} elements that differs from {@code other}'s; {@code count} if none
+   * does. Both are loaded.
+   */
   long mismatch(long first, StoredTensor other, long otherFirst, long count) {
     int width = dtype.bits();
     if (width >= 8) {
