@@ -58,7 +58,7 @@ void Group::publishFailure(const wl_error_t& error) {
 }
 
 bool Group::quiescent() const {
-  if (failure() == nullptr) return false;
+  if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     if (lines_[rank].state.busy.load(std::memory_order_seq_cst) != 0) return false;
   }
@@ -76,7 +76,7 @@ void Group::wakeSleepers() {
 }
 
 void Group::retire(std::shared_ptr<const void> memory) {
-  if (failure() == nullptr || quiescent()) return;
+  if (quiescent()) return;
   std::lock_guard<std::mutex> lock(mutex_);
   retired_.push_back(std::move(memory));
 }

@@ -55,7 +55,7 @@ class Group {
   const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // Dead, and no rank is inside a call.
+  // No operation failed, or no rank is inside a call: nobody can touch memory named in a failed operation.
   bool quiescent() const;
 
   // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to announce.

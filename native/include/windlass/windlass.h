@@ -165,8 +165,8 @@ typedef struct wl_rank_state {
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
 
-/* 1 when no rank of this communicator can still touch memory named in an operation that failed:
- * the communicator is dead and no rank is inside a call. Any thread. */
+/* 1 when no rank of this communicator can still touch memory named in an operation that failed: none has failed, or
+ * no rank is inside a call. Any thread. */
 WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
 
 /* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the rank as

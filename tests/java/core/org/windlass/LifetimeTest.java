@@ -350,6 +350,17 @@ class LifetimeTest {
     await(() -> watchers() == 0);
   }
 
+  @Test
+  void aCallOnAClosedCommunicatorLeavesNothingBehind() throws Exception {
+    Tensor in = Tensor.allocate(DType.F32, 4);
+    Tensor out = Tensor.allocate(DType.F32, 4);
+    LocalGroup group = Communicator.local(1);
+    Communicator communicator = group.communicator(0);
+    group.close();
+    assertThatThrownBy(() -> communicator.allToAll(in, out)).isInstanceOf(ClosedException.class);
+    await(() -> watchers() == 0);
+  }
+
   private static long watchers() {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().equals("windlass-watcher"))
