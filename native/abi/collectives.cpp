@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: collectives. Arguments are checked here, before anything is sent.
-#include "kernels/all_to_all.h"
-#include "kernels/barrier.h"
-#include "kernels/broadcast.h"
 #include "native/abi/handles.h"
-#include "native/comm/launch.h"
+#include "native/comm/collectives.h"
 
 using namespace windlass;
 
@@ -49,11 +46,7 @@ extern "C" {
 int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_BARRIER, 0);
-  call.deadlineNs = deadline_ns;
-  call.error = error;
-  return comm->comm.run<Barrier>(call);
+  return barrier(comm->comm, deadline_ns, error);
 }
 
 int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t algorithm,
@@ -66,20 +59,10 @@ int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count
   if (Code code = checkBuffer(in, bytes, dtype, "in", error); code != WL_OK) return code;
   if (Code code = checkBuffer(out, bytes, dtype, "out", error); code != WL_OK) return code;
   if (overlap(in, out, bytes)) return fail(error, WL_INVALID_ARGUMENT, "in and out overlap; all-to-all is not in place");
-  const int32_t chosen = algorithm == WL_AUTO ? WL_PUSH : algorithm;
-  if (chosen != WL_PUSH && chosen != WL_PULL) {
+  if (algorithm != WL_AUTO && algorithm != WL_PUSH && algorithm != WL_PULL) {
     return fail(error, WL_INVALID_ARGUMENT, "algorithm %d is not one of all-to-all: auto, push or pull", algorithm);
   }
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL, count, dtype, 0, chosen);
-  call.args = {in, out, nullptr};
-  call.bytes = bytes / ranks;
-  call.inBytes = bytes;
-  call.workBytes = bytes * ranks;
-  call.deadlineNs = deadline_ns;
-  call.error = error;
-  if (bytes <= comm->comm.group().stageBytes()) return comm->comm.run<AllToAllEager>(call);
-  return chosen == WL_PUSH ? comm->comm.run<AllToAllPush>(call) : comm->comm.run<AllToAllPull>(call);
+  return allToAll(comm->comm, in, out, count, bytes / ranks, dtype, algorithm, deadline_ns, error);
 }
 
 int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
@@ -103,16 +86,7 @@ int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count,
     }
   }
   if (Code code = checkBuffer(out, bytes, dtype, "out", error); code != WL_OK) return code;
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_BROADCAST, count, dtype, 0, WL_STAGED, root);
-  call.args = {isRoot ? in : nullptr, isRoot && in == out ? nullptr : out, nullptr};
-  call.bytes = bytes;
-  call.inBytes = isRoot ? bytes : 0;
-  call.workBytes = bytes * ranks;
-  call.deadlineNs = deadline_ns;
-  call.error = error;
-  if (bytes <= comm->comm.group().stageBytes()) return comm->comm.run<BroadcastEager>(call);
-  return comm->comm.run<Broadcast>(call);
+  return broadcast(comm->comm, in, out, count, bytes, dtype, root, deadline_ns, error);
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "native/comm/comm.h"
+#include "native/isa/isa.h"
 
 namespace windlass {
 

@@ -11,12 +11,4 @@ constexpr bool reached(uint32_t seen, uint32_t want) {
   return static_cast<int32_t>(seen - want) >= 0;
 }
 
-inline void cpuPause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  __asm__ volatile("yield");
-#endif
-}
-
 }  // namespace windlass

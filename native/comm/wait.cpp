@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "native/comm/comm.h"
+#include "native/isa/isa.h"
 
 namespace windlass {
 namespace {

@@ -23,6 +23,13 @@ inline void wait_flag(pipe_t, pipe_t, event_t) noexcept { __asm__ volatile("" ::
 inline void pipe_barrier(pipe_t) noexcept { __asm__ volatile("" ::: "memory"); }
 inline void dsb(mem_dsb_t) noexcept { __asm__ volatile("" ::: "memory"); }
 
+// Between two looks at a signal: gives the core's resources to its neighbour.
+inline void cpuPause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 namespace comm {
 
 // Numbers are ABI: append only.
@@ -98,9 +105,7 @@ template <typename SignalT, typename Stop>
 inline bool TWAIT(const SignalT& signal, int32_t value, comm::WaitCmp cmp, Stop&& stop) {
   while (!TTEST(signal, value, cmp)) {
     if (stop()) return TTEST(signal, value, cmp);
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    cpuPause();
   }
   return true;
 }

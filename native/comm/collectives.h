@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel an operation runs. Arguments have been checked: buffers hold `bytes` a part, do not overlap but where
+// that is allowed, and are aligned to the dtype.
+#pragma once
+
+#include "native/comm/comm.h"
+
+namespace windlass {
+
+// `count` elements, `bytes` bytes, go to each peer. algorithm: WL_AUTO, WL_PUSH or WL_PULL.
+Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t algorithm,
+              int64_t deadlineNs, wl_error_t* error);
+// `in` is read on the root alone, where it may be `out`.
+Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t root,
+               int64_t deadlineNs, wl_error_t* error);
+Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error);
+
+}  // namespace windlass
