@@ -113,7 +113,7 @@ public final class BenchCommand implements Runnable {
     Target target = checkedTarget();
     List<Workload> workloads = workloads();
     BenchCase measured =
-        new BenchCase(op, target, algorithm, isPlain(), DType.parse(dtype), details());
+        new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
     PrintWriter out = spec.commandLine().getOut();
     if (!json) {
       out.print(BenchResult.tableHead());
@@ -230,6 +230,18 @@ public final class BenchCommand implements Runnable {
       requireOneOf("--algorithm", algorithm, known);
     }
     return Algorithm.parse(algorithm);
+  }
+
+  /** What {@code auto} runs where an operation has a choice. */
+  private String ranAlgorithm() {
+    if (!algorithm.equals("auto")) {
+      return algorithm;
+    }
+    return switch (op) {
+      case "all-to-all" -> "push";
+      case "broadcast" -> "staged";
+      default -> algorithm;
+    };
   }
 
   private static void requireOneOf(String option, String value, String... known) {
