@@ -157,21 +157,6 @@ class LifetimeTest {
   }
 
   @Test
-  void pinsOfAFailedCallWaitForTheCommunicatorsEnd() throws Exception {
-    Watched watched = new Watched(64);
-    Memory memory = watched.memory();
-    try (LocalGroup group = Communicator.local(2)) {
-      assertThat(memory.pin()).isTrue();
-      group.communicator(0).endpoint().keepUntilQuiet(memory);
-      memory.end();
-      Thread.sleep(150); // several looks of the watcher
-      assertThat(watched.released).hasValue(0);
-      group.communicator(1).abort("enough");
-      await(() -> watched.released.get() == 1);
-    }
-  }
-
-  @Test
   void aClosedWindowsTensorsAreRefused() {
     try (LocalGroup group = Communicator.local(2)) {
       group.run(
