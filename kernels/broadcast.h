@@ -16,8 +16,12 @@ namespace windlass {
 struct Broadcast {
   static constexpr uint32_t kPhases = 1;
   static constexpr bool kStaged = false;
+  // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than they balance.
+  static constexpr uint64_t kLeast = uint64_t{16} << 10;
+  static constexpr uint64_t kMost = uint64_t{128} << 10;
   static void plan(Launch& launch) {
-    launch.cut(launch.bytes < (uint64_t{512} << 10) ? uint64_t{16} << 10 : uint64_t{64} << 10, 256);
+    const uint64_t quarter = launch.bytes / 4;
+    launch.cut(quarter < kLeast ? kLeast : (quarter > kMost ? kMost : quarter), 1024);
   }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.of(rank).out == nullptr ? 0 : launch.pieces;
