@@ -20,13 +20,12 @@ namespace windlass {
 namespace detail {
 
 struct AllToAllItems {
-  static constexpr uint32_t kPhases = 1;
+  static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(uint64_t{256} << 10, 64); }
   static uint32_t blocks(const Launch& launch, uint32_t) { return launch.ranks * launch.pieces; }
   static uint32_t peer(const Launch& launch, uint32_t rank, uint32_t block) {
-    const uint32_t peer = rank + 1 + block / launch.pieces;
-    return peer < launch.ranks ? peer : peer - launch.ranks;
+    return ringStep(launch, rank, 1 + block / launch.pieces);
   }
   static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t other = peer(launch, rank, block);

@@ -12,7 +12,7 @@
 namespace windlass {
 
 struct Barrier {
-  static constexpr uint32_t kPhases = 0;
+  static constexpr uint32_t phases(const Launch&) { return 0; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 0; }

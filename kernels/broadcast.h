@@ -14,7 +14,7 @@
 namespace windlass {
 
 struct Broadcast {
-  static constexpr uint32_t kPhases = 1;
+  static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "native/isa/isa.h"
+#include "windlass/kernel.h"
 
 namespace windlass {
 
@@ -14,6 +15,12 @@ inline Row<T> row(T* data, uint64_t length) {
   const auto n = static_cast<int64_t>(length);
   return Row<T>(data, Shape<1, 1, 1, 1, DYNAMIC>(n),
                 Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>(n, n, n, n));
+}
+
+// The rank that is `steps` (1 to ranks) to the right of `rank`.
+inline uint32_t ringStep(const Launch& launch, uint32_t rank, uint32_t steps) {
+  const uint32_t to = rank + steps;
+  return to < launch.ranks ? to : to - launch.ranks;
 }
 
 // Staging for targets that move data through on-core memory.

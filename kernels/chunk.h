@@ -52,7 +52,7 @@ inline void chunkDirect(const ChunkItem& item) {
 }
 
 struct RedistributeDirect {
-  static constexpr uint32_t kPhases = 1;
+  static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
     return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);

@@ -85,6 +85,12 @@ const char* operationName(int32_t operation) {
     case WL_OP_SPLIT: return "split";
     case WL_OP_REGISTER: return "transfer registration";
     case WL_OP_TRANSFER: return "transfer";
+    case WL_OP_ALL_GATHER: return "all-gather";
+    case WL_OP_REDUCE_SCATTER: return "reduce-scatter";
+    case WL_OP_ALL_REDUCE: return "all-reduce";
+    case WL_OP_SCATTER: return "scatter";
+    case WL_OP_GATHER: return "gather";
+    case WL_OP_REDUCE: return "reduce";
     default: return "unknown operation";
   }
 }

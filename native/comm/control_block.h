@@ -30,6 +30,7 @@ struct Descriptor {
   }
   wl_operation operation() const { return static_cast<wl_operation>(what & 0xff); }
   int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
+  int32_t reduceOp() const { return static_cast<int32_t>(what >> 16 & 0xff); }
   int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }
   bool operator==(const Descriptor& other) const { return what == other.what && count == other.count; }

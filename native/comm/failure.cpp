@@ -17,6 +17,19 @@ const char* dtypeName(int32_t dtype) {
   return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
 }
 
+const char* reduceOpName(int32_t op) {
+  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
+  static_assert(sizeof names / sizeof *names == WL_REDUCE_OP_COUNT);
+  return op >= 0 && op < WL_REDUCE_OP_COUNT ? names[op] : "?";
+}
+
+const char* algorithmName(int32_t algorithm) {
+  static const char* const names[] = {"auto",      "push",      "pull", "staged",
+                                      "one-phase", "two-phase", "ring", "bidirectional ring"};
+  static_assert(sizeof names / sizeof *names == WL_BIDIRECTIONAL_RING + 1);
+  return algorithm >= 0 && algorithm <= WL_BIDIRECTIONAL_RING ? names[algorithm] : "?";
+}
+
 // Appends to a fixed text and stops at its end.
 class Text {
  public:
@@ -45,7 +58,23 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
   switch (descriptor.operation()) {
     case WL_OP_ALL_TO_ALL:
       out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
-              descriptor.algorithm() == WL_PULL ? "pull" : "push");
+              algorithmName(descriptor.algorithm()));
+      break;
+    case WL_OP_ALL_GATHER: out.add("(%llu x %s of each rank)", count, dtypeName(descriptor.dtype())); break;
+    case WL_OP_SCATTER:
+    case WL_OP_GATHER:
+      out.add("(%llu x %s of each rank, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_REDUCE_SCATTER:
+      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()));
+      break;
+    case WL_OP_ALL_REDUCE:
+      out.add("(%llu x %s, %s, %s)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()),
+              algorithmName(descriptor.algorithm()));
+      break;
+    case WL_OP_REDUCE:
+      out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()),
+              descriptor.root());
       break;
     case WL_OP_BROADCAST:
       out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());

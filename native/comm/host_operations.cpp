@@ -13,7 +13,7 @@ namespace {
 
 // Rank 0's one item makes the object and hands it to every rank through its aux.
 struct MadeByRankZero {
-  static constexpr uint32_t kPhases = 1;
+  static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t rank) { return rank == 0 ? 1 : 0; }

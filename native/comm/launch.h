@@ -26,6 +26,8 @@ Code Comm::run(const Call& call) {
   Launch launch = {};
   launch.ranks = group_->ranks();
   launch.root = static_cast<uint32_t>(call.descriptor.root());
+  launch.dtype = static_cast<DType>(call.descriptor.dtype());
+  launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.entries = reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);
@@ -68,7 +70,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
   if (shared) announce(-1);
-  for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
+  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
   }
@@ -76,9 +78,9 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   for (uint32_t step = 1; step < ranks; ++step) {
     const uint32_t peer = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
     if (Code code = awaitEntry(peer, deadline); code != WL_OK) return code;
-    if (K::kPhases == 0) continue;
+    if (K::phases(launch) == 0) continue;
     const auto done = [&] {
-      if (group_->done(peer, sequence_, K::kPhases)) return true;
+      if (group_->done(peer, sequence_, K::phases(launch))) return true;
       if (shared) helpOthers<K>(launch);
       return false;
     };
@@ -120,7 +122,7 @@ void Comm::helpOthers(const Launch& launch) {
     if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
     const uint32_t phase = static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
-    if (phase >= K::kPhases) continue;
+    if (phase >= K::phases(launch)) continue;
     const uint32_t blocks = K::blocks(launch, owner);
     const uint32_t block = nextBlock(owner, phase, blocks);
     if (block >= blocks) continue;
@@ -149,7 +151,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
     if (shared) {
       openStage<K>(launch, 0);
     } else {
-      for (uint32_t phase = 0; phase < K::kPhases; ++phase) {
+      for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
         for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
           const uint32_t blocks = K::blocks(launch, owner);
           for (uint32_t block = 0; block < blocks; ++block) K::phase(launch, owner, block, phase);
@@ -173,7 +175,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
 template <class K>
 void Comm::openStage(const Launch& launch, uint32_t phase) {
   SharedLines& lines = group_->shared();
-  for (; phase < K::kPhases; ++phase) {
+  for (; phase < K::phases(launch); ++phase) {
     uint32_t remaining = 0;
     for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
       if (K::blocks(launch, owner) > 0) {

@@ -21,7 +21,7 @@ struct Joining {
 // Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: each rank takes the first
 // failure, or every rank's plan.
 struct Register {
-  static constexpr uint32_t kPhases = 2;
+  static constexpr uint32_t phases(const Launch&) { return 2; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 1; }

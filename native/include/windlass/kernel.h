@@ -4,8 +4,8 @@
 //
 // A kernel is a struct of static functions:
 //
-//   constexpr uint32_t kPhases;
 //   void     plan(Launch&)                      sets pieces and pieceBytes; the same on every rank
+//   uint32_t phases(launch)                     at most kMostPhases
 //   uint32_t blocks(launch, rank)               items of one phase that belong to `rank`
 //   uint32_t needs(launch, rank, block, k)      peer whose ENTER (k = 0) or phase k - 1 the item needs,
 //                                               beside the owner's: a rank, kEveryRank or kNobody
@@ -55,6 +55,7 @@ struct StridedView {
   const int64_t* strides;
 };
 
+constexpr uint32_t kMostPhases = 254;
 constexpr uint32_t kNobody = 0xffffffffu;
 constexpr uint32_t kEveryRank = 0xfffffffeu;
 
@@ -89,7 +90,10 @@ struct ChunkBlocks {
 struct Launch {
   uint32_t ranks;
   uint32_t root;
-  uint64_t bytes;       // the unit: all-to-all: from one rank to one peer; broadcast: the buffer
+  DType dtype;
+  ReduceOp op;
+  uint64_t bytes;       // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
+                        // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
   uint32_t pieces;      // into which a unit is cut
   uint64_t pieceBytes;  // of every piece but the last
   const unsigned char* entries;  // rank 0's RankArgs

@@ -73,7 +73,11 @@ typedef enum wl_algorithm {
   WL_AUTO = 0,
   WL_PUSH = 1,   /* all-to-all: every rank writes into its peers' outputs */
   WL_PULL = 2,   /* all-to-all: every rank reads from its peers' inputs */
-  WL_STAGED = 3  /* broadcast: the root stages, every other rank reads */
+  WL_STAGED = 3, /* broadcast: the root stages, every other rank reads */
+  WL_ONE_PHASE = 4,         /* all-reduce: every rank folds every input */
+  WL_TWO_PHASE = 5,         /* all-reduce: every rank folds its share of every input, and writes it to every rank */
+  WL_RING = 6,              /* all-reduce: sums, then results, travel from rank to rank */
+  WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
 /* The operation a rank is in; also the first part of every operation's digest. */
@@ -85,7 +89,13 @@ typedef enum wl_operation {
   WL_OP_WINDOW = 4,    /* window creation */
   WL_OP_SPLIT = 5,
   WL_OP_REGISTER = 6,  /* transfer creation */
-  WL_OP_TRANSFER = 7
+  WL_OP_TRANSFER = 7,
+  WL_OP_ALL_GATHER = 8,
+  WL_OP_REDUCE_SCATTER = 9,
+  WL_OP_ALL_REDUCE = 10,
+  WL_OP_SCATTER = 11,
+  WL_OP_GATHER = 12,
+  WL_OP_REDUCE = 13
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -240,6 +250,31 @@ WL_API int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_
 WL_API int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
                             int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
 
+/* out of every rank = the inputs of all ranks, in order: in holds count elements, out size * count. In place: in is the
+ * rank's own part of out. */
+WL_API int32_t wl_all_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
+                             int64_t deadline_ns, wl_error_t* error);
+/* out of rank r = part r of the reduction of all inputs: in holds size * count elements, out count. In place: out is the
+ * rank's own part of in. Canonical order: left fold in ascending rank, f32 for f16 bf16 f8, one rounding. */
+WL_API int32_t wl_reduce_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
+                                 int64_t deadline_ns, wl_error_t* error);
+/* out of every rank = the reduction of all inputs, count elements each. In place: out is in. WL_AUTO, WL_ONE_PHASE and
+ * WL_TWO_PHASE give the canonical order's bits; rings are deterministic for a rank count and a count. */
+WL_API int32_t wl_all_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
+                             int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
+/* out of rank r = part r of the root's in, which holds size * count elements; `in` is ignored elsewhere. In place on the
+ * root: out is its own part of in. */
+WL_API int32_t wl_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
+                          int64_t deadline_ns, wl_error_t* error);
+/* Part s of the root's out = the in of rank s, count elements; `out` is ignored elsewhere. In place on the root: in is its
+ * own part of out. */
+WL_API int32_t wl_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
+                         int64_t deadline_ns, wl_error_t* error);
+/* out of the root = the reduction of all inputs, in the canonical order; `out` is ignored elsewhere. In place on the root:
+ * out is in. */
+WL_API int32_t wl_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
+                         int32_t root, int64_t deadline_ns, wl_error_t* error);
+
 /* ---- transfers: a plan bound to memory ---------------------------------------------------------- */
 
 /* A plan reaches the native side as 64-bit words, so that Java writes them without structs.
@@ -278,13 +313,15 @@ WL_API void wl_transfer_free(wl_transfer_t* transfer);
 /* ---- the floor ------------------------------------------------------------------------------------ */
 
 /* Pinned threads, one a core, move just the bytes that an operation must move, split in advance, inputs rewritten
- * before each iteration, with no entry or exit protocol. op: WL_OP_ALL_TO_ALL or WL_OP_BROADCAST. */
+ * before each iteration, with no entry or exit protocol: every input is read once and every output written once.
+ * Reductions are f32 sums. */
 typedef struct wl_floor_config {
   uint32_t struct_size;
-  int32_t operation;
+  int32_t operation; /* WL_OP_ALL_TO_ALL, _BROADCAST (in place), _ALL_GATHER, _REDUCE_SCATTER or _ALL_REDUCE */
   int32_t ranks;
   int32_t iterations;
-  uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast: the buffer */
+  uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast and all-reduce: the buffer; all-gather: what one
+                     rank contributes; reduce-scatter: what one rank receives. A reduction's is a multiple of 4. */
 } wl_floor_config_t;
 WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_error_t* error);
 /* The same for a contiguous copy or copy-cast of `bytes` source bytes. Median over iterations. */

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scatter: part r of the root's input becomes rank r's output. Gather: rank s's input becomes part s of the
+// root's output.
+//
+// args     scatter: in  ranks x bytes, the root's; out  bytes, every rank's; the root's may be its part of in
+//          gather:  in  bytes, every rank's; out  ranks x bytes, the root's; its in may be its part of out
+// phases   one. scatter: TGET of a piece of the own part. gather: TPUT of a piece into the root's output.
+// signals  scatter: ENTER of the root before its input is read; DONE of every rank before the root returns
+//          gather:  ENTER of the root before its output is written; DONE of every rank before the root returns
+// order    the moves of an item are released by its owner's DONE and acquired by the wait for it
+#pragma once
+
+#include "kernels/bytes.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+namespace detail {
+
+// Items and signals that both share; Move says which side is which.
+template <class Move>
+struct RootedItems {
+  static constexpr uint32_t phases(const Launch&) { return 1; }
+  static constexpr bool kStaged = false;
+  static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
+  static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    return rank == launch.root ? kNobody : launch.root;
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    const uint64_t part = rank * launch.bytes + launch.pieceStart(block);
+    Move::move(launch, rank, part, launch.pieceStart(block), launch.pieceLength(block));
+  }
+  static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
+    return rank == launch.root ? kEveryRank : kNobody;
+  }
+};
+
+}  // namespace detail
+
+struct Scatter : detail::RootedItems<Scatter> {
+  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start, uint64_t length) {
+    const uint8_t* in = static_cast<const uint8_t*>(launch.of(launch.root).in) + part;
+    uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + start;
+    ByteTile tile;
+    if (in != out) TGET(row(out, length), row(in, length), tile);
+  }
+};
+
+struct Gather : detail::RootedItems<Gather> {
+  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start, uint64_t length) {
+    const uint8_t* in = static_cast<const uint8_t*>(launch.of(rank).in) + start;
+    uint8_t* out = static_cast<uint8_t*>(launch.of(launch.root).out) + part;
+    ByteTile tile;
+    if (in != out) TPUT(row(out, length), row(in, length), tile);
+  }
+};
+
+}  // namespace windlass
