@@ -58,9 +58,7 @@ final class Arguments {
   private static InvalidArgumentException badBroadcast(
       Tensor in, Tensor out, int root, int rank, int size) {
     String what = "broadcast";
-    if (root < 0 || root >= size) {
-      return refused(what, "root is " + root + "; it must lie in [0, " + size + ")");
-    }
+    root(what, root, size);
     requireBuffer(what, "out", out, true);
     if (rank == root) {
       requireBuffer(what, "in", in, false);
@@ -68,6 +66,137 @@ final class Arguments {
     }
     return refused(
         what, "in (" + in + ") overlaps out (" + out + "); in place, both are one tensor");
+  }
+
+  /**
+   * A tensor of one part and one of the parts of all ranks. They overlap only in place: the one is
+   * this rank's own part of the other.
+   *
+   * @param written which of the two the operation writes
+   */
+  static void parts(
+      String what,
+      Tensor part,
+      String partName,
+      Tensor whole,
+      String wholeName,
+      Tensor written,
+      int rank,
+      int size) {
+    if (part == null
+        || whole == null
+        || part.dtype != whole.dtype
+        || !part.contiguous
+        || !whole.contiguous
+        || written.memory.readOnly
+        || part.numel != whole.numel / size
+        || whole.numel % size != 0
+        || (SharedBytes.spansMeet(part, whole) && !isPart(part, whole, rank))) {
+      throw badParts(what, part, partName, whole, wholeName, written, rank, size);
+    }
+  }
+
+  private static boolean isPart(Tensor part, Tensor whole, int rank) {
+    return part.address == whole.address + rank * part.numel * part.dtype.bytes();
+  }
+
+  private static InvalidArgumentException badParts(
+      String what,
+      Tensor part,
+      String partName,
+      Tensor whole,
+      String wholeName,
+      Tensor written,
+      int rank,
+      int size) {
+    requireBuffer(what, partName, part, part == written);
+    requireBuffer(what, wholeName, whole, whole == written);
+    if (part.dtype != whole.dtype) {
+      return refused(
+          what,
+          partName
+              + " has dtype "
+              + part.dtype
+              + ", "
+              + wholeName
+              + " has "
+              + whole.dtype
+              + "; they must agree");
+    }
+    if (part.numel != whole.numel / size || whole.numel % size != 0) {
+      return refused(
+          what,
+          wholeName
+              + " has "
+              + whole.numel
+              + " elements, "
+              + partName
+              + " has "
+              + part.numel
+              + "; with "
+              + size
+              + " ranks, "
+              + wholeName
+              + " must have "
+              + size
+              + " times as many");
+    }
+    return refused(
+        what,
+        partName
+            + " ("
+            + part
+            + ") overlaps "
+            + wholeName
+            + " ("
+            + whole
+            + "); in place, "
+            + partName
+            + " is part "
+            + rank
+            + " of "
+            + wholeName);
+  }
+
+  /** Two tensors alike, which are one in place and don't overlap otherwise. */
+  static void alike(String what, Tensor in, Tensor out) {
+    if (in == null
+        || out == null
+        || in.dtype != out.dtype
+        || in.numel != out.numel
+        || !in.contiguous
+        || !out.contiguous
+        || out.memory.readOnly
+        || (in.address != out.address && SharedBytes.spansMeet(in, out))) {
+      requireBuffer(what, "in", in, false);
+      requireBuffer(what, "out", out, true);
+      requireAlike(what, in, out);
+      throw refused(
+          what, "in (" + in + ") overlaps out (" + out + "); in place, both are one tensor");
+    }
+  }
+
+  /** A tensor that the operation names alone on this rank. */
+  static void single(String what, String name, Tensor tensor, boolean write) {
+    if (tensor == null || !tensor.contiguous || (write && tensor.memory.readOnly)) {
+      requireBuffer(what, name, tensor, write);
+    }
+  }
+
+  static void root(String what, int root, int size) {
+    if (root < 0 || root >= size) {
+      throw refused(what, "root is " + root + "; it must lie in [0, " + size + ")");
+    }
+  }
+
+  static void reducible(String what, Tensor tensor, ReduceOp op) {
+    if (op == null) {
+      throw refused(what, "op is null");
+    }
+    if (!tensor.dtype.canReduce(op)) {
+      throw new UnsupportedException(
+          what + ": dtype " + tensor.dtype + " doesn't reduce with " + op);
+    }
   }
 
   private static void requireBuffer(String what, String name, Tensor tensor, boolean write) {

@@ -17,6 +17,21 @@ public final class Floor {
     return measure(Native.WL_OP_BROADCAST, ranks, bytes, iterations);
   }
 
+  /** All-gather of {@code bytes} from each of {@code ranks} ranks. */
+  public static double allGatherMicros(int ranks, long bytes, int iterations) {
+    return measure(Native.WL_OP_ALL_GATHER, ranks, bytes, iterations);
+  }
+
+  /** Reduce-scatter of f32 sums, {@code bytes} to each of {@code ranks} ranks. */
+  public static double reduceScatterMicros(int ranks, long bytes, int iterations) {
+    return measure(Native.WL_OP_REDUCE_SCATTER, ranks, bytes, iterations);
+  }
+
+  /** All-reduce of f32 sums, a buffer of {@code bytes} on each of {@code ranks} ranks. */
+  public static double allReduceMicros(int ranks, long bytes, int iterations) {
+    return measure(Native.WL_OP_ALL_REDUCE, ranks, bytes, iterations);
+  }
+
   /** A contiguous copy of {@code bytes} of source, cast where the dtypes differ. */
   public static double copyMicros(long bytes, DType from, DType to, int iterations) {
     double[] median = new double[1];

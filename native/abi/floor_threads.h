@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a floor is timed: threads pinned one to a core rewrite their inputs, line up, and run parts
+// that were split before the clock started, with no protocol around them. Timed as the benchmark
+// times the operation.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "native/base/clock.h"
+#include "native/base/cores.h"
+#include "native/base/error.h"
+#include "native/window/memory.h"
+#include "windlass/kernel.h"
+#include "windlass/windlass.h"
+
+namespace windlass::floor {
+
+constexpr uint64_t kLine = 64;
+constexpr int kPauses = 1000;
+
+// A wl_code other than Internal on its way to the ABI.
+struct Refused : std::runtime_error {
+  Refused(wl_code refusal, const std::string& message)
+      : std::runtime_error(message), code(refusal) {}
+  wl_code code;
+};
+
+// Where threads meet before a sample: one counter, one sense word, neither next to anything else.
+class LineUp {
+ public:
+  explicit LineUp(uint32_t threads) : threads_(threads) {}
+
+  void meet() {
+    const uint32_t sense = sense_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      sense_.store(sense + 1, std::memory_order_release);
+      return;
+    }
+    for (int looks = 0; sense_.load(std::memory_order_acquire) == sense; ++looks) {
+      if (looks < kPauses) {
+        __builtin_ia32_pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+ private:
+  alignas(2 * kLine) std::atomic<uint32_t> arrived_{0};
+  alignas(2 * kLine) std::atomic<uint32_t> sense_{0};
+  alignas(2 * kLine) const uint32_t threads_;
+};
+
+struct Span {
+  std::byte* data;
+  uint64_t bytes;
+};
+
+// What one thread does in each iteration: rewrite its inputs, then, timed, run its parts.
+template <class Part>
+struct alignas(2 * kLine) Job {
+  std::vector<Span> inputs;
+  std::vector<Part> parts;
+  std::vector<int64_t> ready;
+  std::vector<int64_t> leave;
+};
+
+// Memory as windows have it, a segment for each rank.
+inline std::unique_ptr<Segments> segments(uint64_t bytes, uint64_t ranks) {
+  Segments* made = nullptr;
+  wl_error_t error{};
+  error.struct_size = sizeof error;
+  if (Segments::map(bytes, static_cast<uint32_t>(ranks), &made, &error) != WL_OK) {
+    throw Refused(WL_RESOURCE, error.message);
+  }
+  return std::unique_ptr<Segments>(made);
+}
+
+inline std::byte* bytesOf(const Segments& segments, uint64_t rank) {
+  return static_cast<std::byte*>(segments.address(static_cast<uint32_t>(rank)));
+}
+
+// Bits that a rewritten word may vary, around a base, so that a float stays a normal number near
+// one: a cast meets no rare path.
+struct Pattern {
+  uint64_t base;
+  uint64_t vary;
+};
+
+constexpr uint64_t repeat16(uint64_t half) { return half * 0x0001000100010001u; }
+constexpr uint64_t repeat8(uint64_t byte) { return byte * 0x0101010101010101u; }
+
+inline Pattern patternOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return {0x3ff0000000000000u, 0xffffffffu};
+    case DType::kF32: return {0x3f8000003f800000u, 0x0000ffff0000ffffu};
+    case DType::kF16: return {repeat16(0x3c00), repeat16(0x03ff)};
+    case DType::kBF16: return {repeat16(0x3f80), repeat16(0x007f)};
+    case DType::kF8E5M2: return {repeat8(0x3c), repeat8(0x03)};
+    case DType::kF8E4M3: return {repeat8(0x38), repeat8(0x07)};
+    default: return {0, ~uint64_t{0}};
+  }
+}
+
+inline void rewrite(const Span& input, uint64_t stamp, Pattern pattern) {
+  const uint64_t words = input.bytes / sizeof(uint64_t);
+  for (uint64_t i = 0; i < words; ++i) {
+    const uint64_t word = pattern.base | ((stamp + i * 0x9e3779b97f4a7c15u) & pattern.vary);
+    std::memcpy(input.data + i * sizeof word, &word, sizeof word);
+  }
+  const uint64_t rest = pattern.base | (stamp & pattern.vary);
+  std::memcpy(input.data + words * sizeof rest, &rest, input.bytes % sizeof rest);
+}
+
+// The cores that this thread may use, as many of them as the process may keep busy.
+inline std::vector<int> coresToUse() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    throw std::runtime_error("the floor cannot read the cores it may use");
+  }
+  const auto limit = static_cast<std::size_t>(allowedCores());
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE && cores.size() < limit; ++core) {
+    if (CPU_ISSET(core, &allowed)) {
+      cores.push_back(core);
+    }
+  }
+  return cores;
+}
+
+inline bool pinTo(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+// Runs the jobs side by side, one pinned thread each, and returns the median over `iterations` of
+// max(leave) - max(ready) in microseconds. `run` is called for each part of a job.
+template <class Part, class Run>
+double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int32_t iterations,
+               Pattern pattern, const Run& run) {
+  const auto count = static_cast<std::size_t>(iterations);
+  const std::size_t warmUp = std::max<std::size_t>(3, count / 10);
+  for (Job<Part>& job : jobs) {
+    job.ready.resize(warmUp + count);
+    job.leave.resize(warmUp + count);
+  }
+  LineUp lineUp(static_cast<uint32_t>(jobs.size()));
+  std::atomic<bool> pinned{true};
+  std::vector<std::future<void>> threads;
+  // Declared after the threads: when one cannot be started, those that wait for `start` see it
+  // break and end.
+  std::promise<void> start;
+  const std::shared_future<void> started(start.get_future());
+  for (std::size_t t = 0; t < jobs.size(); ++t) {
+    threads.push_back(std::async(std::launch::async, [&, started, t] {
+      Job<Part>& job = jobs[t];
+      if (!pinTo(cores[t])) {
+        pinned.store(false);
+      }
+      started.get();
+      for (std::size_t i = 0; i < warmUp + count; ++i) {
+        for (const Span& input : job.inputs) {
+          rewrite(input, i + 1, pattern);
+        }
+        job.ready[i] = clockNs();
+        lineUp.meet();
+        for (const Part& part : job.parts) {
+          run(part);
+        }
+        job.leave[i] = clockNs();
+        // Nobody rewrites what another thread still reads.
+        lineUp.meet();
+      }
+    }));
+  }
+  start.set_value();
+  for (std::future<void>& thread : threads) {
+    thread.get();
+  }
+  if (!pinned.load()) {
+    throw std::runtime_error("the floor cannot pin its threads to the cores it may use");
+  }
+  std::vector<int64_t> samples(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    int64_t ready = jobs[0].ready[warmUp + i];
+    int64_t leave = jobs[0].leave[warmUp + i];
+    for (const Job<Part>& job : jobs) {
+      ready = std::max(ready, job.ready[warmUp + i]);
+      leave = std::max(leave, job.leave[warmUp + i]);
+    }
+    samples[i] = leave - ready;
+  }
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return static_cast<double>(*middle) / 1000.0;
+}
+
+}  // namespace windlass::floor
