@@ -45,9 +45,15 @@ TEST_P(FloorOf, MovesItsBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, FloorOf,
-                         testing::Combine(testing::Values(WL_OP_ALL_TO_ALL, WL_OP_BROADCAST),
+                         testing::Combine(testing::Values(WL_OP_ALL_TO_ALL, WL_OP_BROADCAST,
+                                                          WL_OP_ALL_GATHER),
                                           testing::Values(1, 2, 3, 4, 7, 16),
                                           testing::Values(1, 4, 63, 64, 65, 4096, 5001, 100000)));
+
+INSTANTIATE_TEST_SUITE_P(Sums, FloorOf,
+                         testing::Combine(testing::Values(WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE),
+                                          testing::Values(1, 2, 3, 4, 7, 16),
+                                          testing::Values(4, 60, 64, 68, 4096, 5004, 100000)));
 
 TEST(FloorOfACopy, MovesAndCasts) {
   for (const int32_t to : {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2}) {
@@ -63,11 +69,17 @@ TEST(FloorOfACopy, MovesAndCasts) {
 TEST(Floor, GrowsWithTheBytes) {
   EXPECT_GT(measure(WL_OP_ALL_TO_ALL, 2, 4 << 20).micros,
             5 * measure(WL_OP_ALL_TO_ALL, 2, 4096).micros);
+  for (const int32_t operation : {WL_OP_ALL_GATHER, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE}) {
+    EXPECT_GT(measure(operation, 2, 8 << 20).micros, 5 * measure(operation, 2, 4096).micros);
+  }
   EXPECT_GT(copy(64 << 20, WL_F32, WL_F32, 5).micros, 5 * copy(64 << 10, WL_F32, WL_F32).micros);
 }
 
 TEST(Floor, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(measure(WL_OP_BARRIER, 2, 64).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_REDUCE, 2, 64).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_ALL_REDUCE, 2, 6).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(measure(WL_OP_REDUCE_SCATTER, 2, 63).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 0, 64).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, -1, 64).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(measure(WL_OP_ALL_TO_ALL, 2, 0).code, WL_INVALID_ARGUMENT);

@@ -44,6 +44,9 @@ class ExamplesTest {
   void mainsTakeTargetAndRanks() {
     AllToAllExample.main(new String[] {"--target", "sim", "--ranks", "2"});
     BroadcastExample.main(new String[] {"--ranks", "3"});
+    AllGatherExample.main(new String[] {"--ranks", "3"});
+    ReduceScatterExample.main(new String[] {"--ranks", "3"});
+    AllReduceExample.main(new String[] {"--ranks", "3"});
     WeightSyncExample.main(new String[] {});
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
         .isInstanceOf(InvalidArgumentException.class);

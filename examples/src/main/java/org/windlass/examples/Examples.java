@@ -26,6 +26,15 @@ public final class Examples {
           new Example(
               "all-to-all", "every rank sends one row to every other", AllToAllExample::run),
           new Example("broadcast", "one rank's buffer reaches all", BroadcastExample::run),
+          new Example("all-gather", "all ranks get what each one has", AllGatherExample::run),
+          new Example(
+              "reduce-scatter",
+              "every rank gets its part of the sum over all",
+              ReduceScatterExample::run),
+          new Example(
+              "all-reduce",
+              "all ranks get the sum over all, by each algorithm",
+              AllReduceExample::run),
           new Example(
               "weight-sync",
               "trainer weights move to an inference layout",

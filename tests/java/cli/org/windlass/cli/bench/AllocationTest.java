@@ -28,6 +28,9 @@ class AllocationTest {
         new BarrierWorkload(1),
         new AllToAllWorkload(1, 4096, DType.F32, Algorithm.AUTO, false),
         new BroadcastWorkload(1, 4100, DType.F32, Algorithm.AUTO, true),
+        new AllGatherWorkload(1, 4096, DType.F32, true),
+        new ReduceScatterWorkload(1, 4096, DType.F32, false),
+        new AllReduceWorkload(1, 4096, DType.F32, Algorithm.AUTO, true),
         new RedistributeWorkload(
             Layout.parse("1:S0"),
             Layout.parse("1@0:S1"),

@@ -67,6 +67,15 @@ class BenchCommandTest {
     "all-to-all, push, window, 1",
     "broadcast, auto, window, 3",
     "broadcast, staged, plain, 2",
+    "all-gather, auto, window, 3",
+    "all-gather, auto, plain, 1",
+    "reduce-scatter, auto, window, 2",
+    "reduce-scatter, auto, plain, 3",
+    "all-reduce, two-phase, plain, 1",
+    "all-reduce, one-phase, plain, 3",
+    "all-reduce, two-phase, window, 3",
+    "all-reduce, ring, window, 3",
+    "all-reduce, bidirectional-ring, plain, 3",
     "cast, auto, plain, 2",
   })
   void aLineForEachSize(String op, String algorithm, String buffers, int ranks) throws IOException {
@@ -100,14 +109,42 @@ class BenchCommandTest {
       assertThat(number(line, "floor_us")).isPositive();
       long received =
           switch (op) {
-            case "all-to-all" -> (ranks - 1) * sizes[i];
+            case "all-to-all", "all-gather", "reduce-scatter" -> (ranks - 1) * sizes[i];
             case "broadcast" -> sizes[i];
+            case "all-reduce" -> 2 * (ranks - 1) * sizes[i] / ranks;
             default -> 0;
           };
       double expected = received / (number(line, "median_us") * 1e3);
       assertThat(number(line, "algbw_GBps"))
           .isCloseTo(expected, org.assertj.core.data.Offset.offset(0.01 + 0.1 * expected));
     }
+  }
+
+  @Test
+  void anAllReduceRunsTwoPhaseByItself() throws IOException {
+    Map<String, Object> line = bench("all-reduce", "--bytes", "64", "--seconds", "0.03").get(0);
+    checkTimes(line);
+    assertThat(line).containsEntry("algorithm", "two-phase");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "all-gather, f8e4m3, auto",
+    "all-gather, c64, auto",
+    "reduce-scatter, f8e4m3, auto",
+    "reduce-scatter, i8, auto",
+    "reduce-scatter, f64, auto",
+    "all-reduce, bf16, auto",
+    "all-reduce, f8e5m2, one-phase",
+    "all-reduce, f8e4m3, ring",
+    "all-reduce, u16, bidirectional-ring",
+  })
+  void aFloorSumsF32Alone(String op, String dtype, String algorithm) throws IOException {
+    Map<String, Object> line =
+        bench(op, "--dtype", dtype, "--algorithm", algorithm, "--bytes", "1K", "--seconds", "0.03")
+            .get(0);
+    checkTimes(line);
+    assertThat(line.containsKey("floor_us")).isEqualTo(op.equals("all-gather"));
   }
 
   @ParameterizedTest
@@ -181,10 +218,11 @@ class BenchCommandTest {
   @ValueSource(
       strings = {
         "put",
-        "all-gather",
-        "reduce-scatter",
-        "all-reduce",
         "dispatch-combine",
+        "reduce-scatter --dtype bool",
+        "all-reduce --dtype c64 --bytes 64",
+        "all-reduce --dtype f8e5m2 --algorithm ring",
+        "all-reduce --dtype bf16 --algorithm bidirectional-ring --ranks 40",
         "barrier --launch processes",
         "barrier --target cuda",
         "redistribute --mode staged --from 2:S0 --to 2:R --shape 4",
@@ -209,6 +247,11 @@ class BenchCommandTest {
         "all-to-all --bytes x",
         "all-to-all --algorithm staged",
         "broadcast --algorithm push",
+        "all-gather --algorithm push",
+        "reduce-scatter --algorithm ring",
+        "all-reduce --algorithm staged",
+        "barrier --algorithm push",
+        "reduce-scatter --bytes 1G --ranks 2",
         "all-to-all --buffers heap",
         "all-to-all --dtype q7",
         "all-to-all --bytes 8G",

@@ -3,10 +3,13 @@ package org.windlass.cli.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.Layout;
@@ -32,6 +35,48 @@ class LocalDigitsTest {
         assertThat(digits[i]).isEqualTo(expected.get(i));
       }
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"u8", "bf16", "f32", "i64"})
+  void aTermIsWrittenWithAndWithoutAListOfItsDigits(String text) {
+    DType dtype = DType.parse(text);
+    long[] bits = Digits.encode(dtype, ReduceOp.SUM);
+    byte[] digits = new byte[100];
+    for (int i = 0; i < digits.length; i++) {
+      digits[i] = (byte) Digits.of(i, 5);
+    }
+    ByteBuffer listed = memory(digits.length * dtype.bytes());
+    ByteBuffer counted = memory(digits.length * dtype.bytes());
+    Digits.write(listed, digits, bits, dtype.bytes(), 3);
+    Digits.write(counted, 5, bits, dtype.bytes(), 3);
+    assertThat(counted).isEqualTo(listed);
+    Digits.write(counted, 0, bits, dtype.bytes(), 3);
+    assertThat(Digits.mismatch(counted, 0, bits, dtype.bytes(), 3)).isEqualTo(-1);
+    ByteBuffer rest = counted.slice(7 * dtype.bytes(), 9 * dtype.bytes());
+    rest.order(ByteOrder.LITTLE_ENDIAN);
+    assertThat(Digits.mismatch(rest, 7, bits, dtype.bytes(), 3)).isEqualTo(-1);
+    rest.put(8 * dtype.bytes(), (byte) (rest.get(8 * dtype.bytes()) ^ 1));
+    assertThat(Digits.mismatch(rest, 7, bits, dtype.bytes(), 3)).isEqualTo(8);
+  }
+
+  private static ByteBuffer memory(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "i8, 100, true",
+    "f32, 4096, true",
+    "bf16, 36, true",
+    "bf16, 37, false",
+    "f8e4m3, 2, true",
+    "f8e4m3, 3, false",
+    "f8e5m2, 1, true",
+    "f8e5m2, 2, false",
+  })
+  void wholeNumbersBeyondTheSignificandRound(String dtype, int ranks, boolean exact) {
+    assertThat(Sums.areExact(DType.parse(dtype), ranks)).isEqualTo(exact);
   }
 
   @Test

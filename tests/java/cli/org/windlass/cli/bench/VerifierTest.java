@@ -10,6 +10,7 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.Layout;
 import org.windlass.VerificationFailedException;
@@ -41,6 +42,55 @@ class VerifierTest {
     new Pattern(0, buffer).rewrite(ITERATION);
     checkEveryByte(buffer, () -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION));
     assertFails(() -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION - 1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 64, 5000})
+  void allGather(int bytes) {
+    int ranks = 3;
+    ByteBuffer out = memory(ranks * bytes);
+    for (int source = 0; source < ranks; source++) {
+      ByteBuffer in = memory(bytes);
+      new Pattern(source, in).rewrite(ITERATION);
+      out.put(source * bytes, in, 0, bytes);
+    }
+    checkEveryByte(out, () -> AllGatherWorkload.verify(out, 1, ranks, bytes, ITERATION));
+    assertFails(() -> AllGatherWorkload.verify(out, 1, ranks, bytes, ITERATION + 1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 1000})
+  void reduceScatter(int count) {
+    int ranks = 3;
+    int rank = 2;
+    var workload = new ReduceScatterWorkload(ranks, 4L * count, DType.F32, true);
+    ByteBuffer sums = sums(ranks, ranks * count);
+    ByteBuffer out = memory(4 * count).put(0, sums, 4 * rank * count, 4 * count);
+    checkEveryByte(out, () -> workload.verify(out, rank, ITERATION));
+    assertFails(() -> workload.verify(out, rank, ITERATION + 1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 1000})
+  void allReduce(int count) {
+    var workload = new AllReduceWorkload(3, 4L * count, DType.F32, Algorithm.RING, true);
+    ByteBuffer out = sums(3, count);
+    checkEveryByte(out, () -> workload.verify(out, 1, ITERATION));
+    assertFails(() -> workload.verify(out, 1, ITERATION + 1));
+  }
+
+  /** What ranks write as their inputs, added up. */
+  private static ByteBuffer sums(int ranks, int count) {
+    Sums sums = new Sums(DType.F32, ranks);
+    ByteBuffer total = memory(4 * count);
+    ByteBuffer input = memory(4 * count);
+    for (int rank = 0; rank < ranks; rank++) {
+      sums.rewrite(input, rank, ITERATION);
+      for (int i = 0; i < count; i++) {
+        total.putFloat(4 * i, total.getFloat(4 * i) + input.getFloat(4 * i));
+      }
+    }
+    return total;
   }
 
   @Test

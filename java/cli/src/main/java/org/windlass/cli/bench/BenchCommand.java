@@ -33,14 +33,15 @@ import picocli.CommandLine.Spec;
 @Command(name = "bench", description = "Measures an operation beside its physical floor.")
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
-  private static final Set<String> UNAVAILABLE =
-      Set.of("put", "all-gather", "reduce-scatter", "all-reduce", "dispatch-combine");
+  private static final Set<String> UNAVAILABLE = Set.of("put", "dispatch-combine");
 
   @Spec private CommandSpec spec;
 
   @Parameters(
       paramLabel = "OP",
-      description = "barrier, all-to-all, broadcast, redistribute or cast.")
+      description =
+          "barrier, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce, redistribute"
+              + " or cast. Reductions are sums.")
   private String op;
 
   @Mixin private MovingOptions moving;
@@ -56,10 +57,10 @@ public final class BenchCommand implements Runnable {
       paramLabel = "B",
       split = ",",
       defaultValue = "4,4K,64K,1M",
-      description = {
-        "Sizes (${DEFAULT-VALUE}): all-to-all from one rank to one peer,",
-        "broadcast the buffer, cast one rank's source."
-      })
+      description =
+          "Sizes (${DEFAULT-VALUE}): all-to-all from one rank to one peer; broadcast and all-reduce"
+              + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
+              + " receives; cast one rank's source.")
   private List<String> bytes;
 
   @Option(names = "--dtype", defaultValue = "f32", description = "Dtype (${DEFAULT-VALUE}).")
@@ -68,7 +69,9 @@ public final class BenchCommand implements Runnable {
   @Option(
       names = "--algorithm",
       defaultValue = "auto",
-      description = "auto; all-to-all: push, pull; broadcast: staged (${DEFAULT-VALUE}).")
+      description =
+          "auto; all-to-all: push, pull; broadcast: staged; all-reduce: two-phase, one-phase, ring,"
+              + " bidirectional-ring (${DEFAULT-VALUE}).")
   private String algorithm;
 
   @Option(
@@ -111,6 +114,7 @@ public final class BenchCommand implements Runnable {
   @Override
   public void run() {
     Target target = checkedTarget();
+    requireAlgorithm();
     List<Workload> workloads = workloads();
     BenchCase measured =
         new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
@@ -162,11 +166,14 @@ public final class BenchCommand implements Runnable {
     return switch (op) {
       case "barrier" -> List.of(new BarrierWorkload(ranks()));
       case "all-to-all" ->
-          sized(
-              type,
-              b -> new AllToAllWorkload(ranks(), b, type, algorithm("push", "pull"), isPlain()));
+          sized(type, b -> new AllToAllWorkload(ranks(), b, type, algorithm(), isPlain()));
       case "broadcast" ->
-          sized(type, b -> new BroadcastWorkload(ranks(), b, type, algorithm("staged"), isPlain()));
+          sized(type, b -> new BroadcastWorkload(ranks(), b, type, algorithm(), isPlain()));
+      case "all-gather" -> sized(type, b -> new AllGatherWorkload(ranks(), b, type, isPlain()));
+      case "reduce-scatter" ->
+          sized(type, b -> new ReduceScatterWorkload(ranks(), b, type, isPlain()));
+      case "all-reduce" ->
+          sized(type, b -> new AllReduceWorkload(ranks(), b, type, algorithm(), isPlain()));
       case "cast" ->
           sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
       case "redistribute" -> List.of(redistribute(type));
@@ -174,8 +181,8 @@ public final class BenchCommand implements Runnable {
           throw new InvalidArgumentException(
               "bench '"
                   + op
-                  + "': no such operation; barrier, all-to-all, broadcast, redistribute"
-                  + " and cast are there");
+                  + "': no such operation; barrier, all-to-all, broadcast, all-gather,"
+                  + " reduce-scatter, all-reduce, redistribute and cast are there");
     };
   }
 
@@ -225,23 +232,28 @@ public final class BenchCommand implements Runnable {
     return wire == null ? otherwise : DType.parse(wire);
   }
 
-  private Algorithm algorithm(String... known) {
-    if (!algorithm.equals("auto")) {
-      requireOneOf("--algorithm", algorithm, known);
-    }
+  private Algorithm algorithm() {
     return Algorithm.parse(algorithm);
   }
 
-  /** What {@code auto} runs where an operation has a choice. */
-  private String ranAlgorithm() {
-    if (!algorithm.equals("auto")) {
-      return algorithm;
-    }
+  /** The algorithms that the operation has, the one that {@code auto} runs first. */
+  private List<String> algorithms() {
     return switch (op) {
-      case "all-to-all" -> "push";
-      case "broadcast" -> "staged";
-      default -> algorithm;
+      case "all-to-all" -> List.of("push", "pull");
+      case "broadcast" -> List.of("staged");
+      case "all-reduce" -> List.of("two-phase", "one-phase", "ring", "bidirectional-ring");
+      default -> List.of();
     };
+  }
+
+  private void requireAlgorithm() {
+    List<String> known = new ArrayList<>(List.of("auto"));
+    known.addAll(algorithms());
+    requireOneOf("--algorithm", algorithm, known.toArray(String[]::new));
+  }
+
+  private String ranAlgorithm() {
+    return algorithm.equals("auto") && !algorithms().isEmpty() ? algorithms().get(0) : algorithm;
   }
 
   private static void requireOneOf(String option, String value, String... known) {

@@ -94,7 +94,7 @@ record BenchResult(
     }
   }
 
-  private static final String ROW = "%-12s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
+  private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
 
   static String tableHead() {
     return String.format(

@@ -156,6 +156,52 @@ final class Digits {
   }
 
   /**
+   * Writes the whole of {@code memory}, as term {@code term} of elements 0 and on; allocates
+   * nothing.
+   */
+  static void write(ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
+    int count = memory.limit() / elementBytes;
+    int shift = (int) iteration;
+    switch (elementBytes) {
+      case 1 -> {
+        for (int i = 0; i < count; i++) {
+          memory.put(i, (byte) bits[of(i, term) + shift & COUNT - 1]);
+        }
+      }
+      case 2 -> {
+        for (int i = 0; i < count; i++) {
+          memory.putShort(2 * i, (short) bits[of(i, term) + shift & COUNT - 1]);
+        }
+      }
+      case 4 -> {
+        for (int i = 0; i < count; i++) {
+          memory.putInt(4 * i, (int) bits[of(i, term) + shift & COUNT - 1]);
+        }
+      }
+      default -> {
+        for (int i = 0; i < count; i++) {
+          memory.putLong(8 * i, bits[of(i, term) + shift & COUNT - 1]);
+        }
+      }
+    }
+  }
+
+  /**
+   * The first element of {@code memory}, which holds elements {@code first} and on, that is not the
+   * one of its digit in {@code iteration}; -1 if there is none.
+   */
+  static int mismatch(
+      ByteBuffer memory, long first, long[] bits, int elementBytes, long iteration) {
+    int count = memory.limit() / elementBytes;
+    for (int i = 0; i < count; i++) {
+      if (bitsAt(memory, i, elementBytes) != bits[of(first + i) + (int) iteration & COUNT - 1]) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  /**
    * The first element that is not the one of its digit in {@code iteration}; -1 if there is none.
    */
   static int mismatch(

@@ -53,13 +53,21 @@ final class Pattern {
   }
 
   /**
-   * The first position in [from, from + length) of {@code memory} that does not hold the bytes from
-   * {@code position} on of the input of {@code rank}; -1 if there is none.
+   * The first position in [from, from + length) of {@code memory}, little-endian, that does not
+   * hold the bytes from {@code position} on of the input of {@code rank}; -1 if there is none.
    */
   static int mismatch(
       ByteBuffer memory, int from, int length, int rank, long position, long iteration) {
-    for (int i = 0; i < length; i++) {
-      if (memory.get(from + i) != byteAt(rank, position + i, iteration)) {
+    int i = 0;
+    while (i < length) {
+      long at = position + i;
+      if ((at & 7) == 0
+          && i + 8 <= length
+          && memory.getLong(from + i) == word(rank, at >> 3, iteration)) {
+        i += 8;
+      } else if (memory.get(from + i) == byteAt(rank, at, iteration)) {
+        i++;
+      } else {
         return from + i;
       }
     }
