@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "native/abi/handles.h"
 #include "native/base/cores.h"
 #include "native/comm/control_block.h"
 #include "native/comm/signal.h"
@@ -103,6 +104,25 @@ TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
     Error error;
     EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
   });
+}
+
+TEST(Wait, ASleeperIsRungByWhoeverItWaitsFor) {
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(2, 20'000'000'000, 1, cores);
+    const windlass::Doorbell& bell = ranks.comms[0]->comm.group().lines(0).bell;
+    // A rank that is neither asleep nor on its way there wakes by itself: that round shows nothing.
+    for (int round = 0; round < 200 && bell.ring.load() == 0; ++round) {
+      std::thread sleeper([&] {
+        Error error;
+        EXPECT_EQ(WL_OK, wl_barrier(ranks.comms[0], 0, &error)) << error.message;
+      });
+      while (bell.sleeping.load() == 0) std::this_thread::yield();
+      Error error;
+      EXPECT_EQ(WL_OK, wl_barrier(ranks.comms[1], 0, &error)) << error.message;
+      sleeper.join();
+    }
+    EXPECT_GT(bell.ring.load(), 0u) << cores << " cores";
+  }
 }
 
 TEST(Arguments, AreCheckedBeforeAnythingIsSent) {

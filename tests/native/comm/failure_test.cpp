@@ -255,25 +255,24 @@ void stopHere(int) {
   }
 }
 
-// Rank 1 is stopped inside the copy; rank 0 times out and frees its window; rank 1 goes on copying into it.
-// False when the signal came too late, after the copy.
+// Rank 1 is stopped inside the copy; rank 0 times out; both windows are freed; rank 1 goes on copying from one into the
+// other. False when the signal came too late, after the copy.
 bool stopInMidCopy() {
   LocalRanks ranks(2, 300 * kMs, 1, 64);
   constexpr uint64_t kBytes = uint64_t{64} << 20;
   std::atomic<bool> ready{false};
   std::atomic<pthread_t> copier{};
+  wl_window_t* other = nullptr;
   std::thread two([&] {
     Error error;
-    wl_window_t* window = nullptr;
-    ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[1], 4 * kBytes, 20'000 * kMs, &window, &error)) << error.message;
-    auto* in = static_cast<uint8_t*>(wl_window_address(window, 1));
+    ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[1], 4 * kBytes, 20'000 * kMs, &other, &error)) << error.message;
+    auto* in = static_cast<uint8_t*>(wl_window_address(other, 1));
     copier = pthread_self();
     ready = true;
     wl_barrier(ranks.comms[1], 20'000 * kMs, &error);
     // Ok when this rank's result is whole by then; the communicator is dead all the same.
     wl_all_to_all(ranks.comms[1], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
     wl_barrier(ranks.comms[1], 0, &error);
-    wl_window_free(window);
   });
   Error error;
   wl_window_t* window = nullptr;
@@ -303,6 +302,7 @@ bool stopInMidCopy() {
     EXPECT_EQ(0, wl_comm_quiescent(ranks.comms[0]));
   }
   wl_window_free(window);
+  wl_window_free(other);
   sem_post(&resume);
   two.join();
   if (inTime) {
