@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-gather: the input of rank s becomes part s of every rank's output.
 //
-// args     in   bytes                out  ranks x bytes; in may be the rank's own part of out (in place)
-// phases   one: TGET of a piece of each rank's input. Items are (peer, piece): nearest higher rank first,
-//          the rank itself last.
-// signals  ENTER of the peer before its input is read; DONE of every rank before return, since they read
-//          this rank's input. Eager: a small input rides with ENTER; no DONE.
+// args     in   bytes; may be the rank's own part of out (in place)
+//          out  ranks x bytes
+// phases   one: TGET of a piece of each rank's input. Items are (peer, piece): nearest higher rank
+//          first, the rank itself last.
+// signals  ENTER of the peer before its input is read; DONE of every rank before return, since they
+//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
 // order    a rank's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce: the reduction of all inputs becomes every rank's output.
 //
-// args     in   bytes                out  bytes; may be in (in place)
-// phases   one-phase:  each rank folds all inputs into its own output. In place only when inputs are staged.
-//          two-phase:  reduce-scatter and all-gather in one pass: rank r folds its share of all inputs and
-//                      TPUTs it into every output. A share is read and written by its owner alone, so in
-//                      place is safe.
-//          ring:       ranks - 1 phases of partial sums, then ranks - 1 phases of copies, each from the left
-//          bidirectional ring: one half of the elements goes right and the other half left
-// signals  one- and two-phase: ENTER of every rank before inputs are read; DONE of every rank before return
-//          ring: the left (and right) neighbour's previous phase; DONE of every rank before return
-// order    one- and two-phase: canonical, left fold in ascending rank. Ring: each chunk in ring order.
+// args     in   bytes
+//          out  bytes; may be in (in place)
+// phases   one-phase: each rank folds all inputs into its own output. In place only when inputs are
+//          staged.
+//          two-phase: reduce-scatter and all-gather in one pass: rank r folds its share of all
+//          inputs and TPUTs it into every output. A share is read and written by its owner alone,
+//          so in place is safe.
+//          ring: ranks - 1 phases of partial sums, then ranks - 1 phases of copies, each from the
+//          left. Bidirectional ring: one half of the elements goes right and the other half left.
+// signals  one- and two-phase: ENTER of every rank before inputs are read; DONE of every rank
+//          before return
+//          ring: the neighbour's previous phase; DONE of every rank before return
+// order    one- and two-phase: canonical, left fold in ascending rank. Ring: each chunk in ring
+//          order.
 #pragma once
 
 #include "kernels/bytes.h"
@@ -43,7 +47,8 @@ struct AllReduceTwoPhase : AllReduceOnePhase {
   // Pieces are dealt out: rank r owns pieces r, r + ranks, ...
   static void plan(Launch& launch) {
     const uint64_t share = launch.bytes / launch.ranks;
-    launch.cut(share < (uint64_t{64} << 10) ? (share < 64 ? 64 : share) : uint64_t{64} << 10, 1024 * launch.ranks);
+    launch.cut(share < (uint64_t{64} << 10) ? (share < 64 ? 64 : share) : uint64_t{64} << 10,
+               1024 * launch.ranks);
   }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.pieces > rank ? (launch.pieces - 1 - rank) / launch.ranks + 1 : 0;
@@ -58,27 +63,32 @@ struct AllReduceTwoPhase : AllReduceOnePhase {
   }
 };
 
-// One direction of a ring over `length` bytes from `start` of the buffer, cut into one chunk a rank. `step` is 1 when
-// sums travel to the right, and ranks - 1 when they travel to the left.
+// One direction of a ring over `length` bytes from `start` of the buffer, cut into one chunk a
+// rank. `step` is 1 when sums travel to the right, and ranks - 1 when they travel to the left.
 struct RingLane {
   uint64_t start;
   uint64_t length;
   uint32_t step;
 
-  uint32_t from(const Launch& launch, uint32_t rank) const { return ringStep(launch, rank, launch.ranks - step); }
+  uint32_t from(const Launch& launch, uint32_t rank) const {
+    return ringStep(launch, rank, launch.ranks - step);
+  }
 
   void run(const Launch& launch, uint32_t rank, uint32_t k) const {
     const uint32_t n = launch.ranks;
     const uint32_t left = from(launch, rank);
     const bool reducing = k < n - 1;
-    // Along the direction of travel this rank is at `place`. It completes chunk place + 1 in the last reducing phase.
+    // Along the direction of travel this rank is at `place`. It completes chunk place + 1 in the
+    // last reducing phase.
     const uint32_t place = step == 1 ? rank : n - 1 - rank;
     const uint32_t chunk = (place + 3 * n - 1 - k) % n;
     const uint64_t size = ((length + n - 1) / n + 63) / 64 * 64;
     const uint64_t first = chunk * size < length ? chunk * size : length;
     const uint64_t bytes = length - first < size ? length - first : size;
     auto* out = static_cast<uint8_t*>(launch.of(rank).out) + start + first;
-    const auto* passed = static_cast<const uint8_t*>(k == 0 ? launch.of(left).in : launch.of(left).out) + start + first;
+    const auto* passed =
+        static_cast<const uint8_t*>(k == 0 ? launch.of(left).in : launch.of(left).out) + start +
+        first;
     if (!reducing) {
       ByteTile tile;
       TGET(row(out, bytes), row(passed, bytes), tile);
@@ -88,9 +98,10 @@ struct RingLane {
     fold(launch, bytes, passed, own, out, k == n - 2);
   }
 
-  // out = passed + own. The last fold of a mean divides: negative zeros stand in for the ranks already summed.
-  static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed, const uint8_t* own, uint8_t* out,
-                   bool last) {
+  // out = passed + own. The last fold of a mean divides: negative zeros stand in for the ranks
+  // already summed.
+  static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed, const uint8_t* own,
+                   uint8_t* out, bool last) {
     const int64_t shape = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
     if (shape == 0) return;
     const int64_t stride = 1;
@@ -100,7 +111,8 @@ struct RingLane {
     uint8_t negativeZero[8] = {};
     negativeZero[sizeOf(launch.dtype) - 1] = 0x80;
     auto* views = static_cast<StridedView*>(__builtin_alloca(sources * sizeof(StridedView)));
-    for (uint32_t i = 2; i < sources; ++i) views[i] = {negativeZero, launch.dtype, 1, &shape, &none};
+    for (uint32_t i = 2; i < sources; ++i)
+      views[i] = {negativeZero, launch.dtype, 1, &shape, &none};
     views[0] = {const_cast<uint8_t*>(passed), launch.dtype, 1, &shape, &stride};
     views[1] = {const_cast<uint8_t*>(own), launch.dtype, 1, &shape, &stride};
     const StridedView target = {out, launch.dtype, 1, &shape, &stride};
@@ -126,7 +138,8 @@ struct AllReduceBidirectionalRing : AllReduceRing {
   static RingLane lane(const Launch& launch, uint32_t block) {
     const uint64_t half = (launch.bytes / 2 + 63) / 64 * 64;
     const uint64_t first = half < launch.bytes ? half : launch.bytes;
-    return block == 0 ? RingLane{0, first, 1} : RingLane{first, launch.bytes - first, launch.ranks - 1};
+    return block == 0 ? RingLane{0, first, 1}
+                      : RingLane{first, launch.bytes - first, launch.ranks - 1};
   }
   static uint32_t blocks(const Launch&, uint32_t) { return 2; }
   static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-to-all: chunk d of rank r's input becomes chunk r of rank d's output.
 //
-// args     in   ranks x bytes, contiguous        out  ranks x bytes, contiguous; no overlap with in
+// args     in   ranks x bytes, contiguous
+//          out  ranks x bytes, contiguous; no overlap with in
 // phases   push: TPUT of input chunk d straight into the output of peer d
 //          pull: TGET of input chunk r straight from the input of peer s
 //          Items are (peer, piece): nearest higher rank first, the rank itself last.
@@ -45,7 +46,8 @@ struct AllToAllPush : detail::AllToAllItems {
     const auto* in = static_cast<const uint8_t*>(launch.of(rank).in);
     auto* out = static_cast<uint8_t*>(launch.of(to).out);
     ByteTile tile;
-    TPUT(row(out + rank * launch.bytes + start, length), row(in + to * launch.bytes + start, length), tile);
+    TPUT(row(out + rank * launch.bytes + start, length),
+         row(in + to * launch.bytes + start, length), tile);
   }
 };
 
@@ -58,7 +60,8 @@ struct AllToAllPull : detail::AllToAllItems {
     const auto* in = static_cast<const uint8_t*>(launch.of(from).in);
     auto* out = static_cast<uint8_t*>(launch.of(rank).out);
     ByteTile tile;
-    TGET(row(out + from * launch.bytes + start, length), row(in + rank * launch.bytes + start, length), tile);
+    TGET(row(out + from * launch.bytes + start, length),
+         row(in + rank * launch.bytes + start, length), tile);
   }
 };
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast, root-staged: the root's input becomes every rank's output.
 //
-// args     in   the root's, bytes                out  every rank's, bytes; NULL on a root in place
-// phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the stage.
-// signals  ENTER of the root before its input is read; DONE of every reader before the root returns.
-//          A reader waits for the root alone. Eager: a small input rides with ENTER; no DONE.
+// args     in   the root's, bytes
+//          out  every rank's, bytes; NULL on a root in place
+// phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the
+//          stage.
+// signals  ENTER of the root before its input is read; DONE of every reader before the root
+//          returns. A reader waits for the root alone. Eager: a small input rides with ENTER; no
+//          DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
 
@@ -16,7 +19,8 @@ namespace windlass {
 struct Broadcast {
   static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than they balance.
+  // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than
+  // they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;
   static constexpr uint64_t kMost = uint64_t{128} << 10;
   static void plan(Launch& launch) {

@@ -8,7 +8,8 @@
 namespace windlass {
 
 template <typename T>
-using Row = GlobalTensor<T, Shape<1, 1, 1, 1, DYNAMIC>, Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
+using Row =
+    GlobalTensor<T, Shape<1, 1, 1, 1, DYNAMIC>, Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
 
 template <typename T>
 inline Row<T> row(T* data, uint64_t length) {

@@ -2,13 +2,13 @@
 // Redistribution of chunks: prepare, finalize, and both in one pass.
 //
 // args     aux  ChunkBlocks: the chunks whose target the rank is
-// prepare  slice -> reduce the Partial group in place, in the source dtype -> cast to the wire dtype,
-//          into a contiguous buffer
-// finalize cast the buffer to the target dtype -> target slice
-// direct   the same bits in one pass from source memory to target memory, nothing staged
-// phases   one: the blocks of a rank's chunks
-// signals  ENTER of every rank before any source is read or target written; DONE of every rank before
-//          return, since they read this rank's sources or write its targets
+// phases   one: the blocks of a rank's chunks. For each chunk
+//          prepare:  slice -> reduce the Partial group in place, in the source dtype -> cast to the
+//                    wire dtype, into a contiguous buffer
+//          finalize: cast the buffer to the target dtype -> target slice
+//          direct:   the same bits in one pass from source to target memory, nothing staged
+// signals  ENTER of every rank before any source is read or target written; DONE of every rank
+//          before return, since they read this rank's sources or write its targets
 // order    a rank's DONE releases what its blocks wrote and acknowledges what they read
 #pragma once
 
@@ -58,7 +58,9 @@ struct RedistributeDirect {
     return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);
   }
   static void plan(Launch& launch) { launch.cut(1, 1); }
-  static uint32_t blocks(const Launch& launch, uint32_t rank) { return chunks(launch, rank).blocks; }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    return chunks(launch, rank).blocks;
+  }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const ChunkBlocks& own = chunks(launch, rank);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fold of one range of elements over the inputs of all ranks, in ascending rank: the canonical order.
+// A fold of one range of elements over the inputs of all ranks, in ascending rank: the canonical
+// order.
 #pragma once
 
 #include "native/isa/isa.h"
@@ -9,7 +10,8 @@ namespace windlass {
 
 // dst[0..destinations) = fold over ranks s of `input(s)`, `bytes` bytes of launch.dtype.
 template <class Input, class Output>
-inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations, Input input, Output output) {
+inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations, Input input,
+                      Output output) {
   const int64_t shape = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
   const int64_t stride = 1;
   if (shape == 0) return;
@@ -18,7 +20,8 @@ inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destination
   for (uint32_t s = 0; s < launch.ranks; ++s) {
     sources[s] = {const_cast<uint8_t*>(input(s)), launch.dtype, 1, &shape, &stride};
   }
-  for (uint32_t d = 0; d < destinations; ++d) targets[d] = {output(d), launch.dtype, 1, &shape, &stride};
+  for (uint32_t d = 0; d < destinations; ++d)
+    targets[d] = {output(d), launch.dtype, 1, &shape, &stride};
   TFOLD(targets, destinations, sources, launch.ranks, launch.op);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce to a root: the reduction of all inputs becomes the root's output.
 //
-// args     in   bytes, every rank's  out  bytes, the root's; may be its in (in place)
+// args     in   bytes, every rank's
+//          out  bytes, the root's; may be its in (in place)
 // phases   one: TFOLD of a piece over the inputs of all ranks
-// signals  ENTER of every rank before inputs are read; DONE of the root before any other rank returns
+// signals  ENTER of every rank before inputs are read; DONE of the root before any other rank
+//          returns. Eager: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Each piece is read whole before it is written.
 #pragma once
 
@@ -15,7 +17,9 @@ struct Reduce {
   static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
-  static uint32_t blocks(const Launch& launch, uint32_t rank) { return rank == launch.root ? launch.pieces : 0; }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    return rank == launch.root ? launch.pieces : 0;
+  }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce-scatter: part r of the reduction of all inputs becomes rank r's output.
 //
-// args     in   ranks x bytes        out  bytes; may be the rank's own part of in (in place)
+// args     in   ranks x bytes
+//          out  bytes; may be the rank's own part of in (in place)
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
-// signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they read
-//          this rank's input. Eager: a small input rides with ENTER; no DONE.
-// order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is safe.
+// signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
+//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
+// order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
+//          safe.
 #pragma once
 
 #include "kernels/fold.h"
@@ -22,7 +24,9 @@ struct ReduceScatter {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
-        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + rank * launch.bytes + start; },
+        [&](uint32_t s) {
+          return static_cast<const uint8_t*>(launch.of(s).in) + rank * launch.bytes + start;
+        },
         [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
   }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }

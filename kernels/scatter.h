@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter: part r of the root's input becomes rank r's output. Gather: rank s's input becomes part s of the
-// root's output.
+// Scatter: part r of the root's input becomes rank r's output.
+// Gather: rank s's input becomes part s of the root's output.
 //
-// args     scatter: in  ranks x bytes, the root's; out  bytes, every rank's; the root's may be its part of in
-//          gather:  in  bytes, every rank's; out  ranks x bytes, the root's; its in may be its part of out
-// phases   one. scatter: TGET of a piece of the own part. gather: TPUT of a piece into the root's output.
-// signals  scatter: ENTER of the root before its input is read; DONE of every rank before the root returns
-//          gather:  ENTER of the root before its output is written; DONE of every rank before the root returns
+// args     scatter: in   ranks x bytes, the root's
+//                   out  bytes, every rank's; the root's may be its part of in
+//          gather:  in   bytes, every rank's; the root's may be its part of out
+//                   out  ranks x bytes, the root's
+// phases   one. scatter: TGET of a piece of the own part
+//               gather:  TPUT of a piece into the root's output
+// signals  ENTER of the root before its memory is touched; DONE of every rank before the root
+//          returns
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
@@ -38,7 +41,8 @@ struct RootedItems {
 }  // namespace detail
 
 struct Scatter : detail::RootedItems<Scatter> {
-  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start, uint64_t length) {
+  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
+                   uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(launch.root).in) + part;
     uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + start;
     ByteTile tile;
@@ -47,7 +51,8 @@ struct Scatter : detail::RootedItems<Scatter> {
 };
 
 struct Gather : detail::RootedItems<Gather> {
-  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start, uint64_t length) {
+  static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
+                   uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(rank).in) + start;
     uint8_t* out = static_cast<uint8_t*>(launch.of(launch.root).out) + part;
     ByteTile tile;

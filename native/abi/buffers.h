@@ -9,17 +9,20 @@ namespace windlass {
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 
 // bytes = parts * count * size of dtype, refused beyond 2^62.
-inline Code bytesOf(uint64_t parts, uint64_t count, int32_t dtype, uint64_t* bytes, wl_error_t* error) {
+inline Code bytesOf(uint64_t parts, uint64_t count, int32_t dtype, uint64_t* bytes,
+                    wl_error_t* error) {
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   if (__builtin_mul_overflow(parts, count, bytes) ||
-      __builtin_mul_overflow(*bytes, sizeOf(static_cast<DType>(dtype)), bytes) || *bytes > kMostBytes) {
+      __builtin_mul_overflow(*bytes, sizeOf(static_cast<DType>(dtype)), bytes) ||
+      *bytes > kMostBytes) {
     return fail(error, WL_INVALID_ARGUMENT, "count %llu is too large: more than 2^62 bytes",
                 static_cast<unsigned long long>(count));
   }
   return WL_OK;
 }
 
-inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const char* name, wl_error_t* error) {
+inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const char* name,
+                        wl_error_t* error) {
   if (bytes == 0) return WL_OK;
   const uint64_t size = sizeOf(static_cast<DType>(dtype));
   const auto address = reinterpret_cast<uintptr_t>(buffer);
@@ -28,7 +31,8 @@ inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const
     return fail(error, WL_INVALID_ARGUMENT, "%s is not aligned to its dtype's %llu bytes", name,
                 static_cast<unsigned long long>(size));
   }
-  if (address + bytes < address) return fail(error, WL_INVALID_ARGUMENT, "%s wraps the address space", name);
+  if (address + bytes < address)
+    return fail(error, WL_INVALID_ARGUMENT, "%s wraps the address space", name);
   return WL_OK;
 }
 

@@ -9,38 +9,60 @@
 
 using namespace windlass;
 
-static_assert(static_cast<int32_t>(DType::kC64) == WL_C64 && kDTypeCount == WL_DTYPE_COUNT, "one numbering of dtypes");
-static_assert(static_cast<int32_t>(DType::kBF16) == WL_BF16 && static_cast<int32_t>(DType::kF8E4M3) == WL_F8E4M3 &&
-                  static_cast<int32_t>(DType::kF32) == WL_F32 && static_cast<int32_t>(DType::kU64) == WL_U64,
+static_assert(static_cast<int32_t>(DType::kC64) == WL_C64 && kDTypeCount == WL_DTYPE_COUNT,
               "one numbering of dtypes");
-static_assert(static_cast<int32_t>(ReduceOp::kAvg) == WL_AVG && kReduceOpCount == WL_REDUCE_OP_COUNT &&
+static_assert(static_cast<int32_t>(DType::kBF16) == WL_BF16 &&
+                  static_cast<int32_t>(DType::kF8E4M3) == WL_F8E4M3 &&
+                  static_cast<int32_t>(DType::kF32) == WL_F32 &&
+                  static_cast<int32_t>(DType::kU64) == WL_U64,
+              "one numbering of dtypes");
+static_assert(static_cast<int32_t>(ReduceOp::kAvg) == WL_AVG &&
+                  kReduceOpCount == WL_REDUCE_OP_COUNT &&
                   static_cast<int32_t>(ReduceOp::kProduct) == WL_PRODUCT,
               "one numbering of ops");
 static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 
 extern "C" {
 
-uint32_t wl_abi_version(void) { return WL_ABI_VERSION; }
-const char* wl_version(void) { return WINDLASS_VERSION; }
-const char* wl_target(void) { return "sim"; }
-const char* wl_code_name(int32_t code) { return codeName(code); }
-const char* wl_operation_name(int32_t operation) { return operationName(operation); }
-const char* wl_isa_path(void) { return isaPathName(); }
-int32_t wl_allowed_cores(void) { return allowedCores(); }
-int64_t wl_clock_ns(void) { return clockNs(); }
+uint32_t wl_abi_version(void) {
+  return WL_ABI_VERSION;
+}
+const char* wl_version(void) {
+  return WINDLASS_VERSION;
+}
+const char* wl_target(void) {
+  return "sim";
+}
+const char* wl_code_name(int32_t code) {
+  return codeName(code);
+}
+const char* wl_operation_name(int32_t operation) {
+  return operationName(operation);
+}
+const char* wl_isa_path(void) {
+  return isaPathName();
+}
+int32_t wl_allowed_cores(void) {
+  return allowedCores();
+}
+int64_t wl_clock_ns(void) {
+  return clockNs();
+}
 
 int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error) {
   if (Code code = checkNotNull(config, "config", error); code != WL_OK) return code;
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   *group = nullptr;
   if (config->struct_size < sizeof(wl_group_config_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu", config->struct_size,
-                sizeof(wl_group_config_t));
+    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu",
+                config->struct_size, sizeof(wl_group_config_t));
   }
   if (config->ranks < 1 || config->ranks > WL_MAX_RANKS) {
-    return fail(error, WL_INVALID_ARGUMENT, "ranks is %d, not 1 to %d", config->ranks, WL_MAX_RANKS);
+    return fail(error, WL_INVALID_ARGUMENT, "ranks is %d, not 1 to %d", config->ranks,
+                WL_MAX_RANKS);
   }
-  if (config->cores < 0) return fail(error, WL_INVALID_ARGUMENT, "cores is %d; 0 means those allowed", config->cores);
+  if (config->cores < 0)
+    return fail(error, WL_INVALID_ARGUMENT, "cores is %d; 0 means those allowed", config->cores);
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
   if (const char* why = isaPathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
@@ -75,23 +97,29 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
   return *comm != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
 }
 
-void wl_group_release(wl_group_t* group) { delete group; }
+void wl_group_release(wl_group_t* group) {
+  delete group;
+}
 
-int32_t wl_comm_rank(const wl_comm_t* comm) { return comm == nullptr ? -1 : static_cast<int32_t>(comm->comm.rank()); }
+int32_t wl_comm_rank(const wl_comm_t* comm) {
+  return comm == nullptr ? -1 : static_cast<int32_t>(comm->comm.rank());
+}
 
 int32_t wl_comm_size(const wl_comm_t* comm) {
   return comm == nullptr ? 0 : static_cast<int32_t>(comm->comm.group().ranks());
 }
 
-int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns, wl_comm_t** out,
-                      wl_error_t* error) {
+int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
+                      wl_comm_t** out, wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *out = nullptr;
   std::shared_ptr<Group> group;
   uint32_t rank = 0;
-  if (Code code = splitGroup(comm->comm, color, key, deadline_ns, &group, &rank, error); code != WL_OK) return code;
+  if (Code code = splitGroup(comm->comm, color, key, deadline_ns, &group, &rank, error);
+      code != WL_OK)
+    return code;
   if (group == nullptr) return WL_OK;
   *out = new (std::nothrow) wl_comm(std::move(group), rank);
   return *out != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
@@ -108,8 +136,8 @@ int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error) {
 }
 
 int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state) {
-  if (comm == nullptr || state == nullptr || state->struct_size < sizeof(wl_rank_state_t) || rank < 0 ||
-      rank >= wl_comm_size(comm)) {
+  if (comm == nullptr || state == nullptr || state->struct_size < sizeof(wl_rank_state_t) ||
+      rank < 0 || rank >= wl_comm_size(comm)) {
     return WL_INVALID_ARGUMENT;
   }
   const State& line = comm->comm.group().lines(static_cast<uint32_t>(rank)).state;
@@ -121,7 +149,9 @@ int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* stat
   return WL_OK;
 }
 
-int32_t wl_comm_quiescent(const wl_comm_t* comm) { return comm != nullptr && comm->comm.group().quiescent() ? 1 : 0; }
+int32_t wl_comm_quiescent(const wl_comm_t* comm) {
+  return comm != nullptr && comm->comm.group().quiescent() ? 1 : 0;
+}
 
 int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
@@ -137,7 +167,9 @@ int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory, wl_er
   return allocateMemory(bytes, alignment, memory, error);
 }
 
-void wl_memory_free(void* memory) { freeMemory(memory); }
+void wl_memory_free(void* memory) {
+  freeMemory(memory);
+}
 
 int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,
                          wl_error_t* error) {
@@ -146,17 +178,21 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
   std::shared_ptr<Segments> segments;
-  if (Code code = createSegments(comm->comm, bytes, deadline_ns, &segments, error); code != WL_OK) return code;
+  if (Code code = createSegments(comm->comm, bytes, deadline_ns, &segments, error); code != WL_OK)
+    return code;
   *window = new (std::nothrow) wl_window{comm->comm.groupPointer(), std::move(segments)};
   return *window != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
 }
 
 void* wl_window_address(const wl_window_t* window, int32_t rank) {
-  if (window == nullptr || rank < 0 || static_cast<uint32_t>(rank) >= window->group->ranks()) return nullptr;
+  if (window == nullptr || rank < 0 || static_cast<uint32_t>(rank) >= window->group->ranks())
+    return nullptr;
   return window->segments->address(static_cast<uint32_t>(rank));
 }
 
-uint64_t wl_window_bytes(const wl_window_t* window) { return window == nullptr ? 0 : window->segments->bytes(); }
+uint64_t wl_window_bytes(const wl_window_t* window) {
+  return window == nullptr ? 0 : window->segments->bytes();
+}
 
 void wl_window_free(wl_window_t* window) {
   if (window == nullptr) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as memory, and names that change hands at once: what a checkpoint needs of the system beyond the JDK.
+// Files as memory, and names that change hands at once: what a checkpoint needs of the system
+// beyond the JDK.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -41,7 +42,9 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
 }
 
-bool flagsUnknown(int number) { return number == EINVAL || number == ENOSYS || number == ENOTSUP; }
+bool flagsUnknown(int number) {
+  return number == EINVAL || number == ENOSYS || number == ENOTSUP;
+}
 
 }  // namespace
 }  // namespace windlass
@@ -53,33 +56,40 @@ extern "C" {
 int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
   if (path == nullptr) return fail(error, WL_INVALID_ARGUMENT, "path is NULL");
   if (bytes > windlass::kLargestFile) {
-    return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path, static_cast<windlass::Unsigned>(bytes));
+    return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path,
+                static_cast<windlass::Unsigned>(bytes));
   }
   const windlass::Descriptor file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
-  if (file.get() < 0) return fail(error, WL_RESOURCE, "%s: cannot be created: %s", path, std::strerror(errno));
+  if (file.get() < 0)
+    return fail(error, WL_RESOURCE, "%s: cannot be created: %s", path, std::strerror(errno));
   int number = 0;
   do {
     number = bytes == 0 ? 0 : posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   } while (number == EINTR);
   if (number != 0) {
     unlink(path);
-    return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path, static_cast<windlass::Unsigned>(bytes),
-                std::strerror(number));
+    return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path,
+                static_cast<windlass::Unsigned>(bytes), std::strerror(number));
   }
   return WL_OK;
 }
 
-int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address, wl_error_t* error) {
-  if (path == nullptr || address == nullptr) return fail(error, WL_INVALID_ARGUMENT, "path or address is NULL");
+int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address,
+                    wl_error_t* error) {
+  if (path == nullptr || address == nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "path or address is NULL");
   *address = nullptr;
-  if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
+  if (bytes == 0)
+    return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
   const windlass::Descriptor file(path, shared != 0 ? O_RDWR : O_RDONLY, 0);
-  if (file.get() < 0) return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
+  if (file.get() < 0)
+    return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
   struct stat about;
   if (fstat(file.get(), &about) != 0) {
     return fail(error, WL_RESOURCE, "%s: cannot be examined: %s", path, std::strerror(errno));
   }
-  if (!S_ISREG(about.st_mode)) return fail(error, WL_INVALID_ARGUMENT, "%s: not a regular file", path);
+  if (!S_ISREG(about.st_mode))
+    return fail(error, WL_INVALID_ARGUMENT, "%s: not a regular file", path);
   if (static_cast<uint64_t>(about.st_size) != bytes) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: has %lld bytes now, and had %llu", path,
                 static_cast<long long>(about.st_size), static_cast<windlass::Unsigned>(bytes));
@@ -87,8 +97,8 @@ int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** add
   const int flags = shared != 0 ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
   if (memory == MAP_FAILED) {
-    return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path, static_cast<windlass::Unsigned>(bytes),
-                std::strerror(errno));
+    return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path,
+                static_cast<windlass::Unsigned>(bytes), std::strerror(errno));
   }
   *address = memory;
   return WL_OK;
@@ -96,8 +106,8 @@ int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** add
 
 int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error) {
   if (munmap(address, bytes) != 0) {
-    return fail(error, WL_INVALID_ARGUMENT, "cannot unmap %llu bytes: %s", static_cast<windlass::Unsigned>(bytes),
-                std::strerror(errno));
+    return fail(error, WL_INVALID_ARGUMENT, "cannot unmap %llu bytes: %s",
+                static_cast<windlass::Unsigned>(bytes), std::strerror(errno));
   }
   return WL_OK;
 }
@@ -109,7 +119,8 @@ int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error) {
   if (windlass::flagsUnknown(number)) {
     return fail(error, WL_UNSUPPORTED, "%s: this file system cannot exchange two names at once", b);
   }
-  return fail(error, WL_RESOURCE, "%s and %s: cannot be exchanged: %s", a, b, std::strerror(number));
+  return fail(error, WL_RESOURCE, "%s and %s: cannot be exchanged: %s", a, b,
+              std::strerror(number));
 }
 
 int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error) {
@@ -126,8 +137,10 @@ int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error) {
       number = errno;
     }
   }
-  if (number == EEXIST || number == ENOTEMPTY) return fail(error, WL_INVALID_ARGUMENT, "%s: exists already", to);
-  return fail(error, WL_RESOURCE, "%s: cannot be renamed to %s: %s", from, to, std::strerror(number));
+  if (number == EEXIST || number == ENOTEMPTY)
+    return fail(error, WL_INVALID_ARGUMENT, "%s: exists already", to);
+  return fail(error, WL_RESOURCE, "%s: cannot be renamed to %s: %s", from, to,
+              std::strerror(number));
 }
 
 }  // extern "C"

@@ -38,7 +38,9 @@ uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
   return std::min(bytes, part * each * kLine);
 }
 
-void copy(const Move& move) { copyBytes(move.dst, move.src, move.bytes); }
+void copy(const Move& move) {
+  copyBytes(move.dst, move.src, move.bytes);
+}
 
 void checkEqual(const std::byte* out, const std::byte* in, uint64_t bytes) {
   if (std::memcmp(out, in, bytes) != 0) {
@@ -305,12 +307,18 @@ using MeasureOperation = double (*)(uint64_t ranks, uint64_t bytes, int32_t iter
 
 MeasureOperation measurer(int32_t operation) {
   switch (operation) {
-    case WL_OP_ALL_TO_ALL: return measureAllToAll;
-    case WL_OP_BROADCAST: return measureBroadcast;
-    case WL_OP_ALL_GATHER: return measureAllGather;
-    case WL_OP_REDUCE_SCATTER: return measureReduceScatter;
-    case WL_OP_ALL_REDUCE: return measureAllReduce;
-    default: return nullptr;
+    case WL_OP_ALL_TO_ALL:
+      return measureAllToAll;
+    case WL_OP_BROADCAST:
+      return measureBroadcast;
+    case WL_OP_ALL_GATHER:
+      return measureAllGather;
+    case WL_OP_REDUCE_SCATTER:
+      return measureReduceScatter;
+    case WL_OP_ALL_REDUCE:
+      return measureAllReduce;
+    default:
+      return nullptr;
   }
 }
 
@@ -318,7 +326,9 @@ bool isSummed(int32_t operation) {
   return operation == WL_OP_REDUCE_SCATTER || operation == WL_OP_ALL_REDUCE;
 }
 
-bool isDType(int32_t dtype) { return dtype >= 0 && dtype < WL_DTYPE_COUNT; }
+bool isDType(int32_t dtype) {
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT;
+}
 
 }  // namespace
 }  // namespace windlass::floor

@@ -99,18 +99,29 @@ struct Pattern {
   uint64_t vary;
 };
 
-constexpr uint64_t repeat16(uint64_t half) { return half * 0x0001000100010001u; }
-constexpr uint64_t repeat8(uint64_t byte) { return byte * 0x0101010101010101u; }
+constexpr uint64_t repeat16(uint64_t half) {
+  return half * 0x0001000100010001u;
+}
+constexpr uint64_t repeat8(uint64_t byte) {
+  return byte * 0x0101010101010101u;
+}
 
 inline Pattern patternOf(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return {0x3ff0000000000000u, 0xffffffffu};
-    case DType::kF32: return {0x3f8000003f800000u, 0x0000ffff0000ffffu};
-    case DType::kF16: return {repeat16(0x3c00), repeat16(0x03ff)};
-    case DType::kBF16: return {repeat16(0x3f80), repeat16(0x007f)};
-    case DType::kF8E5M2: return {repeat8(0x3c), repeat8(0x03)};
-    case DType::kF8E4M3: return {repeat8(0x38), repeat8(0x07)};
-    default: return {0, ~uint64_t{0}};
+    case DType::kF64:
+      return {0x3ff0000000000000u, 0xffffffffu};
+    case DType::kF32:
+      return {0x3f8000003f800000u, 0x0000ffff0000ffffu};
+    case DType::kF16:
+      return {repeat16(0x3c00), repeat16(0x03ff)};
+    case DType::kBF16:
+      return {repeat16(0x3f80), repeat16(0x007f)};
+    case DType::kF8E5M2:
+      return {repeat8(0x3c), repeat8(0x03)};
+    case DType::kF8E4M3:
+      return {repeat8(0x38), repeat8(0x07)};
+    default:
+      return {0, ~uint64_t{0}};
   }
 }
 

@@ -33,13 +33,15 @@ inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* erro
 
 inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
   return deadlineNs >= 0 ? WL_OK
-                         : fail(error, WL_INVALID_ARGUMENT, "deadline_ns %lld is negative; 0 means the communicator's own",
+                         : fail(error, WL_INVALID_ARGUMENT,
+                                "deadline_ns %lld is negative; 0 means the communicator's own",
                                 static_cast<long long>(deadlineNs));
 }
 
 inline Code checkDType(int32_t dtype, wl_error_t* error) {
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? WL_OK
-                                              : fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
 }
 
 }  // namespace windlass

@@ -12,24 +12,28 @@ namespace {
 Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarget, wl_error_t* error) {
   if (tensor == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
   if (tensor->struct_size < sizeof(wl_tensor_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name, tensor->struct_size,
-                sizeof(wl_tensor_t));
+    return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name,
+                tensor->struct_size, sizeof(wl_tensor_t));
   }
   if (Code code = checkDType(tensor->dtype, error); code != WL_OK) return code;
-  if (tensor->ndim > WL_MAX_DIMS || (tensor->ndim > 0 && (tensor->shape == nullptr || tensor->strides == nullptr))) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s: %u dimensions (at most %d), with shape and strides", name, tensor->ndim,
+  if (tensor->ndim > WL_MAX_DIMS ||
+      (tensor->ndim > 0 && (tensor->shape == nullptr || tensor->strides == nullptr))) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: %u dimensions (at most %d), with shape and strides", name, tensor->ndim,
                 WL_MAX_DIMS);
   }
   bool empty = false;
   for (uint32_t d = 0; d < tensor->ndim; ++d) {
     const int64_t stride = tensor->strides[d];
     if (tensor->shape[d] < 0 || stride < 0 || (isTarget && stride == 0 && tensor->shape[d] > 1)) {
-      return fail(error, WL_INVALID_ARGUMENT, "%s: dimension %u has size %lld and stride %lld", name, d,
-                  static_cast<long long>(tensor->shape[d]), static_cast<long long>(stride));
+      return fail(error, WL_INVALID_ARGUMENT, "%s: dimension %u has size %lld and stride %lld",
+                  name, d, static_cast<long long>(tensor->shape[d]),
+                  static_cast<long long>(stride));
     }
     empty = empty || tensor->shape[d] == 0;
   }
-  if (!empty && tensor->data == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s: data is NULL", name);
+  if (!empty && tensor->data == nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "%s: data is NULL", name);
   return WL_OK;
 }
 
@@ -71,14 +75,15 @@ int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* 
   return WL_OK;
 }
 
-int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count, int32_t op,
-                       wl_error_t* error) {
+int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count,
+                       int32_t op, wl_error_t* error) {
   if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
   if (Code code = checkNotNull(sources, "sources", error); code != WL_OK) return code;
   if (count < 1 || count > WL_MAX_RANKS) {
     return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
   }
-  if (op < 0 || op >= WL_REDUCE_OP_COUNT) return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+  if (op < 0 || op >= WL_REDUCE_OP_COUNT)
+    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
   if (!canReduce(static_cast<DType>(dst->dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dst->dtype, op);
   }
@@ -86,7 +91,8 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
   for (uint32_t i = 0; i < count; ++i) {
     if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
     if (Code code = checkSameShape(*dst, *sources[i], error); code != WL_OK) return code;
-    if (sources[i]->dtype != dst->dtype) return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
+    if (sources[i]->dtype != dst->dtype)
+      return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
     views[i] = viewOf(*sources[i]);
   }
   const StridedView target = viewOf(*dst);
@@ -95,11 +101,14 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
 }
 
 int32_t wl_dtype_size(int32_t dtype) {
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? static_cast<int32_t>(sizeOf(static_cast<DType>(dtype))) : 0;
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT
+             ? static_cast<int32_t>(sizeOf(static_cast<DType>(dtype)))
+             : 0;
 }
 
 int32_t wl_dtype_can_cast(int32_t from, int32_t to) {
-  return wl_dtype_size(from) > 0 && wl_dtype_size(to) > 0 && canCast(static_cast<DType>(from), static_cast<DType>(to));
+  return wl_dtype_size(from) > 0 && wl_dtype_size(to) > 0 &&
+         canCast(static_cast<DType>(from), static_cast<DType>(to));
 }
 
 int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op) {

@@ -16,8 +16,8 @@ int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, 
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *transfer = nullptr;
   if (config->struct_size < sizeof(wl_transfer_config_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu", config->struct_size,
-                sizeof(wl_transfer_config_t));
+    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu",
+                config->struct_size, sizeof(wl_transfer_config_t));
   }
   try {
     auto made = std::make_unique<wl_transfer>();
@@ -29,7 +29,8 @@ int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, 
   }
 }
 
-int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns, wl_error_t* error) {
+int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
+                        wl_error_t* error) {
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   return transfer->transfer->run(version, deadline_ns, error);
@@ -39,6 +40,8 @@ uint64_t wl_transfer_progress(const wl_transfer_t* transfer) {
   return transfer == nullptr ? 0 : transfer->transfer->progress();
 }
 
-void wl_transfer_free(wl_transfer_t* transfer) { delete transfer; }
+void wl_transfer_free(wl_transfer_t* transfer) {
+  delete transfer;
+}
 
 }  // extern "C"

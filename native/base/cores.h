@@ -10,8 +10,8 @@ namespace windlass {
 // The smaller of the affinity mask and the cgroup's CPU quota (rounded up), at least 1.
 int32_t allowedCores();
 
-// Cores that a cgroup v2 `cpu.max` text ("max 100000", "150000 100000") allows, rounded up; 0 = no limit
-// or unreadable.
+// Cores that a cgroup v2 `cpu.max` text ("max 100000", "150000 100000") allows, rounded up; 0 = no
+// limit or unreadable.
 int32_t coresOfQuota(const std::string& cpuMax);
 
 }  // namespace windlass

@@ -53,45 +53,74 @@ Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
     std::memcpy(to->culprits, from.culprits, sizeof from.culprits);
   }
   const size_t room = messageRoom(*to);
-  if (room > 0) std::snprintf(to->message, room, "%s%s", prefix == nullptr ? "" : prefix, from.message);
+  if (room > 0)
+    std::snprintf(to->message, room, "%s%s", prefix == nullptr ? "" : prefix, from.message);
   return code;
 }
 
 const char* codeName(int32_t code) {
   switch (code) {
-    case WL_OK: return "Ok";
-    case WL_INVALID_ARGUMENT: return "InvalidArgument";
-    case WL_MISMATCH: return "Mismatch";
-    case WL_TIMEOUT: return "Timeout";
-    case WL_PEER_LOST: return "PeerLost";
-    case WL_ABORTED: return "Aborted";
-    case WL_VERIFICATION_FAILED: return "VerificationFailed";
-    case WL_UNSUPPORTED: return "Unsupported";
-    case WL_RESOURCE: return "Resource";
-    case WL_CLOSED: return "Closed";
-    case WL_DEVICE: return "Device";
-    case WL_INTERNAL: return "Internal";
-    default: return "unknown";
+    case WL_OK:
+      return "Ok";
+    case WL_INVALID_ARGUMENT:
+      return "InvalidArgument";
+    case WL_MISMATCH:
+      return "Mismatch";
+    case WL_TIMEOUT:
+      return "Timeout";
+    case WL_PEER_LOST:
+      return "PeerLost";
+    case WL_ABORTED:
+      return "Aborted";
+    case WL_VERIFICATION_FAILED:
+      return "VerificationFailed";
+    case WL_UNSUPPORTED:
+      return "Unsupported";
+    case WL_RESOURCE:
+      return "Resource";
+    case WL_CLOSED:
+      return "Closed";
+    case WL_DEVICE:
+      return "Device";
+    case WL_INTERNAL:
+      return "Internal";
+    default:
+      return "unknown";
   }
 }
 
 const char* operationName(int32_t operation) {
   switch (operation) {
-    case WL_OP_NONE: return "none";
-    case WL_OP_BARRIER: return "barrier";
-    case WL_OP_ALL_TO_ALL: return "all-to-all";
-    case WL_OP_BROADCAST: return "broadcast";
-    case WL_OP_WINDOW: return "window creation";
-    case WL_OP_SPLIT: return "split";
-    case WL_OP_REGISTER: return "transfer registration";
-    case WL_OP_TRANSFER: return "transfer";
-    case WL_OP_ALL_GATHER: return "all-gather";
-    case WL_OP_REDUCE_SCATTER: return "reduce-scatter";
-    case WL_OP_ALL_REDUCE: return "all-reduce";
-    case WL_OP_SCATTER: return "scatter";
-    case WL_OP_GATHER: return "gather";
-    case WL_OP_REDUCE: return "reduce";
-    default: return "unknown operation";
+    case WL_OP_NONE:
+      return "none";
+    case WL_OP_BARRIER:
+      return "barrier";
+    case WL_OP_ALL_TO_ALL:
+      return "all-to-all";
+    case WL_OP_BROADCAST:
+      return "broadcast";
+    case WL_OP_WINDOW:
+      return "window creation";
+    case WL_OP_SPLIT:
+      return "split";
+    case WL_OP_REGISTER:
+      return "transfer registration";
+    case WL_OP_TRANSFER:
+      return "transfer";
+    case WL_OP_ALL_GATHER:
+      return "all-gather";
+    case WL_OP_REDUCE_SCATTER:
+      return "reduce-scatter";
+    case WL_OP_ALL_REDUCE:
+      return "all-reduce";
+    case WL_OP_SCATTER:
+      return "scatter";
+    case WL_OP_GATHER:
+      return "gather";
+    case WL_OP_REDUCE:
+      return "reduce";
+    default:
+      return "unknown operation";
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error values of the native library: a code, and a wl_error_t that says what happened, where, and what to do.
+// Error values of the native library: a code, and a wl_error_t that says what happened, where, and
+// what to do.
 #pragma once
 
 #include "windlass/windlass.h"
@@ -9,9 +10,11 @@ namespace windlass {
 using Code = wl_code;
 
 // Formats into `error` (may be null) and returns `code`. Writes no further than error->struct_size.
-Code fail(wl_error_t* error, Code code, const char* format, ...) __attribute__((format(printf, 3, 4)));
+Code fail(wl_error_t* error, Code code, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-// Copies `from` into `to` (may be null) within to->struct_size; `prefix` (may be null) goes before the message.
+// Copies `from` into `to` (may be null) within to->struct_size; `prefix` (may be null) goes before
+// the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
 const char* codeName(int32_t code);

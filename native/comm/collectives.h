@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel an operation runs. Arguments have been checked: buffers hold `bytes` a part, do not overlap but where
-// that is allowed, and are aligned to the dtype.
+// Which kernel an operation runs. Arguments have been checked: buffers hold `bytes` a part, do not
+// overlap but where that is allowed, and are aligned to the dtype.
 #pragma once
 
 #include "native/comm/comm.h"
@@ -8,27 +8,27 @@
 namespace windlass {
 
 // `count` elements, `bytes` bytes, go to each peer. algorithm: WL_AUTO, WL_PUSH or WL_PULL.
-Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t algorithm,
-              int64_t deadlineNs, wl_error_t* error);
+Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+              int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
 // `in` is read on the root alone, where it may be `out`.
-Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t root,
-               int64_t deadlineNs, wl_error_t* error);
+Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+               int32_t root, int64_t deadlineNs, wl_error_t* error);
 // `in` holds `bytes`, `out` that of every rank.
-Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int64_t deadlineNs,
-               wl_error_t* error);
+Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+               int64_t deadlineNs, wl_error_t* error);
 // `out` holds `bytes`, `in` that for every rank.
-Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t op,
-                   int64_t deadlineNs, wl_error_t* error);
+Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
+                   int32_t dtype, int32_t op, int64_t deadlineNs, wl_error_t* error);
 // algorithm: not WL_AUTO. In place, one-phase takes what is staged: bytes <= stageBytes().
-Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t op,
-               int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
+Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+               int32_t op, int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
 // Each rank's part holds `bytes`; the whole is read, or written, on the root alone.
-Code scatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t root,
-             int64_t deadlineNs, wl_error_t* error);
-Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t root,
-            int64_t deadlineNs, wl_error_t* error);
-Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype, int32_t op,
+Code scatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+             int32_t root, int64_t deadlineNs, wl_error_t* error);
+Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
             int32_t root, int64_t deadlineNs, wl_error_t* error);
+Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
+            int32_t op, int32_t root, int64_t deadlineNs, wl_error_t* error);
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error);
 
 }  // namespace windlass

@@ -29,7 +29,8 @@ Code Comm::begin(const Call& call) {
   State& state = own_.state;
   if (state.busy.exchange(1, std::memory_order_seq_cst) != 0) {
     return fail(call.error, WL_INVALID_ARGUMENT,
-                "rank %u: another thread is inside %s on this communicator; a rank's operations are called by one "
+                "rank %u: another thread is inside %s on this communicator; a rank's operations "
+                "are called by one "
                 "thread at a time",
                 rank_, operationName(state.operation.load(std::memory_order_relaxed)));
   }
@@ -49,7 +50,8 @@ Code Comm::begin(const Call& call) {
 Code Comm::end(const Call& call, Code code) {
   if (code != WL_OK) {
     if (code == WL_CLOSED) {
-      fail(call.error, WL_CLOSED, "rank %u: the communicator was closed while %s #%u was in progress", rank_,
+      fail(call.error, WL_CLOSED,
+           "rank %u: the communicator was closed while %s #%u was in progress", rank_,
            operationName(call.descriptor.operation()), sequence_);
     } else {
       code = copyError(call.error, *group_->failure(), nullptr);
@@ -85,7 +87,8 @@ Code Comm::close(wl_error_t* error) {
   const int64_t start = clockNs();
   for (uint32_t look = 0; state.busy.load(std::memory_order_seq_cst) != 0; ++look) {
     if (clockNs() - start > kCloseLimitNs) {
-      return fail(error, WL_TIMEOUT, "rank %u: a call in flight did not leave within %lld s of close()", rank_,
+      return fail(error, WL_TIMEOUT,
+                  "rank %u: a call in flight did not leave within %lld s of close()", rank_,
                   static_cast<long long>(kCloseLimitNs / 1'000'000'000));
     }
     if (look < 64) {
@@ -106,7 +109,8 @@ void Comm::publishEntry(const Call& call, bool staged) {
   entry.descriptor = call.descriptor;
   entry.args = call.args;
   if (staged) {
-    unsigned char* stage = call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
+    unsigned char* stage =
+        call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
     copyBytes(stage, call.args.in, call.inBytes);
     entry.args.in = stage;
   }
@@ -146,8 +150,9 @@ Code Comm::awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline) {
   const uint32_t first = need == kEveryRank ? 0 : need;
   const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
   for (uint32_t peer = first; peer < last; ++peer) {
-    const Code code = phase == 0 ? awaitEntry(peer, deadline)
-                                 : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
+    const Code code =
+        phase == 0 ? awaitEntry(peer, deadline)
+                   : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
     if (code != WL_OK) return code;
   }
   return WL_OK;

@@ -46,7 +46,8 @@ class Comm {
     void* context;
   };
 
-  // Guards against a second caller, a closed handle and a dead communicator; takes the next sequence.
+  // Guards against a second caller, a closed handle and a dead communicator; takes the next
+  // sequence.
   Code begin(const Call& call);
   Code end(const Call& call, Code code);
   void publishEntry(const Call& call, bool staged);

@@ -2,8 +2,8 @@
 // The shared memory of one communicator whose ranks share an address space. Per-rank lines have one
 // writer and are polled by all, so that memory grows with the rank count and not with its square.
 //
-// An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer has
-// entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
+// An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer
+// has entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct Descriptor {
   uint64_t what;   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
   uint64_t count;  // elements, bytes of a window, or the fingerprint of a plan
 
-  static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0, int32_t reduceOp = 0,
-                       int32_t algorithm = 0, int32_t root = 0) {
+  static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,
+                       int32_t reduceOp = 0, int32_t algorithm = 0, int32_t root = 0) {
     return {static_cast<uint64_t>(operation) | static_cast<uint64_t>(dtype) << 8 |
                 static_cast<uint64_t>(reduceOp) << 16 | static_cast<uint64_t>(algorithm) << 24 |
                 static_cast<uint64_t>(static_cast<uint32_t>(root)) << 32,
@@ -33,10 +33,13 @@ struct Descriptor {
   int32_t reduceOp() const { return static_cast<int32_t>(what >> 16 & 0xff); }
   int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }
-  bool operator==(const Descriptor& other) const { return what == other.what && count == other.count; }
+  bool operator==(const Descriptor& other) const {
+    return what == other.what && count == other.count;
+  }
 };
 
-// A staged input of up to kInlineBytes rides in the ENTER's own line, a larger one in the rank's stage.
+// A staged input of up to kInlineBytes rides in the ENTER's own line, a larger one in the rank's
+// stage.
 constexpr uint64_t kInlineBytes = 16;
 constexpr uint64_t kStageBytes = 4096;
 
@@ -48,8 +51,8 @@ struct alignas(kLine) Entry {
   unsigned char inlined[kInlineBytes];
 };
 
-// The items of a rank in one phase. next = sequence << 32 | phase << 24 | first unclaimed block; whoever
-// advances it by compare-and-swap runs that block. finished counts blocks that have run.
+// The items of a rank in one phase. next = sequence << 32 | phase << 24 | first unclaimed block;
+// whoever advances it by compare-and-swap runs that block. finished counts blocks that have run.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;
@@ -60,14 +63,16 @@ constexpr uint64_t workWord(uint32_t sequence, uint32_t phase, uint32_t block) {
   return uint64_t{sequence} << 32 | phase << 24 | block;
 }
 
-// DONE: word = sequence << 32 | phases of that operation in which all of this rank's items have run.
+// DONE: word = sequence << 32 | phases of that operation in which all of this rank's items have
+// run.
 struct alignas(kLine) Done {
   std::atomic<uint64_t> word;
 };
 
 constexpr bool phaseReached(uint64_t seen, uint32_t sequence, uint32_t phases) {
   const uint32_t at = static_cast<uint32_t>(seen >> 32);
-  return at == sequence ? static_cast<uint32_t>(seen) >= phases : static_cast<int32_t>(at - sequence) > 0;
+  return at == sequence ? static_cast<uint32_t>(seen) >= phases
+                        : static_cast<int32_t>(at - sequence) > 0;
 }
 
 // What diagnostics, close() and deferred release look at.
@@ -103,9 +108,9 @@ static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
 // Lines that all ranks write.
 struct SharedLines {
-  alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
-  alignas(kLine) std::atomic<uint32_t> released;   // last sequence that all ranks may leave
-  std::atomic<uint64_t> stage;                     // workWord(sequence, phase, 0) whose items may run
+  alignas(kLine) std::atomic<uint64_t> arrivals;  // ranks that entered, over all operations
+  alignas(kLine) std::atomic<uint32_t> released;  // last sequence that all ranks may leave
+  std::atomic<uint64_t> stage;  // workWord(sequence, phase, 0) whose items may run
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed

@@ -11,8 +11,9 @@ namespace windlass {
 namespace {
 
 const char* dtypeName(int32_t dtype) {
-  static const char* const names[] = {"bool", "u8", "i8", "f8e5m2", "f8e4m3", "f8e8m0", "i16", "u16", "f16",
-                                      "bf16", "i32", "u32", "f32", "f64", "i64", "u64", "c64"};
+  static const char* const names[] = {"bool", "u8",  "i8",  "f8e5m2", "f8e4m3", "f8e8m0",
+                                      "i16",  "u16", "f16", "bf16",   "i32",    "u32",
+                                      "f32",  "f64", "i64", "u64",    "c64"};
   static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
   return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
 }
@@ -60,30 +61,41 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
       out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
               algorithmName(descriptor.algorithm()));
       break;
-    case WL_OP_ALL_GATHER: out.add("(%llu x %s of each rank)", count, dtypeName(descriptor.dtype())); break;
+    case WL_OP_ALL_GATHER:
+      out.add("(%llu x %s of each rank)", count, dtypeName(descriptor.dtype()));
+      break;
     case WL_OP_SCATTER:
     case WL_OP_GATHER:
-      out.add("(%llu x %s of each rank, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      out.add("(%llu x %s of each rank, root %d)", count, dtypeName(descriptor.dtype()),
+              descriptor.root());
       break;
     case WL_OP_REDUCE_SCATTER:
-      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()));
+      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()));
       break;
     case WL_OP_ALL_REDUCE:
-      out.add("(%llu x %s, %s, %s)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()),
-              algorithmName(descriptor.algorithm()));
+      out.add("(%llu x %s, %s, %s)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), algorithmName(descriptor.algorithm()));
       break;
     case WL_OP_REDUCE:
-      out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()), reduceOpName(descriptor.reduceOp()),
-              descriptor.root());
+      out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), descriptor.root());
       break;
     case WL_OP_BROADCAST:
       out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
       break;
-    case WL_OP_WINDOW: out.add("(%llu bytes)", count); break;
-    case WL_OP_REGISTER: out.add("(fingerprint %016llx)", count); break;
-    case WL_OP_TRANSFER: out.add("(plan registered as #%u, version %llu)",
-                                 static_cast<uint32_t>(descriptor.root()), count); break;
-    default: break;
+    case WL_OP_WINDOW:
+      out.add("(%llu bytes)", count);
+      break;
+    case WL_OP_REGISTER:
+      out.add("(fingerprint %016llx)", count);
+      break;
+    case WL_OP_TRANSFER:
+      out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
+              count);
+      break;
+    default:
+      break;
   }
 }
 
@@ -92,8 +104,9 @@ Code Comm::interruption(Deadline& deadline, int64_t now) {
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
     const int32_t self = static_cast<int32_t>(rank_);
     char text[256];
-    std::snprintf(text, sizeof text, "rank %u closed its handle while %s #%u was in progress", rank_,
-                  operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
+    std::snprintf(text, sizeof text, "rank %u closed its handle while %s #%u was in progress",
+                  rank_, operationName(own_.state.operation.load(std::memory_order_relaxed)),
+                  sequence_);
     publish(WL_ABORTED, &self, 1, text);
     return WL_CLOSED;
   }
@@ -104,9 +117,11 @@ Code Comm::interruption(Deadline& deadline, int64_t now) {
       const int32_t culprit = static_cast<int32_t>(peer);
       char text[256];
       std::snprintf(text, sizeof text,
-                    "rank %u closed the communicator, and rank %u waits for it in %s #%u; every rank must call "
+                    "rank %u closed the communicator, and rank %u waits for it in %s #%u; every "
+                    "rank must call "
                     "the same operations before it closes",
-                    peer, rank_, operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
+                    peer, rank_,
+                    operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
       return publish(WL_ABORTED, &culprit, 1, text);
     }
   }
@@ -121,12 +136,14 @@ Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const cha
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = own_.state.sequence.load(std::memory_order_relaxed);
   record.culprit_count = static_cast<int32_t>(count);
-  for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i) record.culprits[i] = culprits[i];
+  for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
+    record.culprits[i] = culprits[i];
   group_->publishFailure(record);
   return code;
 }
 
-// Names the ranks whose sequence is furthest behind. When all came: those that neither wait nor are done.
+// Names the ranks whose sequence is furthest behind. When all came: those that neither wait nor are
+// done.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -138,25 +155,29 @@ Code Comm::publishTimeout(int64_t limitNs) {
     }
     return count > 0;
   };
-  const bool behind = collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
-                      collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
+  const bool behind =
+      collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
+      collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
   if (!behind) {
     collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
-      return state.busy.load() != 0 && state.sequence.load() == sequence_ && state.awaited.load() == -1;
-    }) || collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
+      return state.busy.load() != 0 && state.sequence.load() == sequence_ &&
+             state.awaited.load() == -1;
+    }) ||
+        collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
   }
   char what[256];
   describe(current_, what, sizeof what);
   char text[WL_ERROR_MESSAGE];
   Text out(text, sizeof text);
-  out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_, static_cast<double>(limitNs) / 1e9, what,
-          sequence_, group_->ranks());
+  out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_,
+          static_cast<double>(limitNs) / 1e9, what, sequence_, group_->ranks());
   for (uint32_t i = 0; i < std::min<uint32_t>(count, 8); ++i) {
     const State& state = group_->lines(static_cast<uint32_t>(culprits[i])).state;
     const bool busy = state.busy.load(std::memory_order_relaxed) != 0;
     const uint32_t at = state.sequence.load(std::memory_order_relaxed);
-    out.add("%srank %d %s", i == 0 ? "" : ", ", culprits[i], behind ? "has not come" : "has not finished");
+    out.add("%srank %d %s", i == 0 ? "" : ", ", culprits[i],
+            behind ? "has not come" : "has not finished");
     if (!busy && at == group_->config().firstSequence - 1) {
       out.add(" (it called nothing yet)");
     } else {
@@ -166,7 +187,8 @@ Code Comm::publishTimeout(int64_t limitNs) {
   }
   if (count > 8) out.add(" and %u more", count - 8);
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");
-  out.add(". See what %s doing, or give a longer deadline", count == 1 ? "that rank is" : "those ranks are");
+  out.add(". See what %s doing, or give a longer deadline",
+          count == 1 ? "that rank is" : "those ranks are");
   return publish(WL_TIMEOUT, culprits, count, text);
 }
 
@@ -175,9 +197,11 @@ Code Comm::publishMismatch(uint32_t peer, uint32_t sequence) {
   char theirs[256];
   describe(own_.entry[sequence & 1].descriptor, mine, sizeof mine);
   describe(group_->lines(peer).entry[sequence & 1].descriptor, theirs, sizeof theirs);
-  const int32_t culprits[2] = {static_cast<int32_t>(std::min(rank_, peer)), static_cast<int32_t>(std::max(rank_, peer))};
+  const int32_t culprits[2] = {static_cast<int32_t>(std::min(rank_, peer)),
+                               static_cast<int32_t>(std::max(rank_, peer))};
   char text[WL_ERROR_MESSAGE];
-  std::snprintf(text, sizeof text, "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence,
+  std::snprintf(text, sizeof text,
+                "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence,
                 rank_, mine, peer, theirs);
   return publish(WL_MISMATCH, culprits, 2, text);
 }

@@ -37,7 +37,9 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   return group;
 }
 
-Group::~Group() { freeMemory(block_); }
+Group::~Group() {
+  freeMemory(block_);
+}
 
 bool Group::claim(uint32_t rank) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -71,7 +73,8 @@ void Group::wakeSleepers() {
     Doorbell& bell = lines_[rank].bell;
     if (bell.sleeping.load(std::memory_order_seq_cst) == 0) continue;
     bell.ring.fetch_add(1, std::memory_order_seq_cst);
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAKE_PRIVATE, INT_MAX,
+            nullptr, nullptr, 0);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of one in-process communicator share: control block, failure record, and memory whose
-// release waits until nobody can touch it.
+// What the ranks of one in-process communicator share: control block, failure record, and memory
+// whose release waits until nobody can touch it.
 #pragma once
 
 #include <memory>
@@ -31,19 +31,24 @@ class Group {
 
   const GroupConfig& config() const { return config_; }
   uint32_t ranks() const { return config_.ranks; }
-  // More ranks than cores: whoever arrives last opens the operation, and waits give up the core at once.
+  // More ranks than cores: whoever arrives last opens the operation, and waits give up the core at
+  // once.
   bool oversubscribed() const { return config_.ranks > config_.cores; }
 
-  // A rank stages its input when that is at most this long; 0 where the last arriver runs small operations.
+  // A rank stages its input when that is at most this long; 0 where the last arriver runs small
+  // operations.
   uint64_t stageBytes() const { return oversubscribed() ? 0 : kStageBytes; }
-  unsigned char* stage(uint32_t rank, uint32_t sequence) { return stages_[rank].bytes[sequence & 1]; }
+  unsigned char* stage(uint32_t rank, uint32_t sequence) {
+    return stages_[rank].bytes[sequence & 1];
+  }
 
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
   const RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   SharedLines& shared() { return *shared_; }
 
   bool entered(uint32_t rank, uint32_t sequence) const {
-    return reached(lines_[rank].entry[sequence & 1].sequence.load(std::memory_order_acquire), sequence);
+    return reached(lines_[rank].entry[sequence & 1].sequence.load(std::memory_order_acquire),
+                   sequence);
   }
   bool done(uint32_t rank, uint32_t sequence, uint32_t phases) const {
     return phaseReached(lines_[rank].done.word.load(std::memory_order_acquire), sequence, phases);
@@ -55,10 +60,12 @@ class Group {
   const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // No operation failed, or no rank is inside a call: nobody can touch memory named in a failed operation.
+  // No operation failed, or no rank is inside a call: nobody can touch memory named in a failed
+  // operation.
   bool quiescent() const;
 
-  // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to announce.
+  // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
+  // announce.
   void wakeSleepers();
 
   // Drops `memory` now, or with the group when a rank may still touch it.

@@ -96,7 +96,8 @@ struct MakeSplit : MadeByRankZero {
 };
 
 template <class K, class Request>
-Code runHost(Comm& comm, const Descriptor& descriptor, Request& request, int64_t deadlineNs, wl_error_t* error) {
+Code runHost(Comm& comm, const Descriptor& descriptor, Request& request, int64_t deadlineNs,
+             wl_error_t* error) {
   request.outcome.struct_size = sizeof(wl_error_t);
   Call call = {};
   call.descriptor = descriptor;
@@ -109,24 +110,26 @@ Code runHost(Comm& comm, const Descriptor& descriptor, Request& request, int64_t
 
 }  // namespace
 
-Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Segments>* segments,
-                    wl_error_t* error) {
+Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
+                    std::shared_ptr<Segments>* segments, wl_error_t* error) {
   WindowRequest request = {};
   request.bytes = bytes;
   const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
-  if (Code code = runHost<MakeWindow>(comm, descriptor, request, deadlineNs, error); code != WL_OK) return code;
+  if (Code code = runHost<MakeWindow>(comm, descriptor, request, deadlineNs, error); code != WL_OK)
+    return code;
   *segments = std::move(request.segments);
   return WL_OK;
 }
 
-Code splitGroup(Comm& comm, int32_t color, int32_t key, int64_t deadlineNs, std::shared_ptr<Group>* group,
-                uint32_t* rank, wl_error_t* error) {
+Code splitGroup(Comm& comm, int32_t color, int32_t key, int64_t deadlineNs,
+                std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
   SplitRequest request = {};
   request.color = color;
   request.key = key;
   request.config = &comm.group().config();
   const Descriptor descriptor = Descriptor::of(WL_OP_SPLIT, 0);
-  if (Code code = runHost<MakeSplit>(comm, descriptor, request, deadlineNs, error); code != WL_OK) return code;
+  if (Code code = runHost<MakeSplit>(comm, descriptor, request, deadlineNs, error); code != WL_OK)
+    return code;
   *group = std::move(request.group);
   *rank = request.rank;
   return WL_OK;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the items of an operation come to run. Two ways, the same items:
 //
-//  - direct, when every rank has a core: a rank runs its own items as soon as the peers that they need
-//    have entered. Large items are claimed, so that a rank that only waits runs those of others.
+//  - direct, when every rank has a core: a rank runs its own items as soon as the peers that they
+//    need have entered. Large items are claimed, so that a rank that only waits runs those of others.
 //  - meeting, when ranks exceed cores: ranks count themselves in, and the last arriver opens the
-//    operation. Small: it runs every item of every rank itself, so that an operation costs one rotation of
-//    the threads. Large: whoever is on a core claims items, its own first; phases follow one another.
+//    operation. Small: it runs every item of every rank itself, so that an operation costs one
+//    rotation of the threads. Large: whoever is on a core claims items, its own first; phases
+//    follow one another.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +16,8 @@
 
 namespace windlass {
 
-// From this many bytes over all ranks, items are claimed one by one and may run on any rank's thread.
+// From this many bytes over all ranks, items are claimed one by one and may run on any rank's
+// thread.
 constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 // Looks before a wait turns slow, where each rank has a core.
 constexpr uint32_t kFastLooks = 256;
@@ -29,7 +31,8 @@ Code Comm::run(const Call& call) {
   launch.dtype = static_cast<DType>(call.descriptor.dtype());
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
-  launch.entries = reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
+  launch.entries =
+      reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);
   K::plan(launch);
   const bool shared = call.workBytes >= kSharedWorkBytes;
@@ -121,7 +124,8 @@ void Comm::helpOthers(const Launch& launch) {
   for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
     if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
-    const uint32_t phase = static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
+    const uint32_t phase =
+        static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
     if (phase >= K::phases(launch)) continue;
     const uint32_t blocks = K::blocks(launch, owner);
     const uint32_t block = nextBlock(owner, phase, blocks);
@@ -129,7 +133,8 @@ void Comm::helpOthers(const Launch& launch) {
     const uint32_t need = K::needs(launch, owner, block, phase);
     bool ready = true;
     const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
-    for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last; ++peer) {
+    for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last;
+         ++peer) {
       ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
@@ -170,8 +175,8 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
   return wait(released, kEveryRank, deadline);
 }
 
-// Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after the last.
-// One thread at a time: the last arriver, then whoever finishes the last item of a stage.
+// Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after
+// the last. One thread at a time: the last arriver, then whoever finishes the last item of a stage.
 template <class K>
 void Comm::openStage(const Launch& launch, uint32_t phase) {
   SharedLines& lines = group_->shared();

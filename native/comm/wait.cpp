@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slow wait: spin where every rank has a core, then yield, then sleep on the rank's doorbell. Every
-// look that fails is followed, sooner or later, by a look at what ends all waits.
+// The slow wait: spin where every rank has a core, then yield, then sleep on the rank's doorbell.
+// Every look that fails is followed, sooner or later, by a look at what ends all waits.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kSpinNs = 50'000;
 constexpr int kLooksBetweenClocks = 128;
 constexpr int kYields = 64;
-// A yield that takes longer met a thread that computes: sleep at once, and try yielding again later.
+// A yield that takes longer met a thread that computes: sleep at once, and try yielding again
+// later.
 constexpr int64_t kContestedYieldNs = 200'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
@@ -70,11 +71,13 @@ bool Comm::sleepOnce(Look look, int64_t limitNs) {
   shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
   // Whoever stores after this look sees `sleeping` after its own read-modify-write, and rings.
   bool ready = look.ready(look.context);
-  if (!ready && group_->failure() == nullptr && own_.state.closing.load(std::memory_order_seq_cst) == 0) {
+  if (!ready && group_->failure() == nullptr &&
+      own_.state.closing.load(std::memory_order_seq_cst) == 0) {
     timespec limit;
     limit.tv_sec = limitNs / 1'000'000'000;
     limit.tv_nsec = limitNs % 1'000'000'000;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAIT_PRIVATE, seen, &limit,
+            nullptr, 0);
   }
   shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   bell.sleeping.store(0, std::memory_order_seq_cst);

@@ -37,8 +37,8 @@ class Words {
   uint64_t at_ = 0;
 };
 
-// `role` is "source" or "target". Checks dtype, dimensions, alignment, and that every element lies inside
-// [low, low + bytes). Targets may not have stride 0 over more than one element.
+// `role` is "source" or "target". Checks dtype, dimensions, alignment, and that every element lies
+// inside [low, low + bytes). Targets may not have stride 0 over more than one element.
 Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, const char* role,
                   std::vector<Binding>* bindings, wl_error_t* error);
 

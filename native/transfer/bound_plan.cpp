@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words of a plan to the items that run: every index, box and dtype is checked against the bindings
-// at both ends, and large chunks are cut so that threads can share them.
+// From the words of a plan to the items that run: every index, box and dtype is checked against the
+// bindings at both ends, and large chunks are cut so that threads can share them.
 #include <algorithm>
 #include <cstring>
 
@@ -10,12 +10,15 @@
 namespace windlass {
 namespace {
 
-// An item holds at most about this many bytes at its target; blocks gather smaller ones up to as much.
+// An item holds at most about this many bytes at its target; blocks gather smaller ones up to as
+// much.
 constexpr uint64_t kItemBytes = uint64_t{256} << 10;
 constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
 constexpr uint64_t kNumbersAtOnce = 16384;
 
-unsigned long long wide(int64_t value) { return static_cast<unsigned long long>(value); }
+unsigned long long wide(int64_t value) {
+  return static_cast<unsigned long long>(value);
+}
 
 }  // namespace
 
@@ -31,13 +34,14 @@ struct BoundPlan::Box {
 };
 
 Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
-  Code code = readBindings(config.source_bindings, config.source_binding_words, config.source_binding_count, "source",
-                           &sources_, error);
+  Code code = readBindings(config.source_bindings, config.source_binding_words,
+                           config.source_binding_count, "source", &sources_, error);
   if (code != WL_OK) return code;
-  code = readBindings(config.target_bindings, config.target_binding_words, config.target_binding_count, "target",
-                      &targets_, error);
+  code = readBindings(config.target_bindings, config.target_binding_words,
+                      config.target_binding_count, "target", &targets_, error);
   if (code != WL_OK) return code;
-  if (config.chunks == nullptr && config.chunk_words != 0) return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
+  if (config.chunks == nullptr && config.chunk_words != 0)
+    return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
   if (config.chunk_words > 0) chunkWords_.assign(config.chunks, config.chunks + config.chunk_words);
   chunkCount_ = config.chunk_count;
   return WL_OK;
@@ -67,15 +71,16 @@ Code BoundPlan::resolve(const std::vector<const BoundPlan*>& plans, wl_error_t* 
     }
   }
   if (first_.size() - 1 > kMostBlocks) {
-    return fail(error, WL_UNSUPPORTED, "a transfer of %zu blocks on one rank; split the batch (limit %u)",
+    return fail(error, WL_UNSUPPORTED,
+                "a transfer of %zu blocks on one rank; split the batch (limit %u)",
                 first_.size() - 1, kMostBlocks);
   }
   blocks_ = {items_.data(), first_.data(), static_cast<uint32_t>(first_.size() - 1), &moved_};
   return WL_OK;
 }
 
-Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box,
-                          wl_error_t* error) {
+Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans,
+                          Box* box, wl_error_t* error) {
   const auto chunk = static_cast<unsigned long long>(index);
   if (!in.has(5)) return fail(error, WL_INVALID_ARGUMENT, "chunks end within chunk %llu", chunk);
   const int64_t targetBinding = in.take();
@@ -88,13 +93,15 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const Bou
                 static_cast<long long>(targetBinding), targets_.size());
   }
   const Binding& target = targets_[static_cast<size_t>(targetBinding)];
-  if (wire < 0 || wire >= kDTypeCount || op < 0 || op >= kReduceOpCount || ndim != target.ndim || sources < 1 ||
-      sources > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
+  if (wire < 0 || wire >= kDTypeCount || op < 0 || op >= kReduceOpCount || ndim != target.ndim ||
+      sources < 1 || sources > WL_MAX_RANKS ||
+      !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "chunk %llu: wire dtype %lld, op %lld, %lld dimensions (its target has %u), %lld sources, or its words "
+                "chunk %llu: wire dtype %lld, op %lld, %lld dimensions (its target has %u), %lld "
+                "sources, or its words "
                 "end early",
-                chunk, static_cast<long long>(wire), static_cast<long long>(op), static_cast<long long>(ndim),
-                target.ndim, static_cast<long long>(sources));
+                chunk, static_cast<long long>(wire), static_cast<long long>(op),
+                static_cast<long long>(ndim), target.ndim, static_cast<long long>(sources));
   }
   box->ndim = target.ndim;
   box->op = static_cast<ReduceOp>(op);
@@ -105,17 +112,19 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const Bou
     bool empty = false;
     for (uint32_t d = 0; d < target.ndim; ++d) {
       const int64_t length = box->length[d];
-      if (start[d] < 0 || length < 0 || start[d] > binding.shape[d] || length > binding.shape[d] - start[d]) {
-        return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld",
-                    chunk, d, role, static_cast<long long>(start[d]), static_cast<long long>(length),
-                    static_cast<long long>(binding.shape[d]));
+      if (start[d] < 0 || length < 0 || start[d] > binding.shape[d] ||
+          length > binding.shape[d] - start[d]) {
+        return fail(error, WL_INVALID_ARGUMENT,
+                    "chunk %llu: dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld",
+                    chunk, d, role, static_cast<long long>(start[d]),
+                    static_cast<long long>(length), static_cast<long long>(binding.shape[d]));
       }
       empty = empty || length == 0;
       offset += start[d] * binding.strides[d];
     }
     if (empty) offset = 0;
-    StridedView view = {binding.data + offset * static_cast<int64_t>(sizeOf(binding.dtype)), binding.dtype, binding.ndim,
-                        box->length, binding.strides};
+    StridedView view = {binding.data + offset * static_cast<int64_t>(sizeOf(binding.dtype)),
+                        binding.dtype, binding.ndim, box->length, binding.strides};
     if (role[0] == 't') {
       box->target = view;
     } else {
@@ -131,22 +140,26 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, const std::vector<const Bou
     const int64_t* start = in.take(target.ndim);
     if (rank < 0 || rank >= static_cast<int64_t>(plans.size()) || binding < 0 ||
         binding >= static_cast<int64_t>(plans[static_cast<size_t>(rank)]->sources_.size())) {
-      return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: no source binding %lld on rank %lld", chunk,
-                  static_cast<long long>(binding), static_cast<long long>(rank));
+      return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: no source binding %lld on rank %lld",
+                  chunk, static_cast<long long>(binding), static_cast<long long>(rank));
     }
-    const Binding& source = plans[static_cast<size_t>(rank)]->sources_[static_cast<size_t>(binding)];
-    if (source.ndim != target.ndim || source.dtype != (s == 0 ? source.dtype : box->sources[0].dtype)) {
-      return fail(error, WL_INVALID_ARGUMENT, "chunk %llu: source %lld has %u dimensions and dtype %d; it does not fit",
-                  chunk, static_cast<long long>(s), source.ndim, static_cast<int>(source.dtype));
+    const Binding& source =
+        plans[static_cast<size_t>(rank)]->sources_[static_cast<size_t>(binding)];
+    if (source.ndim != target.ndim ||
+        source.dtype != (s == 0 ? source.dtype : box->sources[0].dtype)) {
+      return fail(error, WL_INVALID_ARGUMENT,
+                  "chunk %llu: source %lld has %u dimensions and dtype %d; it does not fit", chunk,
+                  static_cast<long long>(s), source.ndim, static_cast<int>(source.dtype));
     }
     if (Code code = place(source, start, "source"); code != WL_OK) return code;
   }
   const DType from = box->sources[0].dtype;
   if (!canCast(from, box->wire) || !canCast(box->wire, box->target.dtype) ||
       (sources > 1 && !canReduce(from, box->op))) {
-    return fail(error, WL_UNSUPPORTED, "chunk %llu: dtypes %d -> wire %d -> %d with op %llu of %lld sources", chunk,
-                static_cast<int>(from), static_cast<int>(box->wire), static_cast<int>(box->target.dtype), wide(op),
-                static_cast<long long>(sources));
+    return fail(error, WL_UNSUPPORTED,
+                "chunk %llu: dtypes %d -> wire %d -> %d with op %llu of %lld sources", chunk,
+                static_cast<int>(from), static_cast<int>(box->wire),
+                static_cast<int>(box->target.dtype), wide(op), static_cast<long long>(sources));
   }
   return WL_OK;
 }
@@ -161,8 +174,8 @@ void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) 
     if (cut == box.ndim && length[d] > 1) cut = d;
   }
   if (bytes > kItemBytes && cut < box.ndim) {
-    const auto parts = static_cast<int64_t>(
-        std::min<uint64_t>(static_cast<uint64_t>(length[cut]), (bytes + kItemBytes - 1) / kItemBytes));
+    const auto parts = static_cast<int64_t>(std::min<uint64_t>(
+        static_cast<uint64_t>(length[cut]), (bytes + kItemBytes - 1) / kItemBytes));
     const int64_t step = (length[cut] + parts - 1) / parts;
     for (int64_t at = 0; at < length[cut]; at += step) {
       int64_t partStart[kMaxDims] = {};
@@ -179,12 +192,14 @@ void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) 
   const auto at = [&](const StridedView& view) {
     int64_t offset = 0;
     for (uint32_t d = 0; d < box.ndim; ++d) offset += start[d] * view.strides[d];
-    auto* data = static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
+    auto* data =
+        static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
     return StridedView{data, view.dtype, view.ndim, shape, view.strides};
   };
   auto views = std::make_unique<StridedView[]>(box.sources.size());
   for (size_t s = 0; s < box.sources.size(); ++s) views[s] = at(box.sources[s]);
-  items_.push_back({at(box.target), views.get(), static_cast<uint32_t>(box.sources.size()), box.op, box.wire, 0, bytes});
+  items_.push_back({at(box.target), views.get(), static_cast<uint32_t>(box.sources.size()), box.op,
+                    box.wire, 0, bytes});
   views_.push_back(std::move(views));
 }
 

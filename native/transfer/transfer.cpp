@@ -18,8 +18,8 @@ struct Joining {
   wl_error_t outcome;
 };
 
-// Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: each rank takes the first
-// failure, or every rank's plan.
+// Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: each rank takes the
+// first failure, or every rank's plan.
 struct Register {
   static constexpr uint32_t phases(const Launch&) { return 2; }
   static constexpr bool kStaged = false;
@@ -28,14 +28,17 @@ struct Register {
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 
-  static Joining& of(const Launch& launch, uint32_t rank) { return *static_cast<Joining*>(launch.of(rank).aux); }
+  static Joining& of(const Launch& launch, uint32_t rank) {
+    return *static_cast<Joining*>(launch.of(rank).aux);
+  }
 
   static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     Joining& own = of(launch, rank);
     try {
       if (k == 0) {
         std::vector<const BoundPlan*> plans;
-        for (uint32_t peer = 0; peer < launch.ranks; ++peer) plans.push_back(of(launch, peer).plan.get());
+        for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+          plans.push_back(of(launch, peer).plan.get());
         if (own.failure.code == WL_OK) own.plan->resolve(plans, &own.failure);
         return;
       }
@@ -51,15 +54,16 @@ struct Register {
         own.plans.push_back(other.plan);
       }
     } catch (const std::bad_alloc&) {
-      fail(k == 0 ? &own.failure : &own.outcome, WL_RESOURCE, "out of memory while chunks were resolved");
+      fail(k == 0 ? &own.failure : &own.outcome, WL_RESOURCE,
+           "out of memory while chunks were resolved");
     }
   }
 };
 
 }  // namespace
 
-Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs, std::unique_ptr<Transfer>* out,
-                      wl_error_t* error) {
+Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
+                      std::unique_ptr<Transfer>* out, wl_error_t* error) {
   Joining joining = {};
   joining.failure.struct_size = sizeof(wl_error_t);
   joining.outcome.struct_size = sizeof(wl_error_t);

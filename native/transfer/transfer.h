@@ -10,13 +10,14 @@
 
 namespace windlass {
 
-// What one rank brings to a transfer, and the items that came of it. Peers read it while they register and,
-// by way of ChunkBlocks, while they run.
+// What one rank brings to a transfer, and the items that came of it. Peers read it while they
+// register and, by way of ChunkBlocks, while they run.
 class BoundPlan {
  public:
   // Reads and checks what needs no peer.
   Code read(const wl_transfer_config_t& config, wl_error_t* error);
-  // Resolves this rank's chunks against the bindings of all ranks. `plans` holds one pointer a rank.
+  // Resolves this rank's chunks against the bindings of all ranks. `plans` holds one pointer a
+  // rank.
   Code resolve(const std::vector<const BoundPlan*>& plans, wl_error_t* error);
 
   const ChunkBlocks& blocks() const { return blocks_; }
@@ -26,7 +27,8 @@ class BoundPlan {
 
  private:
   struct Box;
-  Code readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error);
+  Code readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box,
+                 wl_error_t* error);
   void addItems(Box& box, const int64_t* start, const int64_t* length);
   const int64_t* keep(const int64_t* values, uint32_t count);
 
@@ -49,8 +51,8 @@ class BoundPlan {
 class Transfer {
  public:
   // Collective. All ranks succeed, or all fail with the first failing rank's error.
-  static Code create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs, std::unique_ptr<Transfer>* out,
-                     wl_error_t* error);
+  static Code create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
+                     std::unique_ptr<Transfer>* out, wl_error_t* error);
   ~Transfer();
 
   Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
@@ -62,7 +64,7 @@ class Transfer {
 
   Comm& comm_;
   const std::shared_ptr<Group> group_;
-  const uint32_t id_;  // sequence of the registration
+  const uint32_t id_;                                    // sequence of the registration
   const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
 };
 

@@ -30,7 +30,8 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
                 static_cast<unsigned long long>(bytes));
   }
   void* block = nullptr;
-  if (posix_memalign(&block, std::max<uint64_t>(64, alignment), std::max<uint64_t>(64, bytes)) != 0) {
+  if (posix_memalign(&block, std::max<uint64_t>(64, alignment), std::max<uint64_t>(64, bytes)) !=
+      0) {
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: out of memory",
                 static_cast<unsigned long long>(bytes));
   }
@@ -39,19 +40,23 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
   return WL_OK;
 }
 
-void freeMemory(void* memory) { std::free(memory); }
+void freeMemory(void* memory) {
+  std::free(memory);
+}
 
 Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error_t* error) {
   *segments = nullptr;
   if (bytes > kLargest / ranks) {
-    return fail(error, WL_RESOURCE, "cannot map a window of %llu bytes on %u ranks: more than a process can address",
+    return fail(error, WL_RESOURCE,
+                "cannot map a window of %llu bytes on %u ranks: more than a process can address",
                 static_cast<unsigned long long>(bytes), ranks);
   }
   const uint64_t stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   const uint64_t mapped = stride * ranks;
   void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
-    return fail(error, WL_RESOURCE, "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
+    return fail(error, WL_RESOURCE,
+                "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
                 static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
   }
   // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
@@ -64,6 +69,8 @@ Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error
   return WL_OK;
 }
 
-Segments::~Segments() { munmap(base_, mapped_); }
+Segments::~Segments() {
+  munmap(base_, mapped_);
+}
 
 }  // namespace windlass

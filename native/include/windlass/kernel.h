@@ -4,18 +4,18 @@
 //
 // A kernel is a struct of static functions:
 //
-//   void     plan(Launch&)                      sets pieces and pieceBytes; the same on every rank
-//   uint32_t phases(launch)                     at most kMostPhases
-//   uint32_t blocks(launch, rank)               items of one phase that belong to `rank`
-//   uint32_t needs(launch, rank, block, k)      peer whose ENTER (k = 0) or phase k - 1 the item needs,
-//                                               beside the owner's: a rank, kEveryRank or kNobody
-//   void     phase(launch, rank, block, k)      moves data; never waits, never fails
-//   uint32_t leavesAfter(launch, rank)          peer that must be done before `rank` returns
-//   constexpr bool kStaged                      true: a rank's input is copied into the control block on ENTER,
-//                                               so that nobody acknowledges; for small messages
+//   void     plan(Launch&)                 sets pieces and pieceBytes; the same on every rank
+//   uint32_t phases(launch)                at most kMostPhases
+//   uint32_t blocks(launch, rank)          items of one phase that belong to `rank`
+//   uint32_t needs(launch, rank, block, k) peer whose ENTER (k = 0) or phase k - 1 the item needs
+//                                          beside the owner's: a rank, kEveryRank or kNobody
+//   void     phase(launch, rank, block, k) moves data; never waits, never fails
+//   uint32_t leavesAfter(launch, rank)     peer that must be done before `rank` returns
+//   constexpr bool kStaged                 true: a small input is copied into the control block on
+//                                          ENTER, so that nobody acknowledges
 //
-// An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER and
-// what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
+// An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER
+// and what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,23 @@ namespace windlass {
 
 // Numbers equal wl_dtype and wl_reduce_op of windlass.h (static_asserts in native/abi).
 enum class DType : int32_t {
-  kBool = 0, kU8 = 1, kI8 = 2, kF8E5M2 = 3, kF8E4M3 = 4, kF8E8M0 = 5, kI16 = 6, kU16 = 7, kF16 = 8,
-  kBF16 = 9, kI32 = 10, kU32 = 11, kF32 = 12, kF64 = 13, kI64 = 14, kU64 = 15, kC64 = 16,
+  kBool = 0,
+  kU8 = 1,
+  kI8 = 2,
+  kF8E5M2 = 3,
+  kF8E4M3 = 4,
+  kF8E8M0 = 5,
+  kI16 = 6,
+  kU16 = 7,
+  kF16 = 8,
+  kBF16 = 9,
+  kI32 = 10,
+  kU32 = 11,
+  kF32 = 12,
+  kF64 = 13,
+  kI64 = 14,
+  kU64 = 15,
+  kC64 = 16,
 };
 constexpr int32_t kDTypeCount = 17;
 
@@ -37,16 +52,33 @@ constexpr uint32_t kMaxDims = 16;
 
 constexpr uint64_t sizeOf(DType dtype) {
   switch (dtype) {
-    case DType::kBool: case DType::kU8: case DType::kI8: case DType::kF8E5M2: case DType::kF8E4M3:
-    case DType::kF8E8M0: return 1;
-    case DType::kI16: case DType::kU16: case DType::kF16: case DType::kBF16: return 2;
-    case DType::kI32: case DType::kU32: case DType::kF32: return 4;
-    case DType::kF64: case DType::kI64: case DType::kU64: case DType::kC64: return 8;
+    case DType::kBool:
+    case DType::kU8:
+    case DType::kI8:
+    case DType::kF8E5M2:
+    case DType::kF8E4M3:
+    case DType::kF8E8M0:
+      return 1;
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    case DType::kI32:
+    case DType::kU32:
+    case DType::kF32:
+      return 4;
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kU64:
+    case DType::kC64:
+      return 8;
   }
   return 0;
 }
 
-// A strided view of typed memory: `shape` and `strides` (elements) hold `ndim` values. ndim 0 is one element.
+// A strided view of typed memory: `shape` and `strides` (elements) hold `ndim` values. ndim 0 is
+// one element.
 struct StridedView {
   void* data;
   DType dtype;
@@ -66,8 +98,8 @@ struct RankArgs {
   void* aux;  // the operation's own: a host object for operations that move no tensor
 };
 
-// One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they are
-// several, pass through dtype `wire` into `target`.
+// One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they
+// are several, pass through dtype `wire` into `target`.
 struct ChunkItem {
   StridedView target;
   const StridedView* sources;
@@ -78,7 +110,8 @@ struct ChunkItem {
   uint64_t targetBytes;
 };
 
-// The items whose target a rank is: RankArgs::aux of a transfer. Block b is items [first[b], first[b + 1]).
+// The items whose target a rank is: RankArgs::aux of a transfer. Block b is items [first[b],
+// first[b + 1]).
 struct ChunkBlocks {
   const ChunkItem* items;
   const uint64_t* first;
@@ -92,10 +125,11 @@ struct Launch {
   uint32_t root;
   DType dtype;
   ReduceOp op;
-  uint64_t bytes;       // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
-                        // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
-  uint32_t pieces;      // into which a unit is cut
-  uint64_t pieceBytes;  // of every piece but the last
+  uint64_t
+      bytes;  // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
+              // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
+  uint32_t pieces;               // into which a unit is cut
+  uint64_t pieceBytes;           // of every piece but the last
   const unsigned char* entries;  // rank 0's RankArgs
   size_t entryStride;            // bytes from one rank's to the next's
 

@@ -4,7 +4,7 @@
  * Manners
  *  - Every function that can fail returns a wl_code and fills `error` when it is not NULL. There is
  *    no thread-local last error, no callback, and no C++ exception crosses this boundary.
- *  - Structs start with `uint32_t struct_size = sizeof(struct)`; a library accepts older, smaller ones.
+ *  - Structs start with `uint32_t struct_size = sizeof(struct)`.
  *  - A wl_comm_t is one rank's handle. One thread at a time calls an operation on it; abort, close
  *    and the read-only queries are legal from any thread at any time.
  *  - `deadline_ns` is relative: 0 means the communicator's own, a negative value is refused.
@@ -26,14 +26,14 @@ extern "C" {
 
 typedef enum wl_code {
   WL_OK = 0,
-  WL_INVALID_ARGUMENT = 1,    /* nothing was sent */
-  WL_MISMATCH = 2,            /* ranks disagree; the message names both sides */
-  WL_TIMEOUT = 3,             /* the message names who is behind */
+  WL_INVALID_ARGUMENT = 1, /* nothing was sent */
+  WL_MISMATCH = 2,         /* ranks disagree; the message names both sides */
+  WL_TIMEOUT = 3,          /* the message names who is behind */
   WL_PEER_LOST = 4,
-  WL_ABORTED = 5,             /* carries the reason */
+  WL_ABORTED = 5, /* carries the reason */
   WL_VERIFICATION_FAILED = 6,
   WL_UNSUPPORTED = 7,
-  WL_RESOURCE = 8,            /* memory, disk, /dev/shm, permission */
+  WL_RESOURCE = 8, /* memory, disk, /dev/shm, permission */
   WL_CLOSED = 9,
   WL_DEVICE = 10,
   WL_INTERNAL = 11
@@ -71,11 +71,11 @@ typedef enum wl_reduce_op {
 
 typedef enum wl_algorithm {
   WL_AUTO = 0,
-  WL_PUSH = 1,   /* all-to-all: every rank writes into its peers' outputs */
-  WL_PULL = 2,   /* all-to-all: every rank reads from its peers' inputs */
-  WL_STAGED = 3, /* broadcast: the root stages, every other rank reads */
-  WL_ONE_PHASE = 4,         /* all-reduce: every rank folds every input */
-  WL_TWO_PHASE = 5,         /* all-reduce: every rank folds its share of every input, and writes it to every rank */
+  WL_PUSH = 1,      /* all-to-all: every rank writes into its peers' outputs */
+  WL_PULL = 2,      /* all-to-all: every rank reads from its peers' inputs */
+  WL_STAGED = 3,    /* broadcast: the root stages, every other rank reads */
+  WL_ONE_PHASE = 4, /* all-reduce: every rank folds every input */
+  WL_TWO_PHASE = 5, /* all-reduce: every rank folds its share, and writes it to every rank */
   WL_RING = 6,              /* all-reduce: sums, then results, travel from rank to rank */
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
@@ -86,9 +86,9 @@ typedef enum wl_operation {
   WL_OP_BARRIER = 1,
   WL_OP_ALL_TO_ALL = 2,
   WL_OP_BROADCAST = 3,
-  WL_OP_WINDOW = 4,    /* window creation */
+  WL_OP_WINDOW = 4, /* window creation */
   WL_OP_SPLIT = 5,
-  WL_OP_REGISTER = 6,  /* transfer creation */
+  WL_OP_REGISTER = 6, /* transfer creation */
   WL_OP_TRANSFER = 7,
   WL_OP_ALL_GATHER = 8,
   WL_OP_REDUCE_SCATTER = 9,
@@ -105,11 +105,11 @@ typedef enum wl_operation {
 
 typedef struct wl_error {
   uint32_t struct_size;
-  int32_t code;           /* wl_code */
-  int32_t operation;      /* wl_operation in which it was observed */
-  int32_t observer;       /* rank that saw it first, or -1 */
-  uint32_t sequence;      /* operation sequence at which it was seen */
-  int32_t culprit_count;  /* ranks at fault; may exceed WL_ERROR_CULPRITS, then the first ones are listed */
+  int32_t code;          /* wl_code */
+  int32_t operation;     /* wl_operation in which it was observed */
+  int32_t observer;      /* rank that saw it first, or -1 */
+  uint32_t sequence;     /* operation sequence at which it was seen */
+  int32_t culprit_count; /* ranks at fault; of more than WL_ERROR_CULPRITS, the first are listed */
   int32_t culprits[WL_ERROR_CULPRITS];
   char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
 } wl_error_t;
@@ -119,31 +119,32 @@ typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
 typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
 
-/* ---- library ---------------------------------------------------------------------------- */
+/* ---- library ---- */
 
 WL_API uint32_t wl_abi_version(void);
-WL_API const char* wl_version(void);         /* "0.1.0" */
-WL_API const char* wl_target(void);          /* "sim" */
+WL_API const char* wl_version(void); /* "0.1.0" */
+WL_API const char* wl_target(void);  /* "sim" */
 WL_API const char* wl_code_name(int32_t code);
 WL_API const char* wl_operation_name(int32_t operation);
-/* Vector path in use: "avx512-bf16", "avx512", "avx2" or "portable". WINDLASS_ISA chooses a lower one. */
+/* Vector path in use: "avx512-bf16", "avx512", "avx2" or "portable"; WINDLASS_ISA names a lower. */
 WL_API const char* wl_isa_path(void);
 /* Cores this process may use: the smaller of affinity and cgroup quota, at least 1. */
 WL_API int32_t wl_allowed_cores(void);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
 
-/* ---- groups and communicators ------------------------------------------------------------ */
+/* ---- groups and communicators ---- */
 
 typedef struct wl_group_config {
   uint32_t struct_size;
-  int32_t ranks;            /* 1 to WL_MAX_RANKS */
-  uint32_t first_sequence;  /* sequence of the first operation */
-  int32_t cores;            /* cores to assume; 0 = wl_allowed_cores() */
-  int64_t deadline_ns;      /* default deadline of every operation; 0 = 60 s */
+  int32_t ranks;           /* 1 to WL_MAX_RANKS */
+  uint32_t first_sequence; /* sequence of the first operation */
+  int32_t cores;           /* cores to assume; 0 = wl_allowed_cores() */
+  int64_t deadline_ns;     /* default deadline of every operation; 0 = 60 s */
 } wl_group_config_t;
 
-WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error);
+WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,
+                               wl_error_t* error);
 /* Makes rank `rank`'s handle; once for each rank. */
 WL_API int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error);
 /* Drops the creator's reference; joined handles keep the group alive. */
@@ -152,13 +153,13 @@ WL_API void wl_group_release(wl_group_t* group);
 WL_API int32_t wl_comm_rank(const wl_comm_t* comm);
 WL_API int32_t wl_comm_size(const wl_comm_t* comm);
 
-/* Collective. Ranks with the same color meet in a new communicator, ordered by (key, rank), with its
- * own control block. A negative color takes part and gets *out = NULL. */
-WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns, wl_comm_t** out,
-                             wl_error_t* error);
+/* Collective. Ranks with the same color meet in a new communicator, ordered by (key, rank), with
+ * its own control block. A negative color takes part and gets *out = NULL. */
+WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
+                             wl_comm_t** out, wl_error_t* error);
 
-/* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with `reason`.
- * Any thread. The first failure stands; a later abort changes nothing. */
+/* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with
+ * `reason`. Any thread. The first failure stands; a later abort changes nothing. */
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
 
 /* The failure record: WL_OK while the communicator lives. Any thread. */
@@ -166,61 +167,68 @@ WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);
 
 typedef struct wl_rank_state {
   uint32_t struct_size;
-  int32_t busy;       /* 1 while a thread is inside an operation of this rank */
-  uint32_t sequence;  /* of that operation, or of the last one */
-  int32_t operation;  /* wl_operation */
-  int32_t awaited;    /* rank it waits for, -1 none, -2 several */
+  int32_t busy;      /* 1 while a thread is inside an operation of this rank */
+  uint32_t sequence; /* of that operation, or of the last one */
+  int32_t operation; /* wl_operation */
+  int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
 
-/* 1 when no rank of this communicator can still touch memory named in an operation that failed: none has failed, or
- * no rank is inside a call. Any thread. */
+/* 1 when no rank of this communicator can still touch memory named in an operation that failed:
+ * none has failed, or no rank is inside a call. Any thread. */
 WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
 
-/* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the rank as
- * gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any thread. The handle
- * stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free. */
+/* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the
+ * rank as gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any
+ * thread. The handle stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free.
+ */
 WL_API int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error);
 /* Closes, then frees the handle. No other thread may use it any more. */
 WL_API void wl_comm_free(wl_comm_t* comm);
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
-/* Zeroed memory aligned to 64 bytes or to `alignment` if larger (a power of two). bytes = 0 gives a valid pointer. */
-WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
+/* Zeroed memory aligned to 64 bytes or to `alignment` if larger (a power of two). bytes = 0 gives a
+ * valid pointer. */
+WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory,
+                               wl_error_t* error);
 WL_API void wl_memory_free(void* memory);
 
 /* Collective: `bytes`, the same on every rank, zeroed, aligned to 4096. */
-WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,
-                                wl_error_t* error);
-WL_API void* wl_window_address(const wl_window_t* window, int32_t rank); /* NULL if rank is out of range */
+WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
+                                wl_window_t** window, wl_error_t* error);
+/* NULL if `rank` is out of range. */
+WL_API void* wl_window_address(const wl_window_t* window, int32_t rank);
 WL_API uint64_t wl_window_bytes(const wl_window_t* window);
-/* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its own and
- * no rank of the communicator can still touch it. */
+/* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its
+ * own and no rank of the communicator can still touch it. */
 WL_API void wl_window_free(wl_window_t* window);
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
-/* Makes a new file of exactly `bytes` bytes with its blocks reserved. WL_RESOURCE when the disk is full; then no file is
- * left. */
+/* Makes a new file of exactly `bytes` bytes with its blocks reserved. WL_RESOURCE when the disk is
+ * full; then no file is left. */
 WL_API int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error);
-/* Maps a regular file of exactly `bytes` bytes, not zero; WL_INVALID_ARGUMENT says both sizes when it has another. Readable
- * and writable: what is written reaches the file when `shared` is 1, and stays private to the mapping when it is 0. */
-WL_API int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address, wl_error_t* error);
+/* Maps a regular file of exactly `bytes` bytes, not zero; WL_INVALID_ARGUMENT says both sizes when
+ * it has another. Readable and writable: what is written reaches the file when `shared` is 1, and
+ * stays private to the mapping when it is 0. */
+WL_API int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address,
+                           wl_error_t* error);
 WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
 /* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
-/* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to replace, else after a look. */
+/* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to
+ * replace, else after a look. */
 WL_API int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error);
 
-/* ---- tensors in local memory ------------------------------------------------------------------ */
+/* ---- tensors in local memory ---- */
 
 typedef struct wl_tensor {
   uint32_t struct_size;
-  int32_t dtype;    /* wl_dtype */
-  uint32_t ndim;    /* 0 to WL_MAX_DIMS; 0 is a scalar */
+  int32_t dtype; /* wl_dtype */
+  uint32_t ndim; /* 0 to WL_MAX_DIMS; 0 is a scalar */
   uint32_t reserved;
   void* data;
   const int64_t* shape;
@@ -231,65 +239,71 @@ typedef struct wl_tensor {
 WL_API int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error);
 /* Sets every element to the bytes at `element` (one element of dst's dtype). */
 WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* error);
-/* dst = fold of `count` sources in order, in the canonical order and accumulator; dst and sources share shape and dtype. */
-WL_API int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count, int32_t op,
-                              wl_error_t* error);
-WL_API int32_t wl_dtype_size(int32_t dtype);                    /* bytes; 0 if unknown */
-WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);     /* 1 or 0 */
-WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op);  /* 1 or 0 */
+/* dst = fold of `count` sources in order, in the canonical order and accumulator; dst and sources
+ * share shape and dtype. */
+WL_API int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources,
+                              uint32_t count, int32_t op, wl_error_t* error);
+WL_API int32_t wl_dtype_size(int32_t dtype);                   /* bytes; 0 if unknown */
+WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);    /* 1 or 0 */
+WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op); /* 1 or 0 */
 
-/* ---- collectives ------------------------------------------------------------------------------ */
-/* Buffers are contiguous, aligned to their dtype, and stay valid until the call returns; after an error
- * until wl_comm_quiescent. */
+/* ---- collectives ---- */
+/* Buffers are contiguous, aligned to their dtype, and stay valid until the call returns; after an
+ * error until wl_comm_quiescent. */
 
 WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error);
 /* `count` elements go to each peer: in and out hold size * count elements and do not overlap. */
-WL_API int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                             int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
-/* out on every rank = in on the root. `in` is ignored elsewhere. On the root out may equal in (in place). */
-WL_API int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
-                            int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
+WL_API int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count,
+                             int32_t dtype, int32_t algorithm, int64_t deadline_ns,
+                             wl_error_t* error);
+/* out on every rank = in on the root. `in` is ignored elsewhere. On the root out may equal in (in
+ * place). */
+WL_API int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count,
+                            int32_t dtype, int32_t root, int32_t algorithm, int64_t deadline_ns,
+                            wl_error_t* error);
 
-/* out of every rank = the inputs of all ranks, in order: in holds count elements, out size * count. In place: in is the
- * rank's own part of out. */
-WL_API int32_t wl_all_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                             int64_t deadline_ns, wl_error_t* error);
-/* out of rank r = part r of the reduction of all inputs: in holds size * count elements, out count. In place: out is the
- * rank's own part of in. Canonical order: left fold in ascending rank, f32 for f16 bf16 f8, one rounding. */
-WL_API int32_t wl_reduce_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
-                                 int64_t deadline_ns, wl_error_t* error);
-/* out of every rank = the reduction of all inputs, count elements each. In place: out is in. WL_AUTO, WL_ONE_PHASE and
- * WL_TWO_PHASE give the canonical order's bits; rings are deterministic for a rank count and a count. */
-WL_API int32_t wl_all_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
-                             int32_t algorithm, int64_t deadline_ns, wl_error_t* error);
-/* out of rank r = part r of the root's in, which holds size * count elements; `in` is ignored elsewhere. In place on the
- * root: out is its own part of in. */
-WL_API int32_t wl_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
-                          int64_t deadline_ns, wl_error_t* error);
-/* Part s of the root's out = the in of rank s, count elements; `out` is ignored elsewhere. In place on the root: in is its
- * own part of out. */
-WL_API int32_t wl_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t root,
-                         int64_t deadline_ns, wl_error_t* error);
-/* out of the root = the reduction of all inputs, in the canonical order; `out` is ignored elsewhere. In place on the root:
- * out is in. */
-WL_API int32_t wl_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype, int32_t op,
+/* out of every rank = the inputs of all ranks, in order: in holds count elements, out size * count.
+ * In place: in is the rank's own part of out. */
+WL_API int32_t wl_all_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count,
+                             int32_t dtype, int64_t deadline_ns, wl_error_t* error);
+/* out of rank r = part r of the reduction of all inputs: in holds size * count elements, out count.
+ * In place: out is the rank's own part of in. Canonical order: left fold in ascending rank, f32 for
+ * f16 bf16 f8, one rounding. */
+WL_API int32_t wl_reduce_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count,
+                                 int32_t dtype, int32_t op, int64_t deadline_ns, wl_error_t* error);
+/* out of every rank = the reduction of all inputs, count elements each. In place: out is in.
+ * WL_AUTO, WL_ONE_PHASE and WL_TWO_PHASE give the canonical order's bits; rings are deterministic
+ * for a rank count and a count. */
+WL_API int32_t wl_all_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count,
+                             int32_t dtype, int32_t op, int32_t algorithm, int64_t deadline_ns,
+                             wl_error_t* error);
+/* out of rank r = part r of the root's in, which holds size * count elements; `in` is ignored
+ * elsewhere. In place on the root: out is its own part of in. */
+WL_API int32_t wl_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
+                          int32_t root, int64_t deadline_ns, wl_error_t* error);
+/* Part s of the root's out = the in of rank s, count elements; `out` is ignored elsewhere. In place
+ * on the root: in is its own part of out. */
+WL_API int32_t wl_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
                          int32_t root, int64_t deadline_ns, wl_error_t* error);
+/* out of the root = the reduction of all inputs, in the canonical order; `out` is ignored
+ * elsewhere. In place on the root: out is in. */
+WL_API int32_t wl_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
+                         int32_t op, int32_t root, int64_t deadline_ns, wl_error_t* error);
 
-/* ---- transfers: a plan bound to memory ---------------------------------------------------------- */
+/* ---- transfers: a plan bound to memory ---- */
 
 /* A plan reaches the native side as 64-bit words, so that Java writes them without structs.
  *
- * bindings: for each local view, in order: dtype, ndim, address, low, bytes, shape[ndim], strides[ndim]
- *   `low` and `bytes` are the allocation that the view lies in; every element must lie inside.
- * chunks:   for each chunk that this rank is a target of, in order:
- *   target_binding, wire_dtype, op, ndim, sources, length[ndim], target_start[ndim], then for each source:
- *   rank, binding, start[ndim]
- *   `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates of the binding's shape; a
- *   source binding is an index into that rank's source bindings. */
+ * bindings: for each local view, in order: dtype, ndim, address, low, bytes, shape[ndim],
+ * strides[ndim] `low` and `bytes` are the allocation that the view lies in; every element must lie
+ * inside. chunks:   for each chunk that this rank is a target of, in order: target_binding,
+ * wire_dtype, op, ndim, sources, length[ndim], target_start[ndim], then for each source: rank,
+ * binding, start[ndim] `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates
+ * of the binding's shape; a source binding is an index into that rank's source bindings. */
 typedef struct wl_transfer_config {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t fingerprint;  /* of (layouts, shapes, dtypes, names); must agree on every rank */
+  uint64_t fingerprint; /* of (layouts, shapes, dtypes, names); must agree on every rank */
   const int64_t* source_bindings;
   uint64_t source_binding_words;
   uint32_t source_binding_count;
@@ -302,31 +316,38 @@ typedef struct wl_transfer_config {
 } wl_transfer_config_t;
 
 /* Collective: exchanges bindings, checks every chunk against the bindings at both ends. */
-WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, int64_t deadline_ns,
-                                  wl_transfer_t** transfer, wl_error_t* error);
-/* Collective: moves every chunk once, directly from source memory to target memory. `version` must agree. */
-WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns, wl_error_t* error);
-/* Bytes written to targets of all ranks so far in the run in progress, or by the last one. Any thread. */
+WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config,
+                                  int64_t deadline_ns, wl_transfer_t** transfer, wl_error_t* error);
+/* Collective: moves every chunk once, directly from source memory to target memory. `version` must
+ * agree. */
+WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
+                               wl_error_t* error);
+/* Bytes written to targets of all ranks so far in the run in progress, or by the last one. Any
+ * thread. */
 WL_API uint64_t wl_transfer_progress(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);
 
-/* ---- the floor ------------------------------------------------------------------------------------ */
+/* ---- the floor
+ * ---- */
 
-/* Pinned threads, one a core, move just the bytes that an operation must move, split in advance, inputs rewritten
- * before each iteration, with no entry or exit protocol: every input is read once and every output written once.
- * Reductions are f32 sums. */
+/* Pinned threads, one a core, move just the bytes that an operation must move, split in advance,
+ * inputs rewritten before each iteration, with no entry or exit protocol: every input is read once
+ * and every output written once. Reductions are f32 sums. */
 typedef struct wl_floor_config {
   uint32_t struct_size;
-  int32_t operation; /* WL_OP_ALL_TO_ALL, _BROADCAST (in place), _ALL_GATHER, _REDUCE_SCATTER or _ALL_REDUCE */
+  int32_t operation; /* WL_OP_ALL_TO_ALL, _BROADCAST (in place), _ALL_GATHER, _REDUCE_SCATTER or
+                        _ALL_REDUCE */
   int32_t ranks;
   int32_t iterations;
-  uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast and all-reduce: the buffer; all-gather: what one
-                     rank contributes; reduce-scatter: what one rank receives. A reduction's is a multiple of 4. */
+  uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast and all-reduce: the buffer;
+                     all-gather: what one rank contributes; reduce-scatter: what one rank receives.
+                     A reduction's is a multiple of 4. */
 } wl_floor_config_t;
-WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_error_t* error);
+WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us,
+                                wl_error_t* error);
 /* The same for a contiguous copy or copy-cast of `bytes` source bytes. Median over iterations. */
-WL_API int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int32_t iterations,
-                             double* median_us, wl_error_t* error);
+WL_API int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype,
+                             int32_t iterations, double* median_us, wl_error_t* error);
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -57,8 +57,10 @@ void detail::atomicAdd(const StridedView& dst, const StridedView& src) noexcept 
     unsigned char* to = addressOf(t, dst, box);
     const unsigned char* from = addressOf(t, src, box);
     switch (bytes) {
-      case 1: return addElements<uint8_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
-      case 2: return addElements<uint16_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
+      case 1:
+        return addElements<uint8_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
+      case 2:
+        return addElements<uint16_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
       default:
         return addElements<uint32_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
     }

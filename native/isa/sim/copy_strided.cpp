@@ -33,14 +33,22 @@ void copyPlane(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned 
 void copyRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep, int64_t rows,
               size_t rowBytes) {
   switch (rowBytes) {
-    case 1: return copyPlane<1>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 2: return copyPlane<2>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 4: return copyPlane<4>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 8: return copyPlane<8>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 16: return copyPlane<16>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 32: return copyPlane<32>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 64: return copyPlane<64>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 128: return copyPlane<128>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 1:
+      return copyPlane<1>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 2:
+      return copyPlane<2>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 4:
+      return copyPlane<4>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 8:
+      return copyPlane<8>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 16:
+      return copyPlane<16>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 32:
+      return copyPlane<32>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 64:
+      return copyPlane<64>(d, 0, dStep, s, 0, sStep, 1, rows);
+    case 128:
+      return copyPlane<128>(d, 0, dStep, s, 0, sStep, 1, rows);
     default:
       for (int64_t i = 0; i < rows; ++i) copyBytes(d + i * dStep, s + i * sStep, rowBytes);
   }
@@ -66,10 +74,14 @@ void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dim
 void copyElements(unsigned char* d, const unsigned char* s, const Dimension& outer,
                   const Dimension& inner, size_t bytes) {
   switch (bytes) {
-    case 1: return copyElements<1>(d, s, outer, inner);
-    case 2: return copyElements<2>(d, s, outer, inner);
-    case 4: return copyElements<4>(d, s, outer, inner);
-    default: return copyElements<8>(d, s, outer, inner);
+    case 1:
+      return copyElements<1>(d, s, outer, inner);
+    case 2:
+      return copyElements<2>(d, s, outer, inner);
+    case 4:
+      return copyElements<4>(d, s, outer, inner);
+    default:
+      return copyElements<8>(d, s, outer, inner);
   }
 }
 

@@ -16,13 +16,16 @@ constexpr const char* kNames[kPathCount] = {"portable", "avx2", "avx512", "avx51
 bool cpuHas(Path path) noexcept {
 #if defined(__x86_64__)
   switch (path) {
-    case Path::kPortable: return true;
-    case Path::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    case Path::kPortable:
+      return true;
+    case Path::kAvx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
     case Path::kAvx512:
       return cpuHas(Path::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
-    case Path::kAvx512Bf16: return cpuHas(Path::kAvx512) && __builtin_cpu_supports("avx512bf16");
+    case Path::kAvx512Bf16:
+      return cpuHas(Path::kAvx512) && __builtin_cpu_supports("avx512bf16");
   }
   return false;
 #else
@@ -58,19 +61,26 @@ std::atomic<const VectorTable*> activePointer{nullptr};
 const VectorTable* tableFor(Path path) noexcept {
   if (!cpuHas(path)) return nullptr;
   switch (path) {
-    case Path::kPortable: return &portableTable();
+    case Path::kPortable:
+      return &portableTable();
 #if defined(__x86_64__)
-    case Path::kAvx2: return &avx2Table();
-    case Path::kAvx512: return &avx512Table();
-    case Path::kAvx512Bf16: return &avx512Bf16Table();
+    case Path::kAvx2:
+      return &avx2Table();
+    case Path::kAvx512:
+      return &avx512Table();
+    case Path::kAvx512Bf16:
+      return &avx512Bf16Table();
 #else
-    default: break;
+    default:
+      break;
 #endif
   }
   return nullptr;
 }
 
-const char* nameOf(Path path) noexcept { return kNames[static_cast<int>(path)]; }
+const char* nameOf(Path path) noexcept {
+  return kNames[static_cast<int>(path)];
+}
 
 PathChoice choosePath(const char* request) noexcept {
   if (request == nullptr || *request == '\0') return {bestPath(), nullptr};
@@ -91,9 +101,13 @@ const VectorTable& activeTable() noexcept {
   return *table;
 }
 
-const char* isaPathName() noexcept { return nameOf(active().choice.path); }
+const char* isaPathName() noexcept {
+  return nameOf(active().choice.path);
+}
 
-const char* isaPathError() noexcept { return active().choice.error; }
+const char* isaPathError() noexcept {
+  return active().choice.error;
+}
 
 bool canCast(DType from, DType to) noexcept {
   return from == to || (floatIndex(from) >= 0 && floatIndex(to) >= 0);
@@ -102,9 +116,12 @@ bool canCast(DType from, DType to) noexcept {
 bool canReduce(DType dtype, ReduceOp op) noexcept {
   switch (dtype) {
     case DType::kF8E8M0:
-    case DType::kC64: return false;
-    case DType::kBool: return op == ReduceOp::kMax || op == ReduceOp::kMin;
-    default: return op != ReduceOp::kAvg || floatIndex(dtype) >= 0;
+    case DType::kC64:
+      return false;
+    case DType::kBool:
+      return op == ReduceOp::kMax || op == ReduceOp::kMin;
+    default:
+      return op != ReduceOp::kAvg || floatIndex(dtype) >= 0;
   }
 }
 

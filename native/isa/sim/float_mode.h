@@ -27,7 +27,9 @@ class DefaultFloatMode {
  private:
   static constexpr unsigned kDefault = 0x1f80;
   static constexpr unsigned kStickyFlags = 0x3f;
-  bool changed() const noexcept { return (saved_ & ~kStickyFlags) != kDefault; }
+  bool changed() const noexcept {
+    return (saved_ & ~kStickyFlags) != kDefault;
+  }
   unsigned saved_;
 #endif
 };

@@ -44,7 +44,7 @@ void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
 // The loops of one source dtype and op.
 struct FoldSteps {
   size_t accumulatorBytes;
-  CastLoop start;     // nullptr: the accumulator starts as a copy
+  CastLoop start;  // nullptr: the accumulator starts as a copy
   FoldLoop fold;
   DivideLoop divide;  // nullptr unless avg
   CastLoop finish;    // nullptr: the accumulator is the result
@@ -115,8 +115,8 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
           cast.run(stage, folded, count);
           packed = stage;
         }
-        copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes),
-                    box.extent, t.ndim, dstBytes);
+        copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes), box.extent,
+                    t.ndim, dstBytes);
       }
     }
   });

@@ -104,9 +104,9 @@ struct TileView {
 // Valid rows and columns of the tile = the tensor; its dimensions 0 to 3 together count the rows.
 template <typename TileT, typename Global>
 inline void TLOAD(const TileT& tile, const Global& src) noexcept {
-  static_assert(std::is_same_v<typename TileT::Element,
-                               std::remove_const_t<typename Global::Element>>,
-                "one dtype");
+  static_assert(
+      std::is_same_v<typename TileT::Element, std::remove_const_t<typename Global::Element>>,
+      "one dtype");
   const detail::TileView local(tile, src);
   TMOVE_CVT(local.view(tile), detail::viewOf(src));
 }

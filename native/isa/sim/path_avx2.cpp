@@ -68,7 +68,9 @@ void copyLoop(void* dst, const void* src, size_t bytes) {
 constexpr VectorTable kTable = makeTable();
 }  // namespace
 
-const VectorTable& avx2Table() noexcept { return kTable; }
+const VectorTable& avx2Table() noexcept {
+  return kTable;
+}
 
 }  // namespace windlass
 

@@ -46,9 +46,8 @@ void castF32ToBf16(void* dst, const void* src, size_t count) {
         _mm512_fpclass_ps_mask(low, kUnsafe) | _mm512_fpclass_ps_mask(high, kUnsafe);
     __m512i code;
     if (__builtin_expect(unsafe != 0, 0)) {
-      code = _mm512_inserti64x4(
-          _mm512_castsi256_si512(narrowByInteger(_mm512_castps_si512(low))),
-          narrowByInteger(_mm512_castps_si512(high)), 1);
+      code = _mm512_inserti64x4(_mm512_castsi256_si512(narrowByInteger(_mm512_castps_si512(low))),
+                                narrowByInteger(_mm512_castps_si512(high)), 1);
     } else {
       code = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
     }

@@ -11,11 +11,15 @@ namespace windlass {
 namespace {
 #include "native/isa/sim/vector_loops.inl"
 
-void copyLoop(void* dst, const void* src, size_t bytes) { std::memcpy(dst, src, bytes); }
+void copyLoop(void* dst, const void* src, size_t bytes) {
+  std::memcpy(dst, src, bytes);
+}
 
 constexpr VectorTable kTable = makeTable();
 }  // namespace
 
-const VectorTable& portableTable() noexcept { return kTable; }
+const VectorTable& portableTable() noexcept {
+  return kTable;
+}
 
 }  // namespace windlass

@@ -13,15 +13,30 @@ namespace windlass {
 
 enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
 enum event_t {
-  EVENT_ID0 = 0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7
+  EVENT_ID0 = 0,
+  EVENT_ID1,
+  EVENT_ID2,
+  EVENT_ID3,
+  EVENT_ID4,
+  EVENT_ID5,
+  EVENT_ID6,
+  EVENT_ID7
 };
 enum mem_dsb_t { DSB_DDR = 0 };
 
 // Pipes of one core run in program order here: flags and barriers keep the compiler in order.
-inline void set_flag(pipe_t, pipe_t, event_t) noexcept { __asm__ volatile("" ::: "memory"); }
-inline void wait_flag(pipe_t, pipe_t, event_t) noexcept { __asm__ volatile("" ::: "memory"); }
-inline void pipe_barrier(pipe_t) noexcept { __asm__ volatile("" ::: "memory"); }
-inline void dsb(mem_dsb_t) noexcept { __asm__ volatile("" ::: "memory"); }
+inline void set_flag(pipe_t, pipe_t, event_t) noexcept {
+  __asm__ volatile("" ::: "memory");
+}
+inline void wait_flag(pipe_t, pipe_t, event_t) noexcept {
+  __asm__ volatile("" ::: "memory");
+}
+inline void pipe_barrier(pipe_t) noexcept {
+  __asm__ volatile("" ::: "memory");
+}
+inline void dsb(mem_dsb_t) noexcept {
+  __asm__ volatile("" ::: "memory");
+}
 
 // Between two looks at a signal: gives the core's resources to its neighbour.
 inline void cpuPause() noexcept {
@@ -64,12 +79,18 @@ class Signal2D {
 
 inline bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
   switch (cmp) {
-    case WaitCmp::EQ: return seen == want;
-    case WaitCmp::NE: return seen != want;
-    case WaitCmp::GT: return seen > want;
-    case WaitCmp::GE: return seen >= want;
-    case WaitCmp::LT: return seen < want;
-    case WaitCmp::LE: return seen <= want;
+    case WaitCmp::EQ:
+      return seen == want;
+    case WaitCmp::NE:
+      return seen != want;
+    case WaitCmp::GT:
+      return seen > want;
+    case WaitCmp::GE:
+      return seen >= want;
+    case WaitCmp::LT:
+      return seen < want;
+    case WaitCmp::LE:
+      return seen <= want;
   }
   return false;
 }

@@ -7,7 +7,9 @@ namespace {
 // A square box is this wide in the first view's rows, and as deep as fits.
 constexpr int64_t kSquareRow = 64;
 
-int64_t magnitude(int64_t value) { return value < 0 ? -value : value; }
+int64_t magnitude(int64_t value) {
+  return value < 0 ? -value : value;
+}
 
 class Views {
  public:

@@ -11,10 +11,10 @@
 namespace windlass {
 
 struct Traversal {
-  uint32_t ndim = 0;          // none of extent 1
-  int64_t extent[kMaxDims];   // outermost first
-  uint32_t axis[kMaxDims];    // the views' dimension whose strides apply
-  bool empty = false;         // some extent is 0
+  uint32_t ndim = 0;         // none of extent 1
+  int64_t extent[kMaxDims];  // outermost first
+  uint32_t axis[kMaxDims];   // the views' dimension whose strides apply
+  bool empty = false;        // some extent is 0
 };
 
 // A box of a traversal.

@@ -13,10 +13,9 @@ namespace windlass {
 namespace detail {
 
 template <typename T>
-constexpr bool isFloat =
-    DTypeOf<T>::value == DType::kF64 || DTypeOf<T>::value == DType::kF32 ||
-    DTypeOf<T>::value == DType::kF16 || DTypeOf<T>::value == DType::kBF16 ||
-    DTypeOf<T>::value == DType::kF8E5M2 || DTypeOf<T>::value == DType::kF8E4M3;
+constexpr bool isFloat = DTypeOf<T>::value == DType::kF64 || DTypeOf<T>::value == DType::kF32 ||
+                         DTypeOf<T>::value == DType::kF16 || DTypeOf<T>::value == DType::kBF16 ||
+                         DTypeOf<T>::value == DType::kF8E5M2 || DTypeOf<T>::value == DType::kF8E4M3;
 
 // A tile's valid part.
 template <typename TileT>

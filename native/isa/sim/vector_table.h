@@ -16,13 +16,20 @@ constexpr int kPathCount = 4;
 constexpr int kFloatCount = 6;
 constexpr int floatIndex(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return 0;
-    case DType::kF32: return 1;
-    case DType::kF16: return 2;
-    case DType::kBF16: return 3;
-    case DType::kF8E5M2: return 4;
-    case DType::kF8E4M3: return 5;
-    default: return -1;
+    case DType::kF64:
+      return 0;
+    case DType::kF32:
+      return 1;
+    case DType::kF16:
+      return 2;
+    case DType::kBF16:
+      return 3;
+    case DType::kF8E5M2:
+      return 4;
+    case DType::kF8E4M3:
+      return 5;
+    default:
+      return -1;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives give the right bits over and over on one window, with inputs rewritten as soon as a call
-// returns, random delays, sequences about to wrap, and busy threads beside.
+// Collectives give the right bits over and over on one window, with inputs rewritten as soon as a
+// call returns, random delays, sequences about to wrap, and busy threads beside.
 #include "tests/native/comm/local_ranks.h"
 
 #include <cstdlib>
@@ -13,8 +13,10 @@ namespace {
 uint64_t seed() {
   static const uint64_t value = [] {
     const char* given = std::getenv("WINDLASS_TEST_SEED");
-    const uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("seed %llu (WINDLASS_TEST_SEED repeats it)\n", static_cast<unsigned long long>(chosen));
+    const uint64_t chosen =
+        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+    std::printf("seed %llu (WINDLASS_TEST_SEED repeats it)\n",
+                static_cast<unsigned long long>(chosen));
     return chosen;
   }();
   return value;
@@ -29,8 +31,8 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.ranks << " ranks, " << c.cores << " cores, first sequence " << c.firstSequence << ", " << c.busy
-       << " busy threads, " << c.iterations << " iterations";
+  *out << c.ranks << " ranks, " << c.cores << " cores, first sequence " << c.firstSequence << ", "
+       << c.busy << " busy threads, " << c.iterations << " iterations";
 }
 
 class Soak : public testing::TestWithParam<Case> {};
@@ -66,17 +68,22 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
         for (uint32_t to = 0; to < n; ++to) {
           for (uint64_t e = 0; e < count; ++e) in[to * count + e] = stamp(i, me, to, e);
         }
-        code = wl_all_to_all(comm, in, out, count, WL_U32, kind == 0 ? WL_PUSH : WL_PULL, 0, &error);
+        code =
+            wl_all_to_all(comm, in, out, count, WL_U32, kind == 0 ? WL_PUSH : WL_PULL, 0, &error);
         std::memset(in, 0xee, n * count * 4);
         for (uint32_t from = 0; from < n && code == WL_OK; ++from) {
-          for (uint64_t e = 0; e < count; ++e) wrong += out[from * count + e] != stamp(i, from, me, e);
+          for (uint64_t e = 0; e < count; ++e)
+            wrong += out[from * count + e] != stamp(i, from, me, e);
         }
       } else if (kind <= 3) {
         const bool inPlace = kind == 3;
-        for (uint64_t e = 0; e < count && me == root; ++e) (inPlace ? out : in)[e] = stamp(i, root, 0, e);
-        code = wl_broadcast(comm, inPlace ? out : in, out, count, WL_U32, static_cast<int>(root), WL_AUTO, 0, &error);
+        for (uint64_t e = 0; e < count && me == root; ++e)
+          (inPlace ? out : in)[e] = stamp(i, root, 0, e);
+        code = wl_broadcast(comm, inPlace ? out : in, out, count, WL_U32, static_cast<int>(root),
+                            WL_AUTO, 0, &error);
         if (!inPlace) std::memset(in, 0xdd, count * 4);
-        for (uint64_t e = 0; e < count && code == WL_OK; ++e) wrong += out[e] != stamp(i, root, 0, e);
+        for (uint64_t e = 0; e < count && code == WL_OK; ++e)
+          wrong += out[e] != stamp(i, root, 0, e);
       } else {
         code = wl_barrier(comm, 0, &error);
       }
@@ -101,7 +108,11 @@ constexpr int kSlow = 1;
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
-    const int iterations = (ranks <= 2 ? 20'000 : ranks <= 4 ? 8'000 : ranks <= 8 ? 4'000 : 2'000) / kSlow;
+    const int iterations = (ranks <= 2   ? 20'000
+                            : ranks <= 4 ? 8'000
+                            : ranks <= 8 ? 4'000
+                                         : 2'000) /
+                           kSlow;
     all.push_back({ranks, 1, 1, 0, iterations});
     all.push_back({ranks, 0, 0x7fffff00u, 0, iterations});
     all.push_back({ranks, 0, 0xffffff00u, 0, iterations});
@@ -129,19 +140,23 @@ constexpr uint64_t kTile = 16384;
 TEST_P(Sizes, AllToAllMovesEveryByte) {
   const auto [n, cores] = GetParam();
   LocalRanks ranks(n, 30'000'000'000, 1, cores);
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{13}, kTile - 1, kTile, kTile + 1, uint64_t{600'001}}) {
+  for (const uint64_t bytes :
+       {uint64_t{0}, uint64_t{1}, uint64_t{13}, kTile - 1, kTile, kTile + 1, uint64_t{600'001}}) {
     for (const int algorithm : {WL_AUTO, WL_PUSH, WL_PULL}) {
       ranks.run([&, size = static_cast<uint64_t>(n)](int rank, wl_comm_t* comm) {
         std::vector<uint8_t> in(bytes * size), out(bytes * size);
         for (uint64_t i = 0; i < in.size(); ++i) {
-          in[i] = static_cast<uint8_t>(stamp(7, static_cast<uint32_t>(rank), static_cast<uint32_t>(i / bytes), i % bytes));
+          in[i] = static_cast<uint8_t>(
+              stamp(7, static_cast<uint32_t>(rank), static_cast<uint32_t>(i / bytes), i % bytes));
         }
         Error error;
-        ASSERT_EQ(WL_OK, wl_all_to_all(comm, in.data(), out.data(), bytes, WL_U8, algorithm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK,
+                  wl_all_to_all(comm, in.data(), out.data(), bytes, WL_U8, algorithm, 0, &error))
+            << error.message;
         uint64_t wrong = 0;
         for (uint64_t i = 0; i < out.size(); ++i) {
-          wrong += out[i] != static_cast<uint8_t>(
-                                 stamp(7, static_cast<uint32_t>(i / bytes), static_cast<uint32_t>(rank), i % bytes));
+          wrong += out[i] != static_cast<uint8_t>(stamp(7, static_cast<uint32_t>(i / bytes),
+                                                        static_cast<uint32_t>(rank), i % bytes));
         }
         EXPECT_EQ(0u, wrong) << bytes << " bytes, rank " << rank;
       });
@@ -152,23 +167,29 @@ TEST_P(Sizes, AllToAllMovesEveryByte) {
 TEST_P(Sizes, BroadcastReachesEveryRankFromEveryRoot) {
   const auto [n, cores] = GetParam();
   LocalRanks ranks(n, 30'000'000'000, 1, cores);
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{13}, kTile - 1, kTile, kTile + 1, uint64_t{2'000'001}}) {
+  for (const uint64_t bytes :
+       {uint64_t{0}, uint64_t{1}, uint64_t{13}, kTile - 1, kTile, kTile + 1, uint64_t{2'000'001}}) {
     for (int root = 0; root < n; ++root) {
       ranks.run([&, root](int rank, wl_comm_t* comm) {
         std::vector<uint8_t> in(bytes), out(bytes);
-        for (uint64_t i = 0; i < bytes && rank == root; ++i) in[i] = static_cast<uint8_t>(stamp(9, 0, 0, i));
+        for (uint64_t i = 0; i < bytes && rank == root; ++i)
+          in[i] = static_cast<uint8_t>(stamp(9, 0, 0, i));
         Error error;
-        ASSERT_EQ(WL_OK, wl_broadcast(comm, in.data(), out.data(), bytes, WL_U8, root, WL_AUTO, 0, &error))
+        ASSERT_EQ(WL_OK,
+                  wl_broadcast(comm, in.data(), out.data(), bytes, WL_U8, root, WL_AUTO, 0, &error))
             << error.message;
         uint64_t wrong = 0;
-        for (uint64_t i = 0; i < bytes; ++i) wrong += out[i] != static_cast<uint8_t>(stamp(9, 0, 0, i));
+        for (uint64_t i = 0; i < bytes; ++i)
+          wrong += out[i] != static_cast<uint8_t>(stamp(9, 0, 0, i));
         EXPECT_EQ(0u, wrong) << bytes << " bytes, root " << root << ", rank " << rank;
       });
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RanksAndCores, Sizes, testing::Combine(testing::Values(1, 2, 3, 4, 7, 8), testing::Values(1, 64)));
+INSTANTIATE_TEST_SUITE_P(RanksAndCores, Sizes,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8),
+                                          testing::Values(1, 64)));
 
 TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   for (const int cores : {1, 64}) {
@@ -203,7 +224,8 @@ TEST(Broadcast, AReaderDoesNotWaitForOtherReaders) {
       while (!secondIsDone && wl_clock_ns() - start < 5'000'000'000) std::this_thread::yield();
       EXPECT_TRUE(secondIsDone);
     }
-    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 0, WL_AUTO, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 0, WL_AUTO, 0, &error))
+        << error.message;
     EXPECT_EQ(42u, value);
     if (rank == 2) secondIsDone = true;
   });

@@ -47,7 +47,8 @@ TEST(Window, IsZeroedAlignedAndTheSameOnEveryRank) {
     wl_window_t* window = nullptr;
     ASSERT_EQ(WL_OK, wl_window_create(comm, 10'001, 0, &window, &error)) << error.message;
     EXPECT_EQ(10'001u, wl_window_bytes(window));
-    for (int peer = 0; peer < 3; ++peer) seen[static_cast<size_t>(rank * 3 + peer)] = wl_window_address(window, peer);
+    for (int peer = 0; peer < 3; ++peer)
+      seen[static_cast<size_t>(rank * 3 + peer)] = wl_window_address(window, peer);
     const auto* bytes = static_cast<const uint8_t*>(wl_window_address(window, rank));
     EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(bytes) % 4096);
     for (int i = 0; i < 10'001; ++i) ASSERT_EQ(0, bytes[i]);
@@ -67,10 +68,13 @@ TEST(Window, DifferentSizesAreAMismatchAndTooLargeIsAResourceError) {
     ranks.run([&](int rank, wl_comm_t* comm) {
       Error error;
       wl_window_t* window = nullptr;
-      EXPECT_EQ(WL_RESOURCE, wl_window_create(comm, uint64_t{1} << 60, 0, &window, &error)) << error.message;
+      EXPECT_EQ(WL_RESOURCE, wl_window_create(comm, uint64_t{1} << 60, 0, &window, &error))
+          << error.message;
       EXPECT_EQ(nullptr, window);
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << "the communicator lives on: " << error.message;
-      EXPECT_EQ(WL_MISMATCH, wl_window_create(comm, rank == 0 ? 64 : 128, 0, &window, &error)) << error.message;
+      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error))
+          << "the communicator lives on: " << error.message;
+      EXPECT_EQ(WL_MISMATCH, wl_window_create(comm, rank == 0 ? 64 : 128, 0, &window, &error))
+          << error.message;
     });
   }
 }
@@ -90,8 +94,10 @@ TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
     EXPECT_EQ(size, wl_comm_size(part));
     EXPECT_EQ(size - 1 - rank / 2, wl_comm_rank(part));
     std::vector<int32_t> in(static_cast<size_t>(size), rank), out(static_cast<size_t>(size));
-    ASSERT_EQ(WL_OK, wl_all_to_all(part, in.data(), out.data(), 1, WL_I32, WL_AUTO, 0, &error)) << error.message;
-    for (int i = 0; i < size; ++i) EXPECT_EQ(2 * (size - 1 - i) + color, out[static_cast<size_t>(i)]);
+    ASSERT_EQ(WL_OK, wl_all_to_all(part, in.data(), out.data(), 1, WL_I32, WL_AUTO, 0, &error))
+        << error.message;
+    for (int i = 0; i < size; ++i)
+      EXPECT_EQ(2 * (size - 1 - i) + color, out[static_cast<size_t>(i)]);
     if (color == 0) {
       EXPECT_EQ(WL_OK, wl_comm_abort(part, "this part alone", &error));
       EXPECT_EQ(WL_ABORTED, wl_barrier(part, 0, &error));
@@ -140,23 +146,31 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
     EXPECT_NE(nullptr, std::strstr(error.message, "ranks"));
   }
   wl_comm_t* second = nullptr;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 0, &second, &error)) << "joined already";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 0, &second, &error))
+      << "joined already";
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 1, &second, &error)) << "out of range";
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(nullptr, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(comm, -1, &error));
   alignas(64) unsigned char buffer[256] = {};
   const uint64_t huge = std::numeric_limits<uint64_t>::max() / 2;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, huge, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_all_to_all(comm, buffer, buffer + 128, huge, WL_F32, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, nullptr, buffer, 1, WL_F32, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, nullptr, 1, WL_F32, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 2, 1, WL_F32, 0, 0, &error)) << "unaligned";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error)) << "overlap";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, 17, 0, 0, &error)) << "dtype";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 2, 1, WL_F32, 0, 0, &error))
+      << "unaligned";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error))
+      << "overlap";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, 17, 0, 0, &error))
+      << "dtype";
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_all_to_all(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, 1, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, -1, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, 0, &error)) << "overlap";
-  EXPECT_EQ(WL_OK, wl_all_to_all(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error)) << "nothing to move";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, 0, &error))
+      << "overlap";
+  EXPECT_EQ(WL_OK, wl_all_to_all(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error))
+      << "nothing to move";
   EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr)) << "the error is optional";
   void* memory = nullptr;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_alloc(8, 3, &memory, &error));
@@ -188,14 +202,16 @@ TEST(Cost, ThousandRanksStayUnderTheirMemory) {
   const uint64_t before = resident();
   LocalRanks ranks(1024);
   EXPECT_LT(resident() - before, uint64_t{512} << 20);
-  EXPECT_LE(sizeof(windlass::RankLines) * 1024 + sizeof(windlass::SharedLines), uint64_t{512} << 20);
+  EXPECT_LE(sizeof(windlass::RankLines) * 1024 + sizeof(windlass::SharedLines),
+            uint64_t{512} << 20);
 #if !defined(__SANITIZE_THREAD__)
   std::vector<std::atomic<int>> out(1024);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     uint32_t value = rank == 1000 ? 77 : 0;
     ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
-    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error))
+        << error.message;
     EXPECT_EQ(77u, value);
   });
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a wait: a rank that never comes, abort, close, disagreement. And what may still be touched then.
+// What ends a wait: a rank that never comes, abort, close, disagreement. And what may still be
+// touched then.
 #include "tests/native/comm/local_ranks.h"
 
 #include <pthread.h>
@@ -15,7 +16,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// Other work on the machine only adds time, so the best of several attempts is what a bound is held against.
+// Other work on the machine only adds time, so the best of several attempts is what a bound is held
+// against.
 constexpr int kAttempts = 8;
 
 // One look at whether the text holds the part, that prints both when it does not.
@@ -37,7 +39,8 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
   std::atomic<int64_t> worst{0};
   // Outlive the ranks: a peer may still copy when a rank gets its Timeout.
   const uint64_t elements = count * static_cast<uint64_t>(n);
-  std::vector<std::vector<float>> ins(static_cast<size_t>(n), std::vector<float>(elements)), outs(ins);
+  std::vector<std::vector<float>> ins(static_cast<size_t>(n), std::vector<float>(elements)),
+      outs(ins);
   LocalRanks ranks(n, deadline, 1, cores);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
@@ -46,7 +49,8 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     ASSERT_EQ(WL_OK, wl_barrier(comm, 20'000 * kMs, &error)) << error.message;
     if (rank == missing) return;
     const int64_t start = wl_clock_ns();
-    EXPECT_EQ(WL_TIMEOUT, wl_all_to_all(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
+    EXPECT_EQ(WL_TIMEOUT,
+              wl_all_to_all(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
     const int64_t late = wl_clock_ns() - start - deadline;
     for (int64_t seen = worst; late > seen && !worst.compare_exchange_weak(seen, late);) {
     }
@@ -75,7 +79,8 @@ TEST_P(NeverComes, EveryOtherRankGetsATimeoutThatNamesItAtTheDeadline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, NeverComes,
-                         testing::Values(Late{2, 0}, Late{3, 0}, Late{4, 64}, Late{8, 0}, Late{16, 0}));
+                         testing::Values(Late{2, 0}, Late{3, 0}, Late{4, 64}, Late{8, 0},
+                                         Late{16, 0}));
 
 // A chain: each rank is the root once, so ranks stand in different operations when one never comes.
 TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
@@ -109,7 +114,8 @@ int64_t abortLatency(int n) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     if (rank == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(40));  // long enough for everyone to sleep
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(40));  // long enough for everyone to sleep
       abortedAt = wl_clock_ns();
       EXPECT_EQ(WL_OK, wl_comm_abort(comm, "no more weights", &error));
       return;
@@ -126,7 +132,8 @@ int64_t abortLatency(int n) {
 TEST(Abort, EndsAWaitWithinTenMilliseconds) {
   for (const int n : {2, 8}) {
     int64_t best = INT64_MAX;
-    for (int attempt = 0; attempt < kAttempts && best > 10 * kMs; ++attempt) best = std::min(best, abortLatency(n));
+    for (int attempt = 0; attempt < kAttempts && best > 10 * kMs; ++attempt)
+      best = std::min(best, abortLatency(n));
     EXPECT_LE(best, 10 * kMs) << n << " ranks";
   }
 }
@@ -188,7 +195,8 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
   const auto exchange = [&](uint64_t count, int dtype, int algorithm) -> Body {
     return [&memory, count, dtype, algorithm](wl_comm_t* comm, Error* error) {
       const auto rank = static_cast<size_t>(wl_comm_rank(comm));
-      return wl_all_to_all(comm, memory[2 * rank].data(), memory[2 * rank + 1].data(), count, dtype, algorithm, 0, error);
+      return wl_all_to_all(comm, memory[2 * rank].data(), memory[2 * rank + 1].data(), count, dtype,
+                           algorithm, 0, error);
     };
   };
   const auto broadcast = [&](uint64_t count, int root) -> Body {
@@ -216,7 +224,8 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
         ranks.run([&, common = common, odd = odd](int rank, wl_comm_t* comm) {
           Error error;
           int code = (rank == n - 1 ? odd : common)(comm, &error);
-          if (code == WL_OK) code = wl_barrier(comm, 0, &error);  // a rank that had returned gets it now
+          if (code == WL_OK)
+            code = wl_barrier(comm, 0, &error);  // a rank that had returned gets it now
           EXPECT_EQ(WL_MISMATCH, code) << error.message;
           EXPECT_EQ(2, error.culprit_count);
           mismatches += contains(error.message, "rank " + std::to_string(n - 1)) ? 1 : 0;
@@ -255,8 +264,8 @@ void stopHere(int) {
   }
 }
 
-// Rank 1 is stopped inside the copy; rank 0 times out; both windows are freed; rank 1 goes on copying from one into the
-// other. False when the signal came too late, after the copy.
+// Rank 1 is stopped inside the copy; rank 0 times out; both windows are freed; rank 1 goes on
+// copying from one into the other. False when the signal came too late, after the copy.
 bool stopInMidCopy() {
   LocalRanks ranks(2, 300 * kMs, 1, 64);
   constexpr uint64_t kBytes = uint64_t{64} << 20;
@@ -265,7 +274,8 @@ bool stopInMidCopy() {
   wl_window_t* other = nullptr;
   std::thread two([&] {
     Error error;
-    ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[1], 4 * kBytes, 20'000 * kMs, &other, &error)) << error.message;
+    ASSERT_EQ(WL_OK, wl_window_create(ranks.comms[1], 4 * kBytes, 20'000 * kMs, &other, &error))
+        << error.message;
     auto* in = static_cast<uint8_t*>(wl_window_address(other, 1));
     copier = pthread_self();
     ready = true;
@@ -276,7 +286,8 @@ bool stopInMidCopy() {
   });
   Error error;
   wl_window_t* window = nullptr;
-  EXPECT_EQ(WL_OK, wl_window_create(ranks.comms[0], 4 * kBytes, 20'000 * kMs, &window, &error)) << error.message;
+  EXPECT_EQ(WL_OK, wl_window_create(ranks.comms[0], 4 * kBytes, 20'000 * kMs, &window, &error))
+      << error.message;
   auto* in = static_cast<uint8_t*>(wl_window_address(window, 0));
   while (!ready) std::this_thread::yield();
   std::thread stopper([&] {
@@ -292,7 +303,8 @@ bool stopInMidCopy() {
     sem_wait(&stopped);
   });
   wl_barrier(ranks.comms[0], 20'000 * kMs, &error);
-  const int code = wl_all_to_all(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
+  const int code =
+      wl_all_to_all(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
   stopper.join();
   const bool inTime = code != WL_OK;
   if (inTime) {

@@ -21,7 +21,8 @@ struct Error : wl_error_t {
 };
 
 struct LocalRanks {
-  explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1, int cores = 0) {
+  explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1,
+                      int cores = 0) {
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = ranks;
@@ -32,7 +33,8 @@ struct LocalRanks {
     EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
     comms.resize(static_cast<size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
-      EXPECT_EQ(WL_OK, wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error)) << error.message;
+      EXPECT_EQ(WL_OK, wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error))
+          << error.message;
     }
   }
   ~LocalRanks() {

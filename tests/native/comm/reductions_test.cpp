@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathering, scattering and reducing collectives against a slow reference, bit for bit: ranks x sizes x dtypes x
-// ops x algorithms x in place or not, direct and by meeting.
+// Gathering, scattering and reducing collectives against a slow reference, bit for bit: ranks x
+// sizes x dtypes x ops x algorithms x in place or not, direct and by meeting.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -35,7 +35,8 @@ T combine(T a, T b, int op) {
   } else {
     using U = std::make_unsigned_t<T>;
     // Wider than int, so that small types do not overflow on the way.
-    if (op == WL_PRODUCT) return static_cast<T>(static_cast<U>(uint64_t{static_cast<U>(a)} * static_cast<U>(b)));
+    if (op == WL_PRODUCT)
+      return static_cast<T>(static_cast<U>(uint64_t{static_cast<U>(a)} * static_cast<U>(b)));
     if (op == WL_MAX) return a > b ? a : b;
     if (op == WL_MIN) return a < b ? a : b;
     return static_cast<T>(static_cast<U>(uint64_t{static_cast<U>(a)} + static_cast<U>(b)));
@@ -50,30 +51,49 @@ T folded(int ranks, uint64_t index, int op) {
   return op == WL_AVG ? static_cast<T>(result / static_cast<T>(ranks)) : result;
 }
 
-// A ring's order: a chunk starts at its own rank's right neighbour's left, and travels one way round.
+// A ring's order: a chunk starts at its own rank's right neighbour's left, and travels one way
+// round.
 template <class T>
 T ringFolded(int n, uint64_t index, uint64_t start, uint64_t length, bool right, int op) {
   const uint64_t bytes = (index * sizeof(T)) - start;
-  const uint64_t size = ((length + static_cast<uint64_t>(n) - 1) / static_cast<uint64_t>(n) + 63) / 64 * 64;
+  const uint64_t size =
+      ((length + static_cast<uint64_t>(n) - 1) / static_cast<uint64_t>(n) + 63) / 64 * 64;
   const int chunk = static_cast<int>(bytes / size);
   const auto rankAt = [&](int place) { return right ? place : n - 1 - place; };
   T result = elementAt<T>(rankAt(chunk), index);
   for (int step = 1; step < n; ++step) {
-    result = combine(result, elementAt<T>(rankAt((chunk + step) % n), index), op == WL_AVG ? WL_SUM : op);
+    result = combine(result, elementAt<T>(rankAt((chunk + step) % n), index),
+                     op == WL_AVG ? WL_SUM : op);
   }
   return op == WL_AVG ? static_cast<T>(result / static_cast<T>(n)) : result;
 }
 
 template <class T>
 struct Typed;
-template <> struct Typed<float> { static constexpr int kDType = WL_F32; };
-template <> struct Typed<double> { static constexpr int kDType = WL_F64; };
-template <> struct Typed<int32_t> { static constexpr int kDType = WL_I32; };
-template <> struct Typed<uint8_t> { static constexpr int kDType = WL_U8; };
-template <> struct Typed<int64_t> { static constexpr int kDType = WL_I64; };
+template <>
+struct Typed<float> {
+  static constexpr int kDType = WL_F32;
+};
+template <>
+struct Typed<double> {
+  static constexpr int kDType = WL_F64;
+};
+template <>
+struct Typed<int32_t> {
+  static constexpr int kDType = WL_I32;
+};
+template <>
+struct Typed<uint8_t> {
+  static constexpr int kDType = WL_U8;
+};
+template <>
+struct Typed<int64_t> {
+  static constexpr int kDType = WL_I64;
+};
 
 template <class T>
-void compare(const T* got, uint64_t count, const std::function<T(uint64_t)>& want, const std::string& what) {
+void compare(const T* got, uint64_t count, const std::function<T(uint64_t)>& want,
+             const std::string& what) {
   for (uint64_t i = 0; i < count; ++i) {
     const T expected = want(i);
     if (std::memcmp(&got[i], &expected, sizeof(T)) != 0) {
@@ -96,8 +116,9 @@ void checkAll(LocalRanks& ranks) {
   for (const uint64_t count : kCounts) {
     for (const bool inPlace : {false, true}) {
       ranks.run([&](int rank, wl_comm_t* comm) {
-        const std::string where = std::to_string(n) + " ranks, rank " + std::to_string(rank) + ", " +
-                                  std::to_string(count) + " elements" + (inPlace ? ", in place" : "");
+        const std::string where = std::to_string(n) + " ranks, rank " + std::to_string(rank) +
+                                  ", " + std::to_string(count) + " elements" +
+                                  (inPlace ? ", in place" : "");
         const auto me = static_cast<uint64_t>(rank);
         Error error;
         std::vector<T> whole(count * size + 8), part(count + 8);
@@ -110,43 +131,59 @@ void checkAll(LocalRanks& ranks) {
         T* ownPart = inPlace ? whole.data() + me * count : part.data();
 
         fillPart(ownPart);
-        ASSERT_EQ(WL_OK, wl_all_gather(comm, ownPart, whole.data(), count, dtype, 0, &error)) << error.message;
-        compare<T>(whole.data(), count * size,
-                   [&](uint64_t i) { return elementAt<T>(static_cast<int>(i / count), i % count); }, "all-gather, " + where);
+        ASSERT_EQ(WL_OK, wl_all_gather(comm, ownPart, whole.data(), count, dtype, 0, &error))
+            << error.message;
+        compare<T>(
+            whole.data(), count * size,
+            [&](uint64_t i) { return elementAt<T>(static_cast<int>(i / count), i % count); },
+            "all-gather, " + where);
 
         const int root = n - 1;
         fillPart(ownPart);
-        ASSERT_EQ(WL_OK, wl_gather(comm, ownPart, rank == root ? whole.data() : nullptr, count, dtype, root, 0, &error))
+        ASSERT_EQ(WL_OK, wl_gather(comm, ownPart, rank == root ? whole.data() : nullptr, count,
+                                   dtype, root, 0, &error))
             << error.message;
         if (rank == root) {
-          compare<T>(whole.data(), count * size,
-                     [&](uint64_t i) { return elementAt<T>(static_cast<int>(i / count), i % count); }, "gather, " + where);
+          compare<T>(
+              whole.data(), count * size,
+              [&](uint64_t i) { return elementAt<T>(static_cast<int>(i / count), i % count); },
+              "gather, " + where);
         }
 
         fillWhole();
-        ASSERT_EQ(WL_OK, wl_scatter(comm, rank == root ? whole.data() : nullptr, ownPart, count, dtype, root, 0, &error))
+        ASSERT_EQ(WL_OK, wl_scatter(comm, rank == root ? whole.data() : nullptr, ownPart, count,
+                                    dtype, root, 0, &error))
             << error.message;
-        compare<T>(ownPart, count, [&](uint64_t i) { return elementAt<T>(root, me * count + i); }, "scatter, " + where);
+        compare<T>(
+            ownPart, count, [&](uint64_t i) { return elementAt<T>(root, me * count + i); },
+            "scatter, " + where);
 
         for (int op = 0; op < WL_REDUCE_OP_COUNT; ++op) {
           if (wl_dtype_can_reduce(dtype, op) == 0) continue;
           const std::string which = "op " + std::to_string(op) + ", " + where;
           fillWhole();
-          ASSERT_EQ(WL_OK, wl_reduce_scatter(comm, whole.data(), ownPart, count, dtype, op, 0, &error)) << error.message;
-          compare<T>(ownPart, count, [&](uint64_t i) { return folded<T>(n, me * count + i, op); },
-                     "reduce-scatter, " + which);
+          ASSERT_EQ(WL_OK,
+                    wl_reduce_scatter(comm, whole.data(), ownPart, count, dtype, op, 0, &error))
+              << error.message;
+          compare<T>(
+              ownPart, count, [&](uint64_t i) { return folded<T>(n, me * count + i, op); },
+              "reduce-scatter, " + which);
 
           T* out = inPlace ? part.data() : whole.data();
           fillPart(part.data());
-          ASSERT_EQ(WL_OK, wl_reduce(comm, part.data(), rank == 0 ? out : nullptr, count, dtype, op, 0, 0, &error))
+          ASSERT_EQ(WL_OK, wl_reduce(comm, part.data(), rank == 0 ? out : nullptr, count, dtype, op,
+                                     0, 0, &error))
               << error.message;
           if (rank == 0) {
-            compare<T>(out, count, [&](uint64_t i) { return folded<T>(n, i, op); }, "reduce, " + which);
+            compare<T>(
+                out, count, [&](uint64_t i) { return folded<T>(n, i, op); }, "reduce, " + which);
           }
 
-          for (const int algorithm : {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
+          for (const int algorithm :
+               {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
             fillPart(part.data());
-            const int code = wl_all_reduce(comm, part.data(), out, count, dtype, op, algorithm, 0, &error);
+            const int code =
+                wl_all_reduce(comm, part.data(), out, count, dtype, op, algorithm, 0, &error);
             if (code == WL_INVALID_ARGUMENT && algorithm == WL_ONE_PHASE && inPlace) {
               EXPECT_NE(nullptr, std::strstr(error.message, "in place")) << error.message;
               continue;
@@ -154,17 +191,19 @@ void checkAll(LocalRanks& ranks) {
             ASSERT_EQ(WL_OK, code) << error.message;
             const uint64_t bytes = count * sizeof(T);
             const uint64_t half = std::min((bytes / 2 + 63) / 64 * 64, bytes);
-            compare<T>(out, count,
-                       [&](uint64_t i) {
-                         if (n == 1 || algorithm < WL_RING) return folded<T>(n, i, op);
-                         if (algorithm == WL_RING) return ringFolded<T>(n, i, 0, bytes, true, op);
-                         return i * sizeof(T) < half ? ringFolded<T>(n, i, 0, half, true, op)
-                                                     : ringFolded<T>(n, i, half, bytes - half, false, op);
-                       },
-                       "all-reduce by algorithm " + std::to_string(algorithm) + ", " + which);
+            compare<T>(
+                out, count,
+                [&](uint64_t i) {
+                  if (n == 1 || algorithm < WL_RING) return folded<T>(n, i, op);
+                  if (algorithm == WL_RING) return ringFolded<T>(n, i, 0, bytes, true, op);
+                  return i * sizeof(T) < half ? ringFolded<T>(n, i, 0, half, true, op)
+                                              : ringFolded<T>(n, i, half, bytes - half, false, op);
+                },
+                "all-reduce by algorithm " + std::to_string(algorithm) + ", " + which);
           }
         }
-        EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << "buffers are read until every rank is done";
+        EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error))
+            << "buffers are read until every rank is done";
       });
     }
   }
@@ -181,7 +220,8 @@ TEST_P(Reductions, MatchTheSlowReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Reductions,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8), testing::Values(1, 64)));
+                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8),
+                                          testing::Values(1, 64)));
 
 // Inputs are rewritten as soon as a call returns, outputs checked each time, thousands of times.
 TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
@@ -194,13 +234,16 @@ TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
       std::mt19937 common(17), own(static_cast<uint32_t>(rank));
       for (int i = 0; i < 3000 && wrong == 0; ++i) {
         const uint64_t count = common() % 9000;
-        for (uint64_t e = 0; e < count; ++e) in[e] = static_cast<int32_t>(e * 3 + static_cast<uint64_t>(i * rank));
+        for (uint64_t e = 0; e < count; ++e)
+          in[e] = static_cast<int32_t>(e * 3 + static_cast<uint64_t>(i * rank));
         if (own() % 64 == 0) spinFor(static_cast<int64_t>(own() % 20'000));
-        ASSERT_EQ(WL_OK, wl_all_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO, 0, &error))
+        ASSERT_EQ(WL_OK, wl_all_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO,
+                                       0, &error))
             << error.message;
         std::fill(in.begin(), in.end(), -1);
         const int32_t ranksSum = n * (n - 1) / 2;
-        for (uint64_t e = 0; e < count; ++e) wrong += out[e] != static_cast<int32_t>(e) * 3 * n + i * ranksSum;
+        for (uint64_t e = 0; e < count; ++e)
+          wrong += out[e] != static_cast<int32_t>(e) * 3 * n + i * ranksSum;
       }
     });
     EXPECT_EQ(0, wrong) << n << " ranks";
@@ -212,19 +255,26 @@ TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
   wl_comm_t* comm = ranks.comms[0];
   Error error;
   alignas(64) float buffer[64] = {};
-  EXPECT_EQ(WL_UNSUPPORTED, wl_all_reduce(comm, buffer, buffer + 32, 4, WL_I32, WL_AVG, 0, 0, &error));
-  EXPECT_EQ(WL_UNSUPPORTED, wl_all_reduce(comm, buffer, buffer + 32, 4, WL_BOOL, WL_SUM, 0, 0, &error));
+  EXPECT_EQ(WL_UNSUPPORTED,
+            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_I32, WL_AVG, 0, 0, &error));
+  EXPECT_EQ(WL_UNSUPPORTED,
+            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_BOOL, WL_SUM, 0, 0, &error));
   EXPECT_EQ(WL_UNSUPPORTED, wl_reduce(comm, buffer, buffer + 32, 4, WL_C64, WL_SUM, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, 5, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_PUSH, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_reduce(comm, buffer, buffer + 2, 4, WL_F32, WL_SUM, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, 5, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_PUSH, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_all_reduce(comm, buffer, buffer + 2, 4, WL_F32, WL_SUM, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_gather(comm, buffer, buffer + 1, 4, WL_F32, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_reduce_scatter(comm, buffer + 1, buffer, 4, WL_F32, WL_SUM, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_reduce_scatter(comm, buffer + 1, buffer, 4, WL_F32, WL_SUM, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_scatter(comm, buffer, buffer + 32, 4, WL_F32, 1, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_gather(comm, buffer, buffer + 32, 4, WL_F32, -1, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_reduce(comm, nullptr, buffer, 4, WL_F32, WL_SUM, 0, 0, &error));
   LocalRanks many(200);
-  EXPECT_EQ(WL_UNSUPPORTED, wl_all_reduce(many.comms[0], buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_RING, 0, &error));
+  EXPECT_EQ(WL_UNSUPPORTED, wl_all_reduce(many.comms[0], buffer, buffer + 32, 4, WL_F32, WL_SUM,
+                                          WL_RING, 0, &error));
   EXPECT_NE(nullptr, std::strstr(error.message, "phases")) << error.message;
 }
 

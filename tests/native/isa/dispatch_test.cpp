@@ -15,8 +15,10 @@ TEST(Dispatch, ListsThePathsOfThisCpu) {
   std::string names;
   for (int i = 0; i < kPathCount; ++i) {
     const auto path = static_cast<Path>(i);
-    if (tableFor(path) != nullptr) names += std::string(" ") + nameOf(path);
-    else std::printf("[  skipped ] this CPU lacks %s: its loops are not compared\n", nameOf(path));
+    if (tableFor(path) != nullptr)
+      names += std::string(" ") + nameOf(path);
+    else
+      std::printf("[  skipped ] this CPU lacks %s: its loops are not compared\n", nameOf(path));
   }
   std::printf("[     paths ] compared:%s\n", names.c_str());
   EXPECT_NE(tableFor(Path::kPortable), nullptr);
@@ -104,8 +106,8 @@ TEST(FloatMode, TheCallersDoesNotMatterAndIsKept) {
           ASSERT_EQ(reference::loadElement(&out[i * toBytes], toBytes),
                     reference::cast(from.dtype, to.dtype, codes[i]))
               << from.name << " to " << to.name << " on " << nameOf(path);
-          const uint64_t folded = reference::fold(
-              from.dtype, {codes[i], codes[codes.size() - 1 - i]}, ReduceOp::kSum);
+          const uint64_t folded =
+              reference::fold(from.dtype, {codes[i], codes[codes.size() - 1 - i]}, ReduceOp::kSum);
           ASSERT_EQ(reference::loadElement(&sum[i * toBytes], toBytes),
                     reference::cast(from.dtype, to.dtype, folded))
               << from.name << " to " << to.name << " on " << nameOf(path);

@@ -123,8 +123,10 @@ template <typename F>
 F combineFloat(F a, F b, ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kAvg: return a + b;
-    case ReduceOp::kProduct: return a * b;
+    case ReduceOp::kAvg:
+      return a + b;
+    case ReduceOp::kProduct:
+      return a * b;
     case ReduceOp::kMax:
       if (a != a || b != b) return a + b;
       if (a == b) return std::signbit(a) ? b : a;
@@ -162,9 +164,14 @@ uint64_t foldIntegers(const std::vector<uint64_t>& codes, ReduceOp op) {
       case ReduceOp::kProduct:
         value = static_cast<T>(static_cast<uint64_t>(value) * static_cast<uint64_t>(next));
         break;
-      case ReduceOp::kMax: value = next > value ? next : value; break;
-      case ReduceOp::kMin: value = next < value ? next : value; break;
-      case ReduceOp::kAvg: break;
+      case ReduceOp::kMax:
+        value = next > value ? next : value;
+        break;
+      case ReduceOp::kMin:
+        value = next < value ? next : value;
+        break;
+      case ReduceOp::kAvg:
+        break;
     }
   }
   return toBits(value);
@@ -172,22 +179,33 @@ uint64_t foldIntegers(const std::vector<uint64_t>& codes, ReduceOp op) {
 
 inline uint64_t fold(DType dtype, const std::vector<uint64_t>& codes, ReduceOp op) {
   switch (dtype) {
-    case DType::kF64: return foldFloats<double>(dtype, dtype, codes, op);
+    case DType::kF64:
+      return foldFloats<double>(dtype, dtype, codes, op);
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:
     case DType::kF8E5M2:
-    case DType::kF8E4M3: return foldFloats<float>(dtype, DType::kF32, codes, op);
+    case DType::kF8E4M3:
+      return foldFloats<float>(dtype, DType::kF32, codes, op);
     case DType::kBool:
-    case DType::kU8: return foldIntegers<uint8_t>(codes, op);
-    case DType::kI8: return foldIntegers<int8_t>(codes, op);
-    case DType::kU16: return foldIntegers<uint16_t>(codes, op);
-    case DType::kI16: return foldIntegers<int16_t>(codes, op);
-    case DType::kU32: return foldIntegers<uint32_t>(codes, op);
-    case DType::kI32: return foldIntegers<int32_t>(codes, op);
-    case DType::kU64: return foldIntegers<uint64_t>(codes, op);
-    case DType::kI64: return foldIntegers<int64_t>(codes, op);
-    default: return 0;
+    case DType::kU8:
+      return foldIntegers<uint8_t>(codes, op);
+    case DType::kI8:
+      return foldIntegers<int8_t>(codes, op);
+    case DType::kU16:
+      return foldIntegers<uint16_t>(codes, op);
+    case DType::kI16:
+      return foldIntegers<int16_t>(codes, op);
+    case DType::kU32:
+      return foldIntegers<uint32_t>(codes, op);
+    case DType::kI32:
+      return foldIntegers<int32_t>(codes, op);
+    case DType::kU64:
+      return foldIntegers<uint64_t>(codes, op);
+    case DType::kI64:
+      return foldIntegers<int64_t>(codes, op);
+    default:
+      return 0;
   }
 }
 

@@ -156,9 +156,8 @@ TEST_F(Strided, CastsOnEveryPath) {
     std::vector<std::pair<size_t, uint64_t>> elements;
     forEachIndex(shape, [&](const std::vector<int64_t>& index) {
       const uint64_t code = src.element(index);
-      const uint64_t value = useWire
-                                 ? reference::cast(wire, to, reference::cast(from, wire, code))
-                                 : reference::cast(from, to, code);
+      const uint64_t value = useWire ? reference::cast(wire, to, reference::cast(from, wire, code))
+                                     : reference::cast(from, to, code);
       elements.emplace_back(dst.offset(index), value);
     });
     const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];

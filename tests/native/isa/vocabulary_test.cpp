@@ -126,9 +126,9 @@ TEST(Vocabulary, PutAndGetMoveAnyShape) {
         TASSIGN(ping, 0);
         TASSIGN(pong, 4096);
         const Global<float> from = packed(source.data(), n0, 3, 1, rows, columns);
-        const Global<float> spread(put.data(), DynShape(n0, 3, 1, rows, columns),
-                                   DynStride(6 * rows * columns, 2 * rows * columns, 1,
-                                             2 * columns, 2));
+        const Global<float> spread(
+            put.data(), DynShape(n0, 3, 1, rows, columns),
+            DynStride(6 * rows * columns, 2 * rows * columns, 1, 2 * columns, 2));
         TPUT(spread, from, ping, pong);
         TGET(packed(got.data(), n0, 3, 1, rows, columns), spread, ping);
         for (size_t i = 0; i < count; ++i) {

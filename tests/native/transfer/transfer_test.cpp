@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers over random boxes, strides, dtypes and Partial groups, against an element-by-element reference;
-// chunk prepare and finalize against the direct pass; and configurations that must be refused.
+// Transfers over random boxes, strides, dtypes and Partial groups, against an element-by-element
+// reference; chunk prepare and finalize against the direct pass; and configurations that must be
+// refused.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -28,8 +29,8 @@ struct View {
   }
 };
 
-wl_transfer_config_t configOf(const Word& sources, uint32_t sourceCount, const Word& targets, uint32_t targetCount,
-                              const Word& chunks, uint64_t chunkCount) {
+wl_transfer_config_t configOf(const Word& sources, uint32_t sourceCount, const Word& targets,
+                              uint32_t targetCount, const Word& chunks, uint64_t chunkCount) {
   wl_transfer_config_t config = {};
   config.struct_size = sizeof config;
   config.fingerprint = 0x1234;
@@ -45,7 +46,8 @@ wl_transfer_config_t configOf(const Word& sources, uint32_t sourceCount, const W
   return config;
 }
 
-// Rows of a [rows, columns] f32 matrix are spread over the ranks; the target is its transpose, columns spread.
+// Rows of a [rows, columns] f32 matrix are spread over the ranks; the target is its transpose,
+// columns spread.
 TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
   for (const int n : {1, 2, 3, 8}) {
     for (const int cores : {1, 64}) {
@@ -53,18 +55,28 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
       const int64_t rows = 37 * n, columns = 53 * n, mine = 37, wide = 53;
       std::atomic<uint64_t> wrong{0};
       ranks.run([&](int rank, wl_comm_t* comm) {
-        View source{WL_F32, {mine, columns}, {columns, 1}, std::vector<uint8_t>(static_cast<size_t>(mine * columns * 4))};
-        View target{WL_F32, {wide, rows}, {rows, 1}, std::vector<uint8_t>(static_cast<size_t>(wide * rows * 4))};
+        View source{WL_F32,
+                    {mine, columns},
+                    {columns, 1},
+                    std::vector<uint8_t>(static_cast<size_t>(mine * columns * 4))};
+        View target{WL_F32,
+                    {wide, rows},
+                    {rows, 1},
+                    std::vector<uint8_t>(static_cast<size_t>(wide * rows * 4))};
         // The same memory seen as [rows, columns of this rank].
         View seen = {WL_F32, {rows, wide}, {1, rows}, {}};
         Word sources, targets, chunks;
         source.describe(&sources);
-        const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(target.memory.data()));
-        targets = {WL_F32, 2, address, address, static_cast<int64_t>(target.memory.size()), rows, wide, 1, rows};
+        const auto address =
+            static_cast<int64_t>(reinterpret_cast<uintptr_t>(target.memory.data()));
+        targets = {WL_F32, 2,    address, address, static_cast<int64_t>(target.memory.size()),
+                   rows,   wide, 1,       rows};
         for (int from = 0; from < n; ++from) {
-          chunks.insert(chunks.end(), {0, WL_F32, WL_SUM, 2, 1, mine, wide, from * mine, 0, from, 0, 0, rank * wide});
+          chunks.insert(chunks.end(), {0, WL_F32, WL_SUM, 2, 1, mine, wide, from * mine, 0, from, 0,
+                                       0, rank * wide});
         }
-        const wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, static_cast<uint64_t>(n));
+        const wl_transfer_config_t config =
+            configOf(sources, 1, targets, 1, chunks, static_cast<uint64_t>(n));
         Error error;
         wl_transfer_t* transfer = nullptr;
         ASSERT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
@@ -72,14 +84,16 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
         const auto* out = reinterpret_cast<const float*>(target.memory.data());
         for (uint32_t version = 1; version <= 50; ++version) {
           for (int64_t i = 0; i < mine * columns; ++i) {
-            in[i] = static_cast<float>(stamp(version, static_cast<uint32_t>(rank), 0, static_cast<uint64_t>(i)) >> 8);
+            in[i] = static_cast<float>(
+                stamp(version, static_cast<uint32_t>(rank), 0, static_cast<uint64_t>(i)) >> 8);
           }
           ASSERT_EQ(WL_OK, wl_transfer_run(transfer, version, 0, &error)) << error.message;
           for (int64_t c = 0; c < wide; ++c) {
             for (int64_t r = 0; r < rows; ++r) {
               const auto i = static_cast<uint64_t>(r % mine * columns + rank * wide + c);
-              wrong += out[c * rows + r] !=
-                       static_cast<float>(stamp(version, static_cast<uint32_t>(r / mine), 0, i) >> 8);
+              wrong +=
+                  out[c * rows + r] !=
+                  static_cast<float>(stamp(version, static_cast<uint32_t>(r / mine), 0, i) >> 8);
             }
           }
         }
@@ -91,18 +105,25 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
   }
 }
 
-// Every rank holds a partial sum of the whole; each rank takes its rows of the total, cast to bf16, in pieces
-// large enough to be cut into several items.
+// Every rank holds a partial sum of the whole; each rank takes its rows of the total, cast to bf16,
+// in pieces large enough to be cut into several items.
 TEST(Transfer, ReducesPartialsBeforeItCasts) {
   constexpr int64_t kColumns = 3001;
   for (const int n : {2, 4}) {
     LocalRanks ranks(n);
     const int64_t rows = 64 * n;
     ranks.run([&](int rank, wl_comm_t* comm) {
-      View source{WL_F32, {rows, kColumns}, {kColumns, 1}, std::vector<uint8_t>(static_cast<size_t>(rows * kColumns * 4))};
-      View target{WL_BF16, {64, kColumns}, {kColumns, 1}, std::vector<uint8_t>(static_cast<size_t>(64 * kColumns * 2))};
+      View source{WL_F32,
+                  {rows, kColumns},
+                  {kColumns, 1},
+                  std::vector<uint8_t>(static_cast<size_t>(rows * kColumns * 4))};
+      View target{WL_BF16,
+                  {64, kColumns},
+                  {kColumns, 1},
+                  std::vector<uint8_t>(static_cast<size_t>(64 * kColumns * 2))};
       auto* in = reinterpret_cast<float*>(source.memory.data());
-      for (int64_t i = 0; i < rows * kColumns; ++i) in[i] = static_cast<float>(i % 1000) + static_cast<float>(rank) / 8;
+      for (int64_t i = 0; i < rows * kColumns; ++i)
+        in[i] = static_cast<float>(i % 1000) + static_cast<float>(rank) / 8;
       Word sources, targets, chunks;
       source.describe(&sources);
       target.describe(&targets);
@@ -117,7 +138,8 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
       for (int64_t i = 0; i < 64 * kColumns; ++i) {
         const int64_t global = rank * 64 * kColumns + i;
         float sum = static_cast<float>(global % 1000);
-        for (int from = 1; from < n; ++from) sum += static_cast<float>(global % 1000) + static_cast<float>(from) / 8;
+        for (int from = 1; from < n; ++from)
+          sum += static_cast<float>(global % 1000) + static_cast<float>(from) / 8;
         uint32_t bits;
         std::memcpy(&bits, &sum, 4);
         const auto rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -155,7 +177,8 @@ TEST(Transfer, VersionsAndFingerprintsMustAgree) {
   });
 }
 
-// Each change makes one good configuration bad; every rank gets the error, and the communicator lives on.
+// Each change makes one good configuration bad; every rank gets the error, and the communicator
+// lives on.
 TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   alignas(64) static float memory[64];
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
@@ -209,7 +232,10 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
     for (const Change& change : changes) {
       ranks.run([&](int rank, wl_comm_t* comm) {
         Word source = goodBinding, target = goodTarget, chunk = goodChunk;
-        if (rank == 1) (change.which == 0 ? source : change.which == 1 ? target : chunk)[change.at] = change.value;
+        if (rank == 1)
+          (change.which == 0   ? source
+           : change.which == 1 ? target
+                               : chunk)[change.at] = change.value;
         // Rank 0 is no target: two ranks may not write one buffer.
         const wl_transfer_config_t config = rank == 0 ? configOf(source, 1, {}, 0, {}, 0)
                                                       : configOf(source, 1, target, 1, chunk, 1);
@@ -223,8 +249,9 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
       });
     }
     ranks.run([&](int rank, wl_comm_t* comm) {
-      const wl_transfer_config_t config = rank == 0 ? configOf(goodBinding, 1, {}, 0, {}, 0)
-                                                    : configOf(goodBinding, 1, goodTarget, 1, goodChunk, 1);
+      const wl_transfer_config_t config =
+          rank == 0 ? configOf(goodBinding, 1, {}, 0, {}, 0)
+                    : configOf(goodBinding, 1, goodTarget, 1, goodChunk, 1);
       Error error;
       wl_transfer_t* transfer = nullptr;
       ASSERT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
@@ -236,15 +263,17 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
 
 uint32_t nextSeed() {
   const char* given = std::getenv("WINDLASS_TEST_SEED");
-  const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
+                                         : std::random_device{}();
   std::printf("seed %u (WINDLASS_TEST_SEED repeats it)\n", seed);
   return seed;
 }
 
 TEST(Chunk, PrepareThenFinalizeGivesTheBitsOfTheDirectPass) {
   std::mt19937 random(nextSeed());
-  const windlass::DType floats[] = {windlass::DType::kF64, windlass::DType::kF32,    windlass::DType::kF16,
-                                    windlass::DType::kBF16, windlass::DType::kF8E4M3, windlass::DType::kF8E5M2};
+  const windlass::DType floats[] = {windlass::DType::kF64,    windlass::DType::kF32,
+                                    windlass::DType::kF16,    windlass::DType::kBF16,
+                                    windlass::DType::kF8E4M3, windlass::DType::kF8E5M2};
   for (int round = 0; round < 500; ++round) {
     const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
     const uint32_t ndim = pick(5);
@@ -278,9 +307,9 @@ TEST(Chunk, PrepareThenFinalizeGivesTheBitsOfTheDirectPass) {
     item.target.data = staged.data();
     windlass::chunkPrepare(item, buffer.data());
     windlass::chunkFinalize(item, buffer.data());
-    ASSERT_EQ(direct, staged) << "round " << round << ": " << static_cast<int>(from) << " -> " << static_cast<int>(wire)
-                              << " -> " << static_cast<int>(to) << ", " << sourceCount << " sources, op "
-                              << static_cast<int>(item.op);
+    ASSERT_EQ(direct, staged) << "round " << round << ": " << static_cast<int>(from) << " -> "
+                              << static_cast<int>(wire) << " -> " << static_cast<int>(to) << ", "
+                              << sourceCount << " sources, op " << static_cast<int>(item.op);
     ASSERT_EQ(before, memory) << "sources are never modified";
   }
 }
