@@ -76,7 +76,7 @@ typedef enum wl_algorithm {
   WL_STAGED = 3,    /* broadcast: the root stages, every other rank reads */
   WL_ONE_PHASE = 4, /* all-reduce: every rank folds every input */
   WL_TWO_PHASE = 5, /* all-reduce: every rank folds its share, and writes it to every rank */
-  WL_RING = 6,              /* all-reduce: sums, then results, travel from rank to rank */
+  WL_RING = 6,      /* all-reduce: sums, then results, travel from rank to rank */
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
