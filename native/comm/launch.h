@@ -77,9 +77,10 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
   }
-  if (K::leavesAfter(launch, rank_) != kEveryRank) return WL_OK;
-  for (uint32_t step = 1; step < ranks; ++step) {
+  const uint32_t leave = K::leavesAfter(launch, rank_);
+  for (uint32_t step = 1; leave != kNobody && step < ranks; ++step) {
     const uint32_t peer = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
+    if (leave != kEveryRank && peer != leave) continue;
     if (Code code = awaitEntry(peer, deadline); code != WL_OK) return code;
     if (K::phases(launch) == 0) continue;
     const auto done = [&] {
@@ -89,7 +90,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     };
     if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
   }
-  allEntered_ = sequence_;
+  if (leave == kEveryRank) allEntered_ = sequence_;
   return WL_OK;
 }
 

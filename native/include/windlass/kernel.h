@@ -10,7 +10,8 @@
 //   uint32_t needs(launch, rank, block, k) peer whose ENTER (k = 0) or phase k - 1 the item needs
 //                                          beside the owner's: a rank, kEveryRank or kNobody
 //   void     phase(launch, rank, block, k) moves data; never waits, never fails
-//   uint32_t leavesAfter(launch, rank)     peer that must be done before `rank` returns
+//   uint32_t leavesAfter(launch, rank)     who must be done before `rank` returns: a rank,
+//                                          kEveryRank or kNobody
 //   constexpr bool kStaged                 true: a small input is copied into the control block on
 //                                          ENTER, so that nobody acknowledges
 //

@@ -98,13 +98,6 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
   EXPECT_EQ(0, wrong);
 }
 
-// Sanitizers slow a soak down tenfold and more; the plain build runs it whole.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSlow = 20;
-#else
-constexpr int kSlow = 1;
-#endif
-
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {

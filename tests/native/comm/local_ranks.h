@@ -16,6 +16,13 @@
 
 namespace windlass_test {
 
+// Sanitizers slow the ranks down tenfold and more: suites repeat this many times less under them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSlow = 20;
+#else
+constexpr int kSlow = 1;
+#endif
+
 struct Error : wl_error_t {
   Error() : wl_error_t() { struct_size = sizeof(wl_error_t); }
 };

@@ -106,14 +106,15 @@ void compare(const T* got, uint64_t count, const std::function<T(uint64_t)>& wan
 class Reductions : public testing::TestWithParam<std::tuple<int, int>> {};
 
 // Elements: none, one, odd, around a stage, around shared work, several pieces.
-constexpr uint64_t kCounts[] = {0, 1, 5, 1023, 1025, 12'289, 70'001};
+constexpr uint64_t kCounts[] = {0, 1, 5, 1023, 1025, 12'289};
+constexpr uint64_t kLarge = 70'001;
 
 template <class T>
-void checkAll(LocalRanks& ranks) {
+void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
   const int n = ranks.size();
   const auto size = static_cast<uint64_t>(n);
   const int dtype = Typed<T>::kDType;
-  for (const uint64_t count : kCounts) {
+  for (const uint64_t count : counts) {
     for (const bool inPlace : {false, true}) {
       ranks.run([&](int rank, wl_comm_t* comm) {
         const std::string where = std::to_string(n) + " ranks, rank " + std::to_string(rank) +
@@ -212,11 +213,17 @@ void checkAll(LocalRanks& ranks) {
 TEST_P(Reductions, MatchTheSlowReference) {
   const auto [n, cores] = GetParam();
   LocalRanks ranks(n, 30'000'000'000, 0xfffffff0u, cores);
-  checkAll<float>(ranks);
-  checkAll<double>(ranks);
-  checkAll<int32_t>(ranks);
-  checkAll<uint8_t>(ranks);
-  checkAll<int64_t>(ranks);
+  const std::vector<uint64_t> counts(std::begin(kCounts), std::end(kCounts));
+  if (kSlow > 1) {
+    checkAll<float>(ranks, {1, 1025, 12'289});
+    return;
+  }
+  checkAll<float>(ranks, counts);
+  checkAll<float>(ranks, {kLarge});
+  checkAll<double>(ranks, counts);
+  checkAll<int32_t>(ranks, counts);
+  checkAll<uint8_t>(ranks, counts);
+  checkAll<int64_t>(ranks, counts);
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Reductions,
@@ -226,27 +233,69 @@ INSTANTIATE_TEST_SUITE_P(RanksAndCores, Reductions,
 // Inputs are rewritten as soon as a call returns, outputs checked each time, thousands of times.
 TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
   for (const int n : {2, 3, 8}) {
-    LocalRanks ranks(n, 30'000'000'000, 0x7fffff00u);
-    std::atomic<int> wrong{0};
-    ranks.run([&](int rank, wl_comm_t* comm) {
-      Error error;
-      std::vector<int32_t> in(9000), out(9000);
-      std::mt19937 common(17), own(static_cast<uint32_t>(rank));
-      for (int i = 0; i < 3000 && wrong == 0; ++i) {
-        const uint64_t count = common() % 9000;
-        for (uint64_t e = 0; e < count; ++e)
-          in[e] = static_cast<int32_t>(e * 3 + static_cast<uint64_t>(i * rank));
-        if (own() % 64 == 0) spinFor(static_cast<int64_t>(own() % 20'000));
-        ASSERT_EQ(WL_OK, wl_all_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO,
-                                       0, &error))
-            << error.message;
-        std::fill(in.begin(), in.end(), -1);
-        const int32_t ranksSum = n * (n - 1) / 2;
-        for (uint64_t e = 0; e < count; ++e)
-          wrong += out[e] != static_cast<int32_t>(e) * 3 * n + i * ranksSum;
-      }
-    });
-    EXPECT_EQ(0, wrong) << n << " ranks";
+    for (const int cores : {0, 64}) {
+      LocalRanks ranks(n, 30'000'000'000, 0x7fffff00u, cores);
+      std::atomic<int> wrong{0};
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        const auto size = static_cast<uint64_t>(n);
+        constexpr uint64_t kMost = 3000;
+        std::vector<int32_t> in(kMost * size), out(kMost * size);
+        std::mt19937 common(17), own(static_cast<uint32_t>(rank));
+        const auto value = [](int from, int i, uint64_t e) {
+          return static_cast<int32_t>(
+              stamp(static_cast<uint32_t>(i), static_cast<uint32_t>(from), 0, e) >> 8);
+        };
+        const auto sum = [&](int i, uint64_t e) {
+          int32_t total = 0;
+          for (int from = 0; from < n; ++from) total += value(from, i, e);
+          return total;
+        };
+        for (int i = 0; i < 2000 / kSlow && wrong == 0; ++i) {
+          const uint64_t count = common() % kMost;
+          const uint32_t kind = common() % 6;
+          const int root = static_cast<int>(common() % size);
+          const auto me = static_cast<uint64_t>(rank);
+          for (uint64_t e = 0; e < count * size; ++e) in[e] = value(rank, i, e);
+          if (own() % 64 == 0) spinFor(static_cast<int64_t>(own() % 20'000));
+          int code = WL_OK;
+          uint64_t outputs = count;
+          std::function<int32_t(uint64_t)> want = [&](uint64_t e) { return sum(i, e); };
+          switch (kind) {
+            case 0:
+              code = wl_all_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO, 0,
+                                   &error);
+              break;
+            case 1:
+              code = wl_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, root, 0, &error);
+              if (rank != root) outputs = 0;
+              break;
+            case 2:
+              code =
+                  wl_reduce_scatter(comm, in.data(), out.data(), count, WL_I32, WL_SUM, 0, &error);
+              want = [&](uint64_t e) { return sum(i, me * count + e); };
+              break;
+            case 3:
+              code = wl_all_gather(comm, in.data(), out.data(), count, WL_I32, 0, &error);
+              outputs = count * size;
+              want = [&](uint64_t e) { return value(static_cast<int>(e / count), i, e % count); };
+              break;
+            case 4:
+              code = wl_gather(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
+              outputs = rank == root ? count * size : 0;
+              want = [&](uint64_t e) { return value(static_cast<int>(e / count), i, e % count); };
+              break;
+            default:
+              code = wl_scatter(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
+              want = [&](uint64_t e) { return value(root, i, me * count + e); };
+          }
+          std::fill(in.begin(), in.end(), -1);
+          ASSERT_EQ(WL_OK, code) << error.message;
+          for (uint64_t e = 0; e < outputs; ++e) wrong += out[e] != want(e);
+        }
+      });
+      EXPECT_EQ(0, wrong) << n << " ranks, " << cores << " cores";
+    }
   }
 }
 
