@@ -16,7 +16,13 @@ struct Floor {
   std::string message;
 };
 
-Floor measure(int32_t operation, int32_t ranks, uint64_t bytes, int32_t iterations = 20) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int32_t kIterations = 3;
+#else
+constexpr int32_t kIterations = 20;
+#endif
+
+Floor measure(int32_t operation, int32_t ranks, uint64_t bytes, int32_t iterations = kIterations) {
   wl_error_t error{};
   error.struct_size = sizeof error;
   wl_floor_config_t config{sizeof config, operation, ranks, iterations, bytes};
@@ -26,7 +32,7 @@ Floor measure(int32_t operation, int32_t ranks, uint64_t bytes, int32_t iteratio
   return floor;
 }
 
-Floor copy(uint64_t bytes, int32_t from, int32_t to, int32_t iterations = 20) {
+Floor copy(uint64_t bytes, int32_t from, int32_t to, int32_t iterations = kIterations) {
   wl_error_t error{};
   error.struct_size = sizeof error;
   Floor floor{WL_OK, -1, ""};
