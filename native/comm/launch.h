@@ -19,6 +19,9 @@ namespace windlass {
 // From this many bytes over all ranks, items are claimed one by one and may run on any rank's
 // thread.
 constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
+// From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less takes
+// about as long as a wake, and the ring waits for the operation's end.
+constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 // Looks before a wait turns slow, where each rank has a core.
 constexpr uint32_t kFastLooks = 256;
 
@@ -72,7 +75,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   }
   allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
-  if (shared) announce(-1);
+  if (call.workBytes >= kLongWorkBytes) announce(-1);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
