@@ -122,16 +122,20 @@ void Comm::announce(int32_t awaited) {
   group_->wakeSleepers();
 }
 
-uint32_t Comm::nextBlock(uint32_t owner, uint32_t phase, uint32_t blocks) const {
+Comm::Claim Comm::nextClaim(uint32_t owner, uint32_t phase, uint32_t blocks) const {
   const uint64_t word = group_->lines(owner).work.next.load(std::memory_order_acquire);
-  const uint64_t first = workWord(sequence_, phase, 0);
-  return word < first || word - first >= blocks ? blocks : static_cast<uint32_t>(word - first);
+  const auto front = static_cast<uint32_t>(word & kMostBlocks);
+  const auto back = static_cast<uint32_t>(word >> 20 & kMostBlocks);
+  const bool current = word >> 40 == workWord(sequence_, phase) >> 40;
+  if (!current || front + back >= blocks) return {word, 0, blocks};
+  return owner == rank_ ? Claim{word, kTakeFront, front}
+                        : Claim{word, kTakeBack, blocks - 1 - back};
 }
 
 void Comm::finishPhase(uint32_t owner, uint32_t phase) {
   RankLines& lines = group_->lines(owner);
   lines.work.finished.store(0, std::memory_order_relaxed);
-  lines.work.next.store(workWord(sequence_, phase + 1, 0), std::memory_order_release);
+  lines.work.next.store(workWord(sequence_, phase + 1), std::memory_order_release);
   lines.done.word.store(uint64_t{sequence_} << 32 | (phase + 1), std::memory_order_release);
 }
 

@@ -66,11 +66,18 @@ class Comm {
   void openStage(const Launch& launch, uint32_t phase);
   template <class K>
   void runStage(const Launch& launch);
-  // Claims and runs the next block of `owner` if it is `block`.
+  // A block that may be claimed, and the step of the work word that claims it.
+  struct Claim {
+    uint64_t word;
+    uint64_t step;
+    uint32_t block;
+  };
+  // The next unclaimed block of `owner` for this rank; block = `blocks` when there is none in this
+  // phase.
+  Claim nextClaim(uint32_t owner, uint32_t phase, uint32_t blocks) const;
+  // Runs the block unless somebody else claimed one since.
   template <class K>
-  bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, uint32_t block);
-  // The next unclaimed block of `owner`, or `blocks` when there is none in this phase.
-  uint32_t nextBlock(uint32_t owner, uint32_t phase, uint32_t blocks) const;
+  bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim);
   void finishPhase(uint32_t owner, uint32_t phase);
 
   // Whether the peer, which has entered `sequence`, stated the same operation as this rank.

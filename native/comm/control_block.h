@@ -51,16 +51,26 @@ struct alignas(kLine) Entry {
   unsigned char inlined[kInlineBytes];
 };
 
-// The items of a rank in one phase. next = sequence << 32 | phase << 24 | first unclaimed block;
-// whoever advances it by compare-and-swap runs that block. finished counts blocks that have run.
+// The items of a rank in one phase. next = low 16 bits of the sequence << 48 | phase << 40 | blocks
+// taken from the back << 20 | from the front; whoever advances it by compare-and-swap runs that
+// block. The owner takes from the front and others from the back, so that each touches the same
+// memory time and again. A rank is at most one operation ahead of a peer: 16 bits tell them apart.
+// finished counts blocks that have run.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;
 };
-constexpr uint32_t kMostBlocks = (1u << 24) - 1;
+constexpr uint32_t kMostBlocks = (1u << 20) - 1;
+constexpr uint64_t kTakeFront = 1;
+constexpr uint64_t kTakeBack = uint64_t{1} << 20;
 
-constexpr uint64_t workWord(uint32_t sequence, uint32_t phase, uint32_t block) {
-  return uint64_t{sequence} << 32 | phase << 24 | block;
+constexpr uint64_t workWord(uint32_t sequence, uint32_t phase) {
+  return uint64_t{sequence & 0xffffu} << 48 | uint64_t{phase} << 40;
+}
+
+// The phase whose items may run in a meeting.
+constexpr uint64_t stageWord(uint32_t sequence, uint32_t phase) {
+  return uint64_t{sequence} << 32 | phase;
 }
 
 // DONE: word = sequence << 32 | phases of that operation in which all of this rank's items have
@@ -108,9 +118,9 @@ static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
 // Lines that all ranks write.
 struct SharedLines {
-  alignas(kLine) std::atomic<uint64_t> arrivals;  // ranks that entered, over all operations
-  alignas(kLine) std::atomic<uint32_t> released;  // last sequence that all ranks may leave
-  std::atomic<uint64_t> stage;  // workWord(sequence, phase, 0) whose items may run
+  alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
+  alignas(kLine) std::atomic<uint32_t> released;   // last sequence that all ranks may leave
+  std::atomic<uint64_t> stage;                     // stageWord of the items that may run
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed

@@ -32,7 +32,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
     lines.state.awaited.store(-1, std::memory_order_relaxed);
   }
   group->shared_->released.store(before, std::memory_order_relaxed);
-  group->shared_->stage.store(workWord(before, 0, 0), std::memory_order_relaxed);
+  group->shared_->stage.store(stageWord(before, 0), std::memory_order_relaxed);
   group->claimed_.resize(config.ranks);
   return group;
 }

@@ -19,8 +19,8 @@ namespace windlass {
 // From this many bytes over all ranks, items are claimed one by one and may run on any rank's
 // thread.
 constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
-// From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less takes
-// about as long as a wake, and the ring waits for the operation's end.
+// From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less
+// takes about as long as a wake, and the ring waits for the operation's end.
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 // Looks before a wait turns slow, where each rank has a core.
 constexpr uint32_t kFastLooks = 256;
@@ -42,7 +42,7 @@ Code Comm::run(const Call& call) {
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs);
   if (shared) {
     own_.work.finished.store(0, std::memory_order_relaxed);
-    own_.work.next.store(workWord(sequence_, 0, 0), std::memory_order_relaxed);
+    own_.work.next.store(workWord(sequence_, 0), std::memory_order_relaxed);
   }
   const Code code = group_->oversubscribed() ? runMeeting<K>(call, launch, shared, deadline)
                                              : runDirect<K>(call, launch, shared, deadline);
@@ -109,10 +109,10 @@ Code Comm::runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadli
     if (!K::kStaged) finishPhase(rank_, phase);
     return WL_OK;
   }
-  for (uint32_t block; (block = nextBlock(rank_, phase, blocks)) < blocks;) {
-    const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
+  for (Claim claim; (claim = nextClaim(rank_, phase, blocks)).block < blocks;) {
+    const Code code = awaitNeed(K::needs(launch, rank_, claim.block, phase), phase, deadline);
     if (code != WL_OK) return code;
-    runClaimed<K>(launch, rank_, phase, block);
+    runClaimed<K>(launch, rank_, phase, claim);
   }
   const auto done = [&] {
     if (group_->done(rank_, sequence_, phase + 1)) return true;
@@ -132,9 +132,9 @@ void Comm::helpOthers(const Launch& launch) {
         static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
     if (phase >= K::phases(launch)) continue;
     const uint32_t blocks = K::blocks(launch, owner);
-    const uint32_t block = nextBlock(owner, phase, blocks);
-    if (block >= blocks) continue;
-    const uint32_t need = K::needs(launch, owner, block, phase);
+    const Claim claim = nextClaim(owner, phase, blocks);
+    if (claim.block >= blocks) continue;
+    const uint32_t need = K::needs(launch, owner, claim.block, phase);
     bool ready = true;
     const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
     for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last;
@@ -142,7 +142,7 @@ void Comm::helpOthers(const Launch& launch) {
       ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
-    if (ready) runClaimed<K>(launch, owner, phase, block);
+    if (ready) runClaimed<K>(launch, owner, phase, claim);
   }
 }
 
@@ -195,7 +195,7 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
     }
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
-    lines.stage.store(workWord(sequence_, phase, 0), std::memory_order_release);
+    lines.stage.store(stageWord(sequence_, phase), std::memory_order_release);
     announce(-2);
     return;
   }
@@ -208,25 +208,27 @@ void Comm::runStage(const Launch& launch) {
   SharedLines& lines = group_->shared();
   const uint64_t stage = lines.stage.load(std::memory_order_acquire);
   if (static_cast<uint32_t>(stage >> 32) != sequence_) return;
-  const uint32_t phase = static_cast<uint32_t>(stage >> 24 & 0xff);
+  const uint32_t phase = static_cast<uint32_t>(stage);
   const uint32_t ranks = group_->ranks();
   for (uint32_t step = 0; step < ranks; ++step) {
     const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
     const uint32_t blocks = K::blocks(launch, owner);
-    for (uint32_t block; (block = nextBlock(owner, phase, blocks)) < blocks;) {
-      if (!runClaimed<K>(launch, owner, phase, block)) continue;
+    for (Claim claim; (claim = nextClaim(owner, phase, blocks)).block < blocks;) {
+      if (!runClaimed<K>(launch, owner, phase, claim)) continue;
       if (group_->failure() != nullptr) return;
     }
   }
 }
 
 template <class K>
-bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, uint32_t block) {
+bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim) {
   Work& work = group_->lines(owner).work;
-  uint64_t word = workWord(sequence_, phase, block);
-  if (!work.next.compare_exchange_strong(word, word + 1, std::memory_order_acq_rel)) return false;
+  uint64_t word = claim.word;
+  if (!work.next.compare_exchange_strong(word, word + claim.step, std::memory_order_acq_rel)) {
+    return false;
+  }
   const uint32_t blocks = K::blocks(launch, owner);
-  K::phase(launch, owner, block, phase);
+  K::phase(launch, owner, claim.block, phase);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
     finishPhase(owner, phase);
     if (group_->oversubscribed() &&
