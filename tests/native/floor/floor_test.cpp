@@ -72,15 +72,6 @@ TEST(FloorOfACopy, MovesAndCasts) {
   EXPECT_EQ(copy(24, WL_C64, WL_C64).code, WL_OK);
 }
 
-TEST(Floor, GrowsWithTheBytes) {
-  EXPECT_GT(measure(WL_OP_ALL_TO_ALL, 2, 4 << 20).micros,
-            5 * measure(WL_OP_ALL_TO_ALL, 2, 4096).micros);
-  for (const int32_t operation : {WL_OP_ALL_GATHER, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE}) {
-    EXPECT_GT(measure(operation, 2, 8 << 20).micros, 5 * measure(operation, 2, 4096).micros);
-  }
-  EXPECT_GT(copy(64 << 20, WL_F32, WL_F32, 5).micros, 5 * copy(64 << 10, WL_F32, WL_F32).micros);
-}
-
 TEST(Floor, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(measure(WL_OP_BARRIER, 2, 64).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(measure(WL_OP_REDUCE, 2, 64).code, WL_INVALID_ARGUMENT);
