@@ -138,6 +138,18 @@ class FailureTest {
   }
 
   @Test
+  void anOperationHasTheDeadlineItIsGiven() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Collectives quick = group.communicator(0).within(SHORT);
+      long start = System.nanoTime();
+      assertThatThrownBy(quick::barrier)
+          .isInstanceOf(TimeoutException.class)
+          .hasMessageContaining("rank 1");
+      assertThat((System.nanoTime() - start) / 1e6).isBetween(300.0, 5_000.0);
+    }
+  }
+
+  @Test
   void anInterruptEndsABlockedCallAndStaysSet() throws Exception {
     double best = Double.MAX_VALUE; // other work on the machine only adds time
     for (int attempt = 0; attempt < 8 && best >= 100; attempt++) {

@@ -251,8 +251,7 @@ class ReductionsTest {
           futures.add(
               pool.submit(
                   () ->
-                      comm.allReduce(
-                          tensor, tensor, ReduceOp.SUM, Algorithm.AUTO, Duration.ofSeconds(20))));
+                      comm.within(Duration.ofSeconds(20)).allReduce(tensor, ReduceOp.SUM)));
         }
         for (java.util.concurrent.Future<?> future : futures) {
           future.get();
@@ -295,7 +294,7 @@ class ReductionsTest {
       refused(() -> comm.gather(four, four, -1), "gather: root is -1");
       refused(() -> comm.reduce(four, null, ReduceOp.SUM, 0), "reduce: out is null");
       refused(() -> comm.reduce(four, four, ReduceOp.SUM, 7), "reduce: root is 7");
-      refused(() -> comm.allReduce(four, four, ReduceOp.SUM, Algorithm.AUTO, null), "deadline");
+      refused(() -> comm.within(null), "deadline");
       assertThatThrownBy(() -> comm.allReduce(ints, ReduceOp.AVG))
           .isInstanceOf(UnsupportedException.class)
           .hasMessageContaining("i32")

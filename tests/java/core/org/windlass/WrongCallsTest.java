@@ -126,11 +126,8 @@ class WrongCallsTest {
         "an algorithm of another operation",
         "algorithm",
         () -> ONE.allToAll(in, out, Algorithm.STAGED));
-    invalid(
-        "negative deadline",
-        "deadline is PT-1S",
-        () -> RANK.allToAll(in, out, Algorithm.AUTO, past));
-    invalid("no deadline", "deadline is null", () -> RANK.barrier(null));
+    invalid("negative deadline", "deadline is PT-1S", () -> RANK.within(past));
+    invalid("no deadline", "deadline is null", () -> RANK.within(null));
     wrong("closed in", ClosedException.class, "in (f32[4, 2])", () -> RANK.allToAll(closed, out));
     wrong("closed out", ClosedException.class, "out (f32[4, 2])", () -> RANK.allToAll(in, closed));
     invalid("root out of range", "root is 4", () -> RANK.broadcast(in, 4));
@@ -159,7 +156,7 @@ class WrongCallsTest {
     invalid(
         "broadcast by push",
         "algorithm",
-        () -> ONE.broadcast(in, out, 0, Algorithm.PUSH, Duration.ofSeconds(1)));
+        () -> ONE.broadcast(in, out, 0, Algorithm.PUSH));
     wrong("broadcast closed", ClosedException.class, "f32[4, 2]", () -> RANK.broadcast(closed, 0));
   }
 

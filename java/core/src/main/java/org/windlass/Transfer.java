@@ -45,7 +45,7 @@ public final class Transfer implements AutoCloseable {
   }
 
   static Transfer create(Communicator communicator, List<BoundTensor> tensors, long deadlineNs) {
-    Endpoint endpoint = communicator.endpoint();
+    Endpoint endpoint = communicator.endpoint;
     TransferWords words = words(tensors, communicator.rank());
     Memory[] memories = hold(tensors);
     try {
@@ -187,7 +187,7 @@ public final class Transfer implements AutoCloseable {
       communicator.handOff(() -> run(version, deadlineNs));
       return;
     }
-    Endpoint endpoint = communicator.endpoint();
+    Endpoint endpoint = communicator.endpoint;
     endpoint.begin(thread);
     if (!handle.pin()) {
       endpoint.end();

@@ -2,7 +2,6 @@
 package org.windlass.cli.bench;
 
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.OptionalDouble;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
@@ -30,14 +29,12 @@ record BroadcastWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm
 
   private final class Work implements RankWork {
     private final Communicator comm;
-    private final Duration deadline;
     private final Buffers buffers;
     private final Tensor inOut;
     private final Pattern pattern;
 
     Work(Communicator comm, Buffers buffers, Tensor inOut) {
       this.comm = comm;
-      this.deadline = comm.deadline();
       this.buffers = buffers;
       this.inOut = inOut;
       this.pattern = new Pattern(ROOT, Buffers.bytesOf(inOut));
@@ -52,12 +49,12 @@ record BroadcastWorkload(int ranks, long bytes, DType dtype, Algorithm algorithm
 
     @Override
     public void call() {
-      comm.broadcast(inOut, inOut, ROOT, algorithm, deadline);
+      comm.broadcast(inOut, inOut, ROOT, algorithm);
     }
 
     @Override
     public void stream(int index) {
-      comm.broadcast(inOut, inOut, index % ranks, algorithm, deadline);
+      comm.broadcast(inOut, inOut, index % ranks, algorithm);
     }
 
     @Override

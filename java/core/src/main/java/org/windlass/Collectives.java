@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.Reference;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Native;
+
+/**
+ * The operations of one rank under one deadline: a {@link Communicator} with its own, or what
+ * {@link Communicator#within} gives.
+ *
+ * <p>Tensors are contiguous, and of one dtype and size on all ranks. They may be plain or
+ * distributed. Where an operation works in place it says how; tensors don't overlap otherwise.
+ *
+ * <p>Reductions fold ranks in ascending order, f16, bf16 and f8 in f32, and round once; integers
+ * wrap; max and min give NaN where any rank has it. So the bits are the same in every run.
+ */
+public sealed class Collectives permits Communicator {
+  final Endpoint endpoint;
+  private final long deadlineNs;
+
+  /** Keeps the native handle alive while an operation runs. */
+  private final Object owner;
+
+  /**
+   * @param owner what the endpoint lives as long as; null if that is this object
+   */
+  Collectives(Endpoint endpoint, long deadlineNs, Object owner) {
+    this.endpoint = endpoint;
+    this.deadlineNs = deadlineNs;
+    this.owner = owner == null ? this : owner;
+  }
+
+  public final int rank() {
+    return endpoint.rank;
+  }
+
+  public final int size() {
+    return endpoint.size;
+  }
+
+  /** Returns once every rank has called it. */
+  public final void barrier() {
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      handOff(this::barrier);
+      return;
+    }
+    Endpoint own = endpoint;
+    own.begin(thread);
+    try {
+      int code = Native.wl_barrier(own.handle, deadlineNs, own.error);
+      if (code != Native.WL_OK) {
+        throw own.settle(code, null, null);
+      }
+      own.end();
+    } finally {
+      Reference.reachabilityFence(owner);
+    }
+  }
+
+  /**
+   * Sends part {@code r} of {@code in} to rank {@code r}, and puts what rank {@code s} sends here
+   * at part {@code s} of {@code out}. A tensor's parts are {@link #size()} equal runs of its
+   * elements in order.
+   */
+  public final void allToAll(Tensor in, Tensor out) {
+    allToAll(in, out, Algorithm.AUTO);
+  }
+
+  /** {@link #allToAll(Tensor, Tensor)} by {@link Algorithm#PUSH} or {@link Algorithm#PULL}. */
+  public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
+    int code = code("allToAll", algorithm);
+    Arguments.allToAll(in, out, size());
+    run(Native.WL_OP_ALL_TO_ALL, in, out, in.numel / size(), 0, 0, code);
+  }
+
+  /** Makes {@code tensor} on every rank what it is on {@code root}. */
+  public final void broadcast(Tensor tensor, int root) {
+    broadcast(tensor, tensor, root, Algorithm.AUTO);
+  }
+
+  /**
+   * Makes {@code out} on every rank what {@code in} is on {@code root}.
+   *
+   * @param in read on the root alone; elsewhere it may be null. In place, the root's {@code in} is
+   *     its {@code out}
+   */
+  public final void broadcast(Tensor in, Tensor out, int root) {
+    broadcast(in, out, root, Algorithm.AUTO);
+  }
+
+  /** {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}. */
+  public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
+    int code = code("broadcast", algorithm);
+    Arguments.broadcast(in, out, root, rank(), size());
+    Tensor from = rank() == root ? in : out;
+    run(Native.WL_OP_BROADCAST, from, out, out.numel, 0, root, code);
+  }
+
+  /**
+   * Puts {@code in} of rank {@code s} at part {@code s} of {@code out} on every rank: {@code out}
+   * has {@link #size()} times as many elements. In place, {@code in} is this rank's own part of
+   * {@code out}.
+   */
+  public final void allGather(Tensor in, Tensor out) {
+    Arguments.parts("allGather", in, "in", out, "out", out, rank(), size());
+    run(Native.WL_OP_ALL_GATHER, in, out, in.numel, 0, 0, 0);
+  }
+
+  /**
+   * Reduces {@code in} of all ranks and puts part {@code r} of the result into {@code out} of rank
+   * {@code r}: {@code in} has {@link #size()} times as many elements. In place, {@code out} is this
+   * rank's own part of {@code in}.
+   */
+  public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
+    Arguments.parts("reduceScatter", out, "out", in, "in", out, rank(), size());
+    Arguments.reducible("reduceScatter", in, op);
+    run(Native.WL_OP_REDUCE_SCATTER, in, out, out.numel, op.code(), 0, 0);
+  }
+
+  /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
+  public final void allReduce(Tensor tensor, ReduceOp op) {
+    allReduce(tensor, tensor, op, Algorithm.AUTO);
+  }
+
+  /**
+   * Makes {@code out} on every rank the reduction of {@code in} over all ranks. In place, they are
+   * one tensor.
+   */
+  public final void allReduce(Tensor in, Tensor out, ReduceOp op) {
+    allReduce(in, out, op, Algorithm.AUTO);
+  }
+
+  /**
+   * {@link #allReduce(Tensor, Tensor, ReduceOp)} by one algorithm. {@link Algorithm#RING} and
+   * {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank; {@link
+   * Algorithm#ONE_PHASE} is in place for small tensors alone.
+   */
+  public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
+    int code = code("allReduce", algorithm);
+    Arguments.alike("allReduce", in, out);
+    Arguments.reducible("allReduce", in, op);
+    run(Native.WL_OP_ALL_REDUCE, in, out, in.numel, op.code(), 0, code);
+  }
+
+  /**
+   * Puts part {@code r} of {@code in} on {@code root} into {@code out} of rank {@code r}.
+   *
+   * @param in {@link #size()} times as many elements as {@code out}; read on the root alone,
+   *     elsewhere it may be null. In place, the root's {@code out} is its own part of {@code in}
+   */
+  public final void scatter(Tensor in, Tensor out, int root) {
+    Arguments.root("scatter", root, size());
+    boolean isRoot = rank() == root;
+    if (isRoot) {
+      Arguments.parts("scatter", out, "out", in, "in", out, root, size());
+    } else {
+      Arguments.single("scatter", "out", out, true);
+    }
+    run(Native.WL_OP_SCATTER, isRoot ? in : null, out, out.numel, 0, root, 0);
+  }
+
+  /**
+   * Puts {@code in} of rank {@code s} at part {@code s} of {@code out} on {@code root}.
+   *
+   * @param out {@link #size()} times as many elements as {@code in}; written on the root alone,
+   *     elsewhere it may be null. In place, the root's {@code in} is its own part of {@code out}
+   */
+  public final void gather(Tensor in, Tensor out, int root) {
+    Arguments.root("gather", root, size());
+    boolean isRoot = rank() == root;
+    if (isRoot) {
+      Arguments.parts("gather", in, "in", out, "out", out, root, size());
+    } else {
+      Arguments.single("gather", "in", in, false);
+    }
+    run(Native.WL_OP_GATHER, in, isRoot ? out : null, in.numel, 0, root, 0);
+  }
+
+  /**
+   * Makes {@code out} on {@code root} the reduction of {@code in} over all ranks.
+   *
+   * @param out written on the root alone; elsewhere it may be null. In place, it is {@code in}
+   */
+  public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
+    Arguments.root("reduce", root, size());
+    boolean isRoot = rank() == root;
+    if (isRoot) {
+      Arguments.alike("reduce", in, out);
+    } else {
+      Arguments.single("reduce", "in", in, false);
+    }
+    Arguments.reducible("reduce", in, op);
+    run(Native.WL_OP_REDUCE, in, isRoot ? out : null, in.numel, op.code(), root, 0);
+  }
+
+  private void run(
+      int operation, Tensor in, Tensor out, long count, int op, int root, int algorithm) {
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      handOff(() -> run(operation, in, out, count, op, root, algorithm));
+      return;
+    }
+    Collective.run(endpoint, thread, operation, in, out, count, op, root, algorithm, deadlineNs);
+    Reference.reachabilityFence(owner);
+  }
+
+  /** Runs {@code call} on a thread of the communicator's own. */
+  final void handOff(Runnable call) {
+    endpoint.handOff(
+        () -> {
+          call.run();
+          return null;
+        });
+    Reference.reachabilityFence(owner);
+  }
+
+  private static int code(String what, Algorithm algorithm) {
+    if (algorithm == null) {
+      throw new InvalidArgumentException(what + ": algorithm is null");
+    }
+    return algorithm.code();
+  }
+}
