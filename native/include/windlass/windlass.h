@@ -126,7 +126,8 @@ WL_API const char* wl_version(void); /* "0.1.0" */
 WL_API const char* wl_target(void);  /* "sim" */
 WL_API const char* wl_code_name(int32_t code);
 WL_API const char* wl_operation_name(int32_t operation);
-/* Vector path in use: "avx512-bf16", "avx512", "avx2" or "portable"; WINDLASS_ISA names a lower. */
+/* Vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable"; WINDLASS_ISA
+ * names a lower. */
 WL_API const char* wl_isa_path(void);
 /* Cores this process may use: the smaller of affinity and cgroup quota, at least 1. */
 WL_API int32_t wl_allowed_cores(void);

@@ -11,7 +11,8 @@
 namespace windlass {
 namespace {
 
-constexpr const char* kNames[kPathCount] = {"portable", "avx2", "avx512", "avx512-bf16"};
+constexpr const char* kNames[kPathCount] = {"portable", "avx2", "avx512", "avx512-bf16",
+                                            "avx512-fp16"};
 
 bool cpuHas(Path path) noexcept {
 #if defined(__x86_64__)
@@ -26,6 +27,8 @@ bool cpuHas(Path path) noexcept {
              __builtin_cpu_supports("avx512vl");
     case Path::kAvx512Bf16:
       return cpuHas(Path::kAvx512) && __builtin_cpu_supports("avx512bf16");
+    case Path::kAvx512Fp16:
+      return cpuHas(Path::kAvx512Bf16) && __builtin_cpu_supports("avx512fp16");
   }
   return false;
 #else
@@ -70,6 +73,8 @@ const VectorTable* tableFor(Path path) noexcept {
       return &avx512Table();
     case Path::kAvx512Bf16:
       return &avx512Bf16Table();
+    case Path::kAvx512Fp16:
+      return &avx512Fp16Table();
 #else
     default:
       break;
@@ -89,7 +94,7 @@ PathChoice choosePath(const char* request) noexcept {
     if (cpuHas(static_cast<Path>(i))) return {static_cast<Path>(i), nullptr};
     return {bestPath(), "WINDLASS_ISA names a vector path that this CPU lacks"};
   }
-  return {bestPath(), "WINDLASS_ISA is none of portable, avx2, avx512, avx512-bf16"};
+  return {bestPath(), "WINDLASS_ISA is none of portable, avx2, avx512, avx512-bf16, avx512-fp16"};
 }
 
 const VectorTable& activeTable() noexcept {

@@ -84,8 +84,9 @@ inline void copyBytes(void* dst, const void* src, size_t bytes) noexcept {
   }
 }
 
-// The vector path in use: "avx512-bf16", "avx512", "avx2" or "portable". The best that the CPU has,
-// or the lower one that WINDLASS_ISA (portable, avx2, avx512) asks for; read once.
+// The vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable". The best
+// that the CPU has, or the lower one that WINDLASS_ISA (portable, avx2, avx512) asks for; read
+// once.
 const char* isaPathName() noexcept;
 // nullptr, or why WINDLASS_ISA is not obeyed: its value is unknown, or this CPU lacks that path.
 // The best path is in use then; whoever starts the runtime refuses to go on.

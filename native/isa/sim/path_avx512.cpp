@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops for AVX-512 (F, BW, DQ, VL), whose F part has the f16 conversions. AVX512-FP16 has no
-// use here: its arithmetic rounds each step to f16, and folds accumulate in f32.
+// The loops for AVX-512 (F, BW, DQ, VL), whose F part converts between f16 and f32.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -19,55 +18,20 @@ namespace windlass {
 namespace {
 #include "native/isa/sim/vector_loops.inl"
 
-// Four registers a turn to a destination aligned to 64; the ends are unaligned and may overlap the
-// body. Streaming stores never touch the ends.
-template <bool streaming>
-void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
-  for (; bytes >= 256; bytes -= 256, d += 256, s += 256) {
-    for (size_t k = 0; k < 256; k += 64) {
-      const __m512i block = _mm512_loadu_si512(reinterpret_cast<const __m512i*>(s + k));
-      auto* to = reinterpret_cast<__m512i*>(d + k);
-      if (streaming) {
-        _mm512_stream_si512(to, block);
-      } else {
-        _mm512_store_si512(to, block);
-      }
-    }
-  }
-  for (; bytes >= 64; bytes -= 64, d += 64, s += 64) {
-    _mm512_store_si512(reinterpret_cast<__m512i*>(d),
-                       _mm512_loadu_si512(reinterpret_cast<const __m512i*>(s)));
-  }
+using Register = __m512i;
+Register load(const void* from) {
+  return _mm512_loadu_si512(static_cast<const Register*>(from));
 }
-
-void copyRegister(unsigned char* d, const unsigned char* s) {
-  _mm512_storeu_si512(reinterpret_cast<__m512i*>(d),
-                      _mm512_loadu_si512(reinterpret_cast<const __m512i*>(s)));
+void storeAligned(void* to, Register block) {
+  _mm512_store_si512(static_cast<Register*>(to), block);
 }
-
-void copyLoop(void* dst, const void* src, size_t bytes) {
-  if (dst == src) return;
-  auto* d = static_cast<unsigned char*>(dst);
-  const auto* s = static_cast<const unsigned char*>(src);
-  if (bytes < 64) {
-    __builtin_memcpy(dst, src, bytes);
-    return;
-  }
-  copyRegister(d, s);
-  if (bytes <= 512) {
-    for (size_t at = 64; at + 64 <= bytes; at += 64) copyRegister(d + at, s + at);
-    copyRegister(d + bytes - 64, s + bytes - 64);
-    return;
-  }
-  copyRegister(d + bytes - 64, s + bytes - 64);
-  const size_t skip = 64 - (reinterpret_cast<uintptr_t>(d) & 63);
-  if (bytes >= kStreamingCopyBytes) {
-    copyBody<true>(d + skip, s + skip, bytes - skip);
-    _mm_sfence();
-  } else {
-    copyBody<false>(d + skip, s + skip, bytes - skip);
-  }
+void storeAnywhere(void* to, Register block) {
+  _mm512_storeu_si512(static_cast<Register*>(to), block);
 }
+void stream(void* to, Register block) {
+  _mm512_stream_si512(static_cast<Register*>(to), block);
+}
+#include "native/isa/sim/vector_copy.inl"
 
 constexpr VectorTable kTable = makeTable();
 }  // namespace

@@ -12,6 +12,7 @@ const VectorTable& portableTable() noexcept;
 const VectorTable& avx2Table() noexcept;
 const VectorTable& avx512Table() noexcept;
 const VectorTable& avx512Bf16Table() noexcept;
+const VectorTable& avx512Fp16Table() noexcept;
 #endif
 
 }  // namespace windlass

@@ -9,8 +9,8 @@
 
 namespace windlass {
 
-enum class Path { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
-constexpr int kPathCount = 4;
+enum class Path { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16, kAvx512Fp16 };
+constexpr int kPathCount = 5;
 
 // Row and column numbers of VectorTable::cast.
 constexpr int kFloatCount = 6;

@@ -2,6 +2,8 @@
 // Which vector path runs, and that the caller's float mode does not matter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -11,16 +13,28 @@
 namespace windlass {
 namespace {
 
-TEST(Dispatch, ListsThePathsOfThisCpu) {
-  std::string names;
-  for (int i = 0; i < kPathCount; ++i) {
-    const auto path = static_cast<Path>(i);
-    if (tableFor(path) != nullptr)
-      names += std::string(" ") + nameOf(path);
-    else
-      std::printf("[  skipped ] this CPU lacks %s: its loops are not compared\n", nameOf(path));
+class VectorPath : public testing::TestWithParam<int> {};
+
+// The other suites compare availablePaths().
+TEST_P(VectorPath, IsCompared) {
+  const auto path = static_cast<Path>(GetParam());
+  if (tableFor(path) == nullptr) {
+    GTEST_SKIP() << "this CPU lacks " << nameOf(path)
+                 << ": its loops are compared on a CPU that has it";
   }
-  std::printf("[     paths ] compared:%s\n", names.c_str());
+  int compared = 0;
+  for (const auto& available : reference::availablePaths()) compared += available.path == path;
+  EXPECT_EQ(compared, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VectorPath, testing::Range(0, kPathCount),
+                         [](const testing::TestParamInfo<int>& tested) {
+                           std::string name = nameOf(static_cast<Path>(tested.param));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Dispatch, EveryCpuHasThePortablePath) {
   EXPECT_NE(tableFor(Path::kPortable), nullptr);
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of a vector path with registers of 32 or 64 bytes: the copy. The path defines Register, and
+// load, storeAligned, storeAnywhere and stream of one.
+
+constexpr size_t kRegister = WINDLASS_PATH_WIDTH;
+
+// Four registers a turn to an aligned destination; the ends are unaligned and may overlap the body.
+// Streaming stores never touch the ends.
+template <bool streaming>
+void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
+  for (; bytes >= 4 * kRegister; bytes -= 4 * kRegister, d += 4 * kRegister, s += 4 * kRegister) {
+    for (size_t k = 0; k < 4 * kRegister; k += kRegister) {
+      const Register block = load(s + k);
+      if (streaming) {
+        stream(d + k, block);
+      } else {
+        storeAligned(d + k, block);
+      }
+    }
+  }
+  for (; bytes >= kRegister; bytes -= kRegister, d += kRegister, s += kRegister) {
+    storeAligned(d, load(s));
+  }
+}
+
+void copyLoop(void* dst, const void* src, size_t bytes) {
+  if (dst == src) return;
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  if (bytes < kRegister) {
+    __builtin_memcpy(dst, src, bytes);
+    return;
+  }
+  storeAnywhere(d, load(s));
+  if (bytes <= 8 * kRegister) {
+    for (size_t at = kRegister; at + kRegister <= bytes; at += kRegister)
+      storeAnywhere(d + at, load(s + at));
+    storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
+    return;
+  }
+  storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
+  const size_t skip = kRegister - (reinterpret_cast<uintptr_t>(d) & (kRegister - 1));
+  if (bytes >= kStreamingCopyBytes) {
+    copyBody<true>(d + skip, s + skip, bytes - skip);
+    _mm_sfence();
+  } else {
+    copyBody<false>(d + skip, s + skip, bytes - skip);
+  }
+}
