@@ -5,7 +5,9 @@ import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
@@ -15,6 +17,7 @@ import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
 import org.windlass.cli.plan.TensorList;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -28,16 +31,12 @@ import picocli.CommandLine.Spec;
       "with --summary there is the last line alone."
     })
 final class PlanCommand implements Runnable {
+  private static final String TAKES =
+      "plan takes --from, --to, --shape and --dtype, or --tensors";
+
   @Spec private CommandSpec spec;
 
-  @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
-  private String from;
-
-  @Option(
-      names = "--to",
-      paramLabel = "LAYOUT",
-      description = "Target layout; without @ it follows the source's highest rank.")
-  private String to;
+  @Mixin private LayoutOptions layouts;
 
   @Option(
       names = "--shape",
@@ -47,25 +46,6 @@ final class PlanCommand implements Runnable {
 
   @Option(names = "--dtype", paramLabel = "DTYPE", description = "The tensor's dtype.")
   private String dtype;
-
-  @Option(
-      names = "--wire",
-      paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors cross ranks.")
-  private String wire;
-
-  @Option(
-      names = "--mode",
-      paramLabel = "MODE",
-      defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}).")
-  private String mode;
-
-  @Option(
-      names = "--bucket-bytes",
-      paramLabel = "BYTES",
-      description = "Flush threshold of buckets.")
-  private Long bucketBytes;
 
   @Option(
       names = "--rank",
@@ -90,7 +70,7 @@ final class PlanCommand implements Runnable {
 
   @Override
   public void run() {
-    Modes.requireDirect(mode);
+    layouts.requireDirect();
     if (html != null) {
       throw new UnsupportedException("--html " + html + ": not in this build");
     }
@@ -107,42 +87,32 @@ final class PlanCommand implements Runnable {
   }
 
   private PlanOptions options() {
-    return bucketBytes == null
-        ? PlanOptions.defaults()
-        : PlanOptions.defaults().withBucketBytes(bucketBytes);
+    PlanOptions defaults = PlanOptions.defaults();
+    OptionalLong bytes = layouts.bucketBytes();
+    return bytes.isPresent() ? defaults.withBucketBytes(bytes.getAsLong()) : defaults;
   }
 
   private PlannedTensor single() {
-    require("--from", from);
-    require("--to", to);
-    require("--shape", shape);
-    require("--dtype", dtype);
-    Layout source = Layout.parse(from);
-    DType type = DType.parse(dtype);
+    Layout source = Layout.parse(LayoutOptions.require("--from", layouts.from(), TAKES));
+    String target = LayoutOptions.require("--to", layouts.to(), TAKES);
+    String extents = LayoutOptions.require("--shape", Optional.ofNullable(shape), TAKES);
+    DType type = DType.parse(LayoutOptions.require("--dtype", Optional.ofNullable(dtype), TAKES));
     return new PlannedTensor(
         "tensor",
-        Shape.parse(shape),
+        Shape.parse(extents),
         type,
         wire(type),
         source,
-        Layout.parseTarget(to, source),
+        Layout.parseTarget(target, source),
         1);
   }
 
   /** The wire dtype of tensors of this dtype: what was asked for if they are floating. */
   private DType wire(DType type) {
-    if (wire == null) {
-      return type;
-    }
-    DType asked = DType.parse(wire);
-    return type.isFloating() && type.canCast(asked) ? asked : type;
-  }
-
-  private static void require(String option, String value) {
-    if (value == null) {
-      throw new InvalidArgumentException(
-          option + " is missing; plan takes --from, --to, --shape and --dtype, or --tensors");
-    }
+    return layouts
+        .wire()
+        .filter(asked -> type.isFloating() && type.canCast(asked))
+        .orElse(type);
   }
 
   private List<PlannedTensor> listed() {
@@ -151,7 +121,7 @@ final class PlanCommand implements Runnable {
     }
     List<PlannedTensor> planned = new ArrayList<>();
     for (TensorList.Entry entry : TensorList.read(tensors)) {
-      planned.add(entry.planned(from, to, wire(entry.dtype())));
+      planned.add(entry.planned(layouts.from(), layouts.to(), wire(entry.dtype())));
     }
     return planned;
   }

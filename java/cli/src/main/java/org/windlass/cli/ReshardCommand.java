@@ -10,7 +10,6 @@ import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.OptionalLong;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.UnsupportedException;
@@ -40,27 +39,13 @@ final class ReshardCommand implements Runnable {
 
   @Mixin private MovingOptions moving;
 
-  @Option(names = "--from", paramLabel = "LAYOUT", description = "Default source layout.")
-  private String from;
-
-  @Option(
-      names = "--to",
-      paramLabel = "LAYOUT",
-      required = true,
-      description = "Default target layout; without @ it follows the source's highest rank.")
-  private String to;
+  @Mixin private LayoutOptions layouts;
 
   @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
   private Path in;
 
   @Parameters(index = "1", paramLabel = "OUT", description = "What to write.")
   private Path out;
-
-  @Option(
-      names = "--wire",
-      paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors cross ranks.")
-  private String wire;
 
   @Option(
       names = "--dtype",
@@ -75,19 +60,6 @@ final class ReshardCommand implements Runnable {
 
   @Option(names = "--rules", paramLabel = "FILE", description = "Not in this build.")
   private Path rules;
-
-  @Option(
-      names = "--mode",
-      paramLabel = "MODE",
-      defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}).")
-  private String mode;
-
-  @Option(
-      names = "--bucket-bytes",
-      paramLabel = "BYTES",
-      description = "Flush threshold of buckets; the result is the same.")
-  private Long bucketBytes;
 
   @Option(
       names = "--max-shard-bytes",
@@ -108,7 +80,7 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    Modes.requireDirect(mode);
+    layouts.requireDirect();
     if (rules != null) {
       throw new UnsupportedException("--rules " + rules + ": not in this build");
     }
@@ -117,12 +89,12 @@ final class ReshardCommand implements Runnable {
         new ReshardRequest(
             in,
             out,
-            Optional.ofNullable(from),
-            to,
-            Optional.ofNullable(wire).map(DType::parse),
+            layouts.from(),
+            LayoutOptions.require("--to", layouts.to(), "reshard takes a target layout"),
+            layouts.wire(),
             Optional.ofNullable(dtype).map(DType::parse),
-            positive("--bucket-bytes", bucketBytes),
-            positive("--max-shard-bytes", maxShardBytes),
+            layouts.bucketBytes(),
+            LayoutOptions.atLeastOne("--max-shard-bytes", maxShardBytes),
             force,
             verify,
             ignoreScales,
@@ -134,16 +106,6 @@ final class ReshardCommand implements Runnable {
     }
     PrintWriter printer = spec.commandLine().getOut();
     printer.println(json ? json(result) : text(result));
-  }
-
-  private static OptionalLong positive(String option, Long value) {
-    if (value == null) {
-      return OptionalLong.empty();
-    }
-    if (value < 1) {
-      throw new InvalidArgumentException(option + " " + value + ": at least 1");
-    }
-    return OptionalLong.of(value);
   }
 
   private String text(ReshardResult result) {

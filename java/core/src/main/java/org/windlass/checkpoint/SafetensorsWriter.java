@@ -8,25 +8,18 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Map;
-import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.Tensor;
 import org.windlass.internal.Memory;
-import org.windlass.internal.TensorAccess;
 
 /**
- * A new safetensors file of its final size. Its tensors are views of the mapped file, zero at
- * first, so that a transfer writes straight into it. The disk blocks are reserved before anything
- * is mapped: a full disk is an exception here, never a fault later.
+ * A new safetensors file of its final size. Its tensors are zero at first, and a transfer writes
+ * straight into them. The disk blocks are reserved before anything is mapped: a full disk is an
+ * exception here, never a fault later.
  */
-public final class SafetensorsWriter implements AutoCloseable {
-  private final Path path;
-  private final SafetensorsHeader header;
+public final class SafetensorsWriter extends MappedTensors {
   private final Memory mapping;
 
   private SafetensorsWriter(Path path, SafetensorsHeader header, Memory mapping) {
-    this.path = path;
-    this.header = header;
+    super(path, header);
     this.mapping = mapping;
   }
 
@@ -52,51 +45,6 @@ public final class SafetensorsWriter implements AutoCloseable {
     return new SafetensorsWriter(path, header, MappedFile.shared(path, header.fileBytes()));
   }
 
-  /** Where the file is. */
-  public Path path() {
-    return path;
-  }
-
-  /** What the file holds. */
-  public SafetensorsHeader header() {
-    return header;
-  }
-
-  /** Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. */
-  public boolean isAligned(String name) {
-    return header.isAligned(entry(name));
-  }
-
-  /** The tensor of that name, in the mapped file; see {@link SafetensorsFile#tensor}. */
-  public Tensor tensor(String name) {
-    SafetensorsEntry entry = entry(name);
-    return view(entry, entry.dtype(), entry.dims());
-  }
-
-  /**
-   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
-   * unaligned ones.
-   */
-  public Tensor bytes(String name) {
-    SafetensorsEntry entry = entry(name);
-    return view(entry, DType.U8, entry.bytes());
-  }
-
-  private Tensor view(SafetensorsEntry entry, DType dtype, long... shape) {
-    if (entry.bytes() == 0) {
-      return Tensor.allocate(dtype, shape);
-    }
-    return TensorAccess.tensor(mapping, header.dataStart() + entry.begin(), dtype, shape);
-  }
-
-  private SafetensorsEntry entry(String name) {
-    return header
-        .find(name)
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(path + ": holds no tensor " + JsonText.quoted(name)));
-  }
-
   /** Returns when everything written so far is on the disk. */
   public void sync() {
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
@@ -106,7 +54,11 @@ public final class SafetensorsWriter implements AutoCloseable {
     }
   }
 
-  /** Lets go of the file. Later use of its tensors throws Closed. */
+  @Override
+  Memory mapping() {
+    return mapping;
+  }
+
   @Override
   public void close() {
     mapping.end();

@@ -45,11 +45,12 @@ public final class TensorList {
      * The tensor to plan. A default layout's shard of a dimension that the tensor lacks acts as R;
      * a layout of its own must fit.
      *
-     * @param defaultFrom the source layout where the entry has none; may be null
-     * @param defaultTo the target layout where the entry has none; may be null
+     * @param defaultFrom the source layout where the entry has none
+     * @param defaultTo the target layout where the entry has none
      * @param wire the dtype in which it crosses ranks
      */
-    public PlannedTensor planned(String defaultFrom, String defaultTo, DType wire) {
+    public PlannedTensor planned(
+        Optional<String> defaultFrom, Optional<String> defaultTo, DType wire) {
       Layout source = Layout.parse(layout("from", from, defaultFrom));
       Layout target = Layout.parseTarget(layout("to", to, defaultTo), source);
       long[] dims = shape.stream().mapToLong(Long::longValue).toArray();
@@ -63,12 +64,12 @@ public final class TensorList {
           count);
     }
 
-    private String layout(String which, Optional<String> own, String other) {
-      if (own.isEmpty() && other == null) {
-        throw new InvalidArgumentException(
-            "tensor '" + name + "': has no " + which + ", and --" + which + " is missing");
-      }
-      return own.orElse(other);
+    private String layout(String which, Optional<String> own, Optional<String> other) {
+      return own.or(() -> other)
+          .orElseThrow(
+              () ->
+                  new InvalidArgumentException(
+                      "tensor '" + name + "': has no " + which + ", and --" + which + " is missing"));
     }
   }
 

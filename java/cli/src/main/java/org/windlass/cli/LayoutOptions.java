@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.UnsupportedException;
+import picocli.CommandLine.Option;
+
+/** From which layout to which, and how bytes move between them. */
+final class LayoutOptions {
+  @Option(names = "--from", paramLabel = "LAYOUT", description = "Default source layout.")
+  private String from;
+
+  @Option(
+      names = "--to",
+      paramLabel = "LAYOUT",
+      description = "Default target layout; without @ it follows the source's highest rank.")
+  private String to;
+
+  @Option(
+      names = "--wire",
+      paramLabel = "DTYPE",
+      description = "Dtype in which floating tensors cross ranks.")
+  private String wire;
+
+  @Option(
+      names = "--mode",
+      paramLabel = "MODE",
+      defaultValue = "direct",
+      description = "How bytes move: direct (${DEFAULT-VALUE}).")
+  private String mode;
+
+  @Option(
+      names = "--bucket-bytes",
+      paramLabel = "BYTES",
+      description = "Flush threshold of buckets; the result is the same.")
+  private Long bucketBytes;
+
+  Optional<String> from() {
+    return Optional.ofNullable(from);
+  }
+
+  Optional<String> to() {
+    return Optional.ofNullable(to);
+  }
+
+  Optional<DType> wire() {
+    return Optional.ofNullable(wire).map(DType::parse);
+  }
+
+  OptionalLong bucketBytes() {
+    return atLeastOne("--bucket-bytes", bucketBytes);
+  }
+
+  /** Checks that the mode is direct, which is the one that this build has. */
+  void requireDirect() {
+    if (mode.equals("staged")) {
+      throw new UnsupportedException("--mode staged: not in this build, whose transfers are direct");
+    }
+    if (!mode.equals("direct")) {
+      throw new InvalidArgumentException("--mode " + mode + ": direct or staged");
+    }
+  }
+
+  /** An option's value, checked; empty where it was not given. */
+  static OptionalLong atLeastOne(String option, Long value) {
+    if (value == null) {
+      return OptionalLong.empty();
+    }
+    if (value < 1) {
+      throw new InvalidArgumentException(option + " " + value + ": at least 1");
+    }
+    return OptionalLong.of(value);
+  }
+
+  /** An option's value where the command cannot do without. */
+  static <T> T require(String option, Optional<T> value, String takes) {
+    return value.orElseThrow(() -> new InvalidArgumentException(option + " is missing; " + takes));
+  }
+}
