@@ -5,7 +5,9 @@ import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
@@ -13,7 +15,7 @@ import java.util.List;
  * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
  * a source cell also looks once at each of that cell's members.
  *
- * <p>An instance remembers cells and overlaps that it met; it serves one thread.
+ * <p>An instance remembers cells, overlaps and groups that it met; it serves one thread.
  */
 final class RouteFinder {
   private final Grid source;
@@ -22,6 +24,9 @@ final class RouteFinder {
   private final boolean meshesOverlap;
   private final int turn;
   private final Route.Terms terms;
+
+  /** The groups of Partial met so far: (source cell, first member) to ranks. */
+  private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
    * A source slab that meets a certain target slab.
@@ -305,13 +310,22 @@ final class RouteFinder {
     return List.copyOf(targets);
   }
 
+  /** The ranks of the member's group, one list for all routes that fold it. */
   private List<Integer> sources(Pieces.Piece piece, int member) {
     int[] group = source.group(member);
-    Integer[] ranks = new Integer[group.length];
-    for (int i = 0; i < group.length; i++) {
-      ranks[i] = source.rank(piece.cells(), group[i]);
+    if (group.length == 1) {
+      return List.of(source.rank(piece.cells(), member));
     }
-    return List.of(ranks);
+    long key = (long) source.index(piece.cells()) << 32 | group[0];
+    return groups.computeIfAbsent(
+        key,
+        k -> {
+          Integer[] ranks = new Integer[group.length];
+          for (int i = 0; i < group.length; i++) {
+            ranks[i] = source.rank(piece.cells(), group[i]);
+          }
+          return List.of(ranks);
+        });
   }
 
   /** Consecutive members of one cell, as ranks. */
