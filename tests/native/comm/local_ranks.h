@@ -17,7 +17,9 @@
 namespace windlass_test {
 
 // Sanitizers slow the ranks down tenfold and more: suites repeat this many times less under them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
+constexpr int kSlow = 40;
+#elif defined(__SANITIZE_ADDRESS__)
 constexpr int kSlow = 20;
 #else
 constexpr int kSlow = 1;
