@@ -44,6 +44,7 @@ Code Comm::begin(const Call& call) {
   current_ = call.descriptor;
   state.sequence.store(sequence_, std::memory_order_relaxed);
   state.operation.store(call.descriptor.operation(), std::memory_order_relaxed);
+  state.core.store(sched_getcpu(), std::memory_order_relaxed);
   return WL_OK;
 }
 

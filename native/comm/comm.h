@@ -90,7 +90,12 @@ class Comm {
   template <class Ready>
   Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline);
   Code waitSlow(Look look, uint32_t awaited, Deadline& deadline);
+  // Whether an awaited rank was last seen on this rank's core, so that it runs only once this one
+  // gives the core up.
+  bool sharesCore(uint32_t awaited) const;
   bool yieldAwhile(Look look, int64_t* now);
+  // Gives the core up once, unless it is contested; then whether ready().
+  bool yieldOnce(Look look, int64_t* now);
   bool sleepOnce(Look look, int64_t limitNs);
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
   Code interruption(Deadline& deadline, int64_t now);

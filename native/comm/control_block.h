@@ -91,6 +91,7 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> sequence;
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
+  std::atomic<int32_t> core;     // on which this rank last entered or gave up its core
   std::atomic<uint32_t> closing;
   std::atomic<uint32_t> left;  // 1 once closed: enters nothing any more
 };

@@ -22,8 +22,10 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 // From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less
 // takes about as long as a wake, and the ring waits for the operation's end.
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
-// Looks before a wait turns slow, where each rank has a core.
+// Looks before a wait turns slow, where each rank has a core; and the one at which a rank that sits
+// on the core of the one it waits for turns slow at once.
 constexpr uint32_t kFastLooks = 256;
+constexpr uint32_t kCoreLook = 8;
 
 template <class K>
 Code Comm::run(const Call& call) {
@@ -54,6 +56,7 @@ Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
   const uint32_t looks = group_->oversubscribed() ? 1 : kFastLooks;
   for (uint32_t look = 0; look < looks; ++look) {
     if (ready()) return WL_OK;
+    if (look == kCoreLook && sharesCore(awaited)) break;
     cpuPause();
   }
   using Callable = std::remove_reference_t<Ready>;

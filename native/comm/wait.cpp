@@ -33,6 +33,10 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   Code code = interruption(deadline, now);
   bool ready = false;
   while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
+    if (sharesCore(awaited)) {
+      ready = yieldOnce(look, &now);
+      if (!ready && now < contestedUntilNs_) break;
+    }
     for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
       ready = look.ready(look.context);
       if (!ready) cpuPause();
@@ -52,14 +56,34 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   return code;
 }
 
+bool Comm::sharesCore(uint32_t awaited) const {
+  const int32_t core = sched_getcpu();
+  if (awaited != kEveryRank) {
+    return group_->lines(awaited).state.core.load(std::memory_order_relaxed) == core;
+  }
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (peer != rank_ && group_->lines(peer).state.core.load(std::memory_order_relaxed) == core) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool Comm::yieldAwhile(Look look, int64_t* now) {
   for (int i = 0; i < kYields && *now >= contestedUntilNs_; ++i) {
-    sched_yield();
-    if (look.ready(look.context)) return true;
-    const int64_t after = clockNs();
-    if (after - *now > kContestedYieldNs) contestedUntilNs_ = after + kContestedForNs;
-    *now = after;
+    if (yieldOnce(look, now)) return true;
   }
+  return false;
+}
+
+bool Comm::yieldOnce(Look look, int64_t* now) {
+  if (*now < contestedUntilNs_) return false;
+  sched_yield();
+  own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
+  if (look.ready(look.context)) return true;
+  const int64_t after = clockNs();
+  if (after - *now > kContestedYieldNs) contestedUntilNs_ = after + kContestedForNs;
+  *now = after;
   return false;
 }
 
