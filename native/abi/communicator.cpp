@@ -63,12 +63,17 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
   }
   if (config->cores < 0)
     return fail(error, WL_INVALID_ARGUMENT, "cores is %d; 0 means those allowed", config->cores);
+  if (config->blocks < 0 || config->blocks > WL_MAX_BLOCKS) {
+    return fail(error, WL_INVALID_ARGUMENT, "blocks is %d, not 0 to %d", config->blocks,
+                WL_MAX_BLOCKS);
+  }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
   if (const char* why = isaPathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
   own.ranks = static_cast<uint32_t>(config->ranks);
   own.firstSequence = config->first_sequence;
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);
+  own.blocks = static_cast<uint32_t>(config->blocks);
   if (config->deadline_ns > 0) own.deadlineNs = config->deadline_ns;
   try {
     auto made = std::make_unique<wl_group>();

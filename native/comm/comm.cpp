@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "native/comm/launch.h"
 #include "native/isa/isa.h"
@@ -23,7 +24,10 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       rank_(rank),
       own_(group_->lines(rank)),
       sequence_(group_->config().firstSequence - 1),
-      allEntered_(sequence_) {}
+      allEntered_(sequence_) {
+  const uint32_t blocks = group_->config().blocks;
+  if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
+}
 
 Code Comm::begin(const Call& call) {
   State& state = own_.state;

@@ -6,6 +6,7 @@
 
 #include "native/base/clock.h"
 #include "native/comm/group.h"
+#include "native/comm/workers.h"
 
 namespace windlass {
 
@@ -41,6 +42,8 @@ class Comm {
   Code status(wl_error_t* error) const;
 
  private:
+  template <class K>
+  class Helped;
   struct Look {
     bool (*ready)(void*);
     void* context;
@@ -58,14 +61,15 @@ class Comm {
   Code runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
   template <class K>
   Code runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadline& deadline);
+  // One ready item of each rank, or of each other rank; whether there was one.
   template <class K>
-  void helpOthers(const Launch& launch);
+  bool help(const Launch& launch, bool ownToo);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
   template <class K>
   void openStage(const Launch& launch, uint32_t phase);
   template <class K>
-  void runStage(const Launch& launch);
+  bool runStage(const Launch& launch);
   // A block that may be claimed, and the step of the work word that claims it.
   struct Claim {
     uint64_t word;
@@ -112,6 +116,7 @@ class Comm {
   uint64_t operations_ = 0;  // entered so far
   uint32_t allEntered_;      // every rank is known to have entered this sequence
   int64_t contestedUntilNs_ = 0;
+  std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };
 
 // "all-to-all(1024 x f32, push)".

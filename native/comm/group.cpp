@@ -6,10 +6,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <new>
 
 namespace windlass {
+namespace {
+
+// Memory is saturated by then.
+constexpr uint32_t kMostBlocksByDefault = 8;
+
+}  // namespace
+
+Group::Group(const GroupConfig& config) : config_(config) {
+  const uint32_t spare = config.cores / config.ranks;
+  if (config.blocks == 0) config_.blocks = std::clamp(spare, 1u, kMostBlocksByDefault);
+}
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));

@@ -18,6 +18,8 @@ struct GroupConfig {
   uint32_t ranks = 1;
   uint32_t firstSequence = 1;
   uint32_t cores = 1;
+  // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
+  uint32_t blocks = 0;
   int64_t deadlineNs = 60'000'000'000;
 };
 
@@ -72,7 +74,7 @@ class Group {
   void retire(std::shared_ptr<const void> memory);
 
  private:
-  explicit Group(const GroupConfig& config) : config_(config) {}
+  explicit Group(const GroupConfig& config);
 
   GroupConfig config_;
   RankLines* lines_ = nullptr;

@@ -51,6 +51,34 @@ Code Comm::run(const Call& call) {
   return end(call, code);
 }
 
+// While one lives, this rank's workers run items of an operation that it has entered.
+template <class K>
+class Comm::Helped {
+ public:
+  Helped(Comm& comm, const Call& call, const Launch& launch)
+      : comm_(comm),
+        launch_(launch),
+        open_(comm.workers_ != nullptr && call.workBytes >= kLongWorkBytes) {
+    if (open_) comm_.workers_->open(step, this);
+  }
+  ~Helped() {
+    if (open_) comm_.workers_->close();
+  }
+  Helped(const Helped&) = delete;
+  Helped& operator=(const Helped&) = delete;
+
+ private:
+  static bool step(void* context) {
+    const Helped& own = *static_cast<Helped*>(context);
+    return own.comm_.group_->oversubscribed() ? own.comm_.runStage<K>(own.launch_)
+                                              : own.comm_.help<K>(own.launch_, true);
+  }
+
+  Comm& comm_;
+  const Launch& launch_;
+  const bool open_;
+};
+
 template <class Ready>
 Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
   const uint32_t looks = group_->oversubscribed() ? 1 : kFastLooks;
@@ -79,6 +107,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
   if (call.workBytes >= kLongWorkBytes) announce(-1);
+  const Helped<K> helped(*this, call, launch);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
@@ -91,7 +120,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     if (K::phases(launch) == 0) continue;
     const auto done = [&] {
       if (group_->done(peer, sequence_, K::phases(launch))) return true;
-      if (shared) helpOthers<K>(launch);
+      if (shared) help<K>(launch, false);
       return false;
     };
     if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
@@ -119,17 +148,19 @@ Code Comm::runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadli
   }
   const auto done = [&] {
     if (group_->done(rank_, sequence_, phase + 1)) return true;
-    helpOthers<K>(launch);
+    help<K>(launch, false);
     return false;
   };
   return wait(done, kEveryRank, deadline);
 }
 
-// One ready item of each other rank.
 template <class K>
-void Comm::helpOthers(const Launch& launch) {
-  for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
-    if (owner == rank_ || !group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
+bool Comm::help(const Launch& launch, bool ownToo) {
+  bool helped = false;
+  for (uint32_t step = ownToo ? 0 : 1; step < group_->ranks(); ++step) {
+    const uint32_t owner =
+        rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
+    if (!group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
     const uint32_t phase =
         static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
@@ -145,8 +176,9 @@ void Comm::helpOthers(const Launch& launch) {
       ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
-    if (ready) runClaimed<K>(launch, owner, phase, claim);
+    helped = (ready && runClaimed<K>(launch, owner, phase, claim)) || helped;
   }
+  return helped;
 }
 
 // ---- meeting ----------------------------------------------------------------------------------
@@ -155,6 +187,7 @@ template <class K>
 Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   SharedLines& lines = group_->shared();
   publishEntry(call, false);
+  const Helped<K> helped(*this, call, launch);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == operations_ * group_->ranks()) {
     for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
@@ -207,10 +240,11 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
 }
 
 template <class K>
-void Comm::runStage(const Launch& launch) {
+bool Comm::runStage(const Launch& launch) {
   SharedLines& lines = group_->shared();
   const uint64_t stage = lines.stage.load(std::memory_order_acquire);
-  if (static_cast<uint32_t>(stage >> 32) != sequence_) return;
+  if (static_cast<uint32_t>(stage >> 32) != sequence_) return false;
+  bool ran = false;
   const uint32_t phase = static_cast<uint32_t>(stage);
   const uint32_t ranks = group_->ranks();
   for (uint32_t step = 0; step < ranks; ++step) {
@@ -218,9 +252,11 @@ void Comm::runStage(const Launch& launch) {
     const uint32_t blocks = K::blocks(launch, owner);
     for (Claim claim; (claim = nextClaim(owner, phase, blocks)).block < blocks;) {
       if (!runClaimed<K>(launch, owner, phase, claim)) continue;
-      if (group_->failure() != nullptr) return;
+      ran = true;
+      if (group_->failure() != nullptr) return true;
     }
   }
+  return ran;
 }
 
 template <class K>
@@ -234,6 +270,9 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
   K::phase(launch, owner, claim.block, phase);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
     finishPhase(owner, phase);
+    // The owner, and whoever waits for it, may sleep by now.
+    group_->lines(owner).done.word.fetch_add(0, std::memory_order_seq_cst);
+    group_->wakeSleepers();
     if (group_->oversubscribed() &&
         group_->shared().remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       openStage<K>(launch, phase + 1);

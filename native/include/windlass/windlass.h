@@ -100,6 +100,7 @@ typedef enum wl_operation {
 
 #define WL_MAX_RANKS 4096
 #define WL_MAX_DIMS 16
+#define WL_MAX_BLOCKS 64
 #define WL_ERROR_CULPRITS 64
 #define WL_ERROR_MESSAGE 2048
 
@@ -142,6 +143,9 @@ typedef struct wl_group_config {
   uint32_t first_sequence; /* sequence of the first operation */
   int32_t cores;           /* cores to assume; 0 = wl_allowed_cores() */
   int64_t deadline_ns;     /* default deadline of every operation; 0 = 60 s */
+  int32_t blocks;          /* threads that a rank's long operations run on, its own included: 1 to
+                              WL_MAX_BLOCKS; 0 = one for each core that a rank has */
+  uint32_t reserved;
 } wl_group_config_t;
 
 WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,

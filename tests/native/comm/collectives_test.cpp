@@ -10,18 +10,6 @@
 namespace windlass_test {
 namespace {
 
-uint64_t seed() {
-  static const uint64_t value = [] {
-    const char* given = std::getenv("WINDLASS_TEST_SEED");
-    const uint64_t chosen =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("seed %llu (WINDLASS_TEST_SEED repeats it)\n",
-                static_cast<unsigned long long>(chosen));
-    return chosen;
-  }();
-  return value;
-}
-
 struct Case {
   int ranks;
   int cores;  // 1: always a meeting; 64: always direct

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -25,18 +27,31 @@ constexpr int kSlow = 20;
 constexpr int kSlow = 1;
 #endif
 
+inline uint64_t seed() {
+  static const uint64_t value = [] {
+    const char* given = std::getenv("WINDLASS_TEST_SEED");
+    const uint64_t chosen =
+        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+    std::printf("seed %llu (WINDLASS_TEST_SEED repeats it)\n",
+                static_cast<unsigned long long>(chosen));
+    return chosen;
+  }();
+  return value;
+}
+
 struct Error : wl_error_t {
   Error() : wl_error_t() { struct_size = sizeof(wl_error_t); }
 };
 
 struct LocalRanks {
   explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1,
-                      int cores = 0) {
+                      int cores = 0, int blocks = 0) {
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.first_sequence = firstSequence;
     config.cores = cores;
+    config.blocks = blocks;
     config.deadline_ns = deadlineNs;
     Error error;
     EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;

@@ -73,6 +73,8 @@ class WrongCallsTest {
     invalid("too many ranks", "ranks is 1000000", () -> Communicator.local(1_000_000));
     invalid("no options", "options is null", () -> Communicator.local(2, null));
     invalid("negative cores", "cores is -1", () -> options.cores(-1));
+    invalid("negative blocks", "blocks is -1", () -> options.blocks(-1));
+    invalid("too many blocks", "blocks is 65", () -> options.blocks(65));
     invalid("zero deadline", "deadline is PT0S", () -> options.deadline(Duration.ZERO));
     invalid("rank out of range", "rank is 4", () -> GROUP.communicator(4));
     invalid("negative rank", "rank is -1", () -> GROUP.communicator(-1));

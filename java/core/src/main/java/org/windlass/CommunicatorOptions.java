@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.time.Duration;
 import java.util.Objects;
+import org.windlass.internal.Native;
 
 /**
  * How a communicator behaves. Start from {@link #defaults()} and change what differs.
@@ -11,10 +12,12 @@ import java.util.Objects;
  * @param firstSequence the sequence number of the first operation; it wraps, so every value is as
  *     good
  * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
+ * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
+ *     means one for each core that a rank has
  */
-public record CommunicatorOptions(Duration deadline, int firstSequence, int cores) {
+public record CommunicatorOptions(Duration deadline, int firstSequence, int cores, int blocks) {
   private static final CommunicatorOptions DEFAULTS =
-      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0);
+      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0);
 
   public CommunicatorOptions {
     Objects.requireNonNull(deadline, "deadline");
@@ -23,22 +26,30 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
       throw new InvalidArgumentException(
           "cores is " + cores + "; it must be 0 (as allowed) or more");
     }
+    if (blocks < 0 || blocks > Native.WL_MAX_BLOCKS) {
+      throw new InvalidArgumentException(
+          "blocks is " + blocks + "; it must lie in [0, " + Native.WL_MAX_BLOCKS + "]");
+    }
   }
 
-  /** A deadline of 60 seconds, sequences from 1, as many cores as allowed. */
+  /** A deadline of 60 seconds, sequences from 1, as many cores as allowed, blocks as fit them. */
   public static CommunicatorOptions defaults() {
     return DEFAULTS;
   }
 
   public CommunicatorOptions deadline(Duration newDeadline) {
-    return new CommunicatorOptions(newDeadline, firstSequence, cores);
+    return new CommunicatorOptions(newDeadline, firstSequence, cores, blocks);
   }
 
   public CommunicatorOptions firstSequence(int newFirstSequence) {
-    return new CommunicatorOptions(deadline, newFirstSequence, cores);
+    return new CommunicatorOptions(deadline, newFirstSequence, cores, blocks);
   }
 
   public CommunicatorOptions cores(int newCores) {
-    return new CommunicatorOptions(deadline, firstSequence, newCores);
+    return new CommunicatorOptions(deadline, firstSequence, newCores, blocks);
+  }
+
+  public CommunicatorOptions blocks(int newBlocks) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, newBlocks);
   }
 }

@@ -24,7 +24,11 @@ public final class LocalGroup implements AutoCloseable {
     Duration deadline = options.deadline();
     long[] handles =
         LocalHandles.create(
-            ranks, options.firstSequence(), options.cores(), Deadlines.nanos(deadline));
+            ranks,
+            options.firstSequence(),
+            options.cores(),
+            options.blocks(),
+            Deadlines.nanos(deadline));
     List<Communicator> made = new ArrayList<>(ranks);
     for (long handle : handles) {
       made.add(new Communicator(handle, deadline, this));

@@ -31,6 +31,7 @@ final class Structs {
     static final int FIRST_SEQUENCE = NativeStruct.offset("wl_group_config_t", "first_sequence");
     static final int CORES = NativeStruct.offset("wl_group_config_t", "cores");
     static final int DEADLINE_NS = NativeStruct.offset("wl_group_config_t", "deadline_ns");
+    static final int BLOCKS = NativeStruct.offset("wl_group_config_t", "blocks");
 
     private GroupConfig() {}
   }
