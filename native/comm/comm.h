@@ -100,7 +100,8 @@ class Comm {
   bool yieldAwhile(Look look, int64_t* now);
   // Gives the core up once, unless it is contested; then whether ready().
   bool yieldOnce(Look look, int64_t* now);
-  bool sleepOnce(Look look, int64_t limitNs);
+  // Whether the look found what it waits for; `code` says what else ended the wait.
+  bool sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code);
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
   Code interruption(Deadline& deadline, int64_t now);
 

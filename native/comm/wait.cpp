@@ -45,12 +45,9 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
     if (!ready) code = interruption(deadline, now);
   }
   while (code == WL_OK && !ready) {
-    ready = yieldAwhile(look, &now);
-    if (!ready) code = interruption(deadline, now);
-    if (ready || code != WL_OK) break;
-    ready = sleepOnce(look, std::min(kLongestSleepNs, deadline.left(now)));
+    ready = yieldAwhile(look, &now) || sleepOnce(look, deadline, now, &code);
     now = clockNs();
-    if (!ready) code = interruption(deadline, now);
+    if (!ready && code == WL_OK) code = interruption(deadline, now);
   }
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   return code;
@@ -87,16 +84,17 @@ bool Comm::yieldOnce(Look look, int64_t* now) {
   return false;
 }
 
-bool Comm::sleepOnce(Look look, int64_t limitNs) {
+bool Comm::sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code) {
   Doorbell& bell = own_.bell;
   SharedLines& shared = group_->shared();
   const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
   bell.sleeping.exchange(1, std::memory_order_seq_cst);
   shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  // Whoever stores after this look sees `sleeping` after its own read-modify-write, and rings.
-  bool ready = look.ready(look.context);
-  if (!ready && group_->failure() == nullptr &&
-      own_.state.closing.load(std::memory_order_seq_cst) == 0) {
+  // Whoever stores after these looks sees `sleeping` after its own read-modify-write, and rings.
+  const bool ready = look.ready(look.context);
+  if (!ready) *code = interruption(deadline, now);
+  if (!ready && *code == WL_OK) {
+    const int64_t limitNs = std::min(kLongestSleepNs, deadline.left(now));
     timespec limit;
     limit.tv_sec = limitNs / 1'000'000'000;
     limit.tv_nsec = limitNs % 1'000'000'000;
