@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the buffers that a collective names.
+// Checks of the buffers that a collective names, and of what it does with their elements.
 #pragma once
 
 #include "native/abi/handles.h"
+#include "native/isa/isa.h"
 
 namespace windlass {
 
@@ -40,6 +41,16 @@ inline bool overlap(const void* a, uint64_t aBytes, const void* b, uint64_t bByt
   const auto first = reinterpret_cast<uintptr_t>(a);
   const auto second = reinterpret_cast<uintptr_t>(b);
   return aBytes > 0 && bBytes > 0 && first < second + bBytes && second < first + aBytes;
+}
+
+inline Code checkReduction(int32_t dtype, int32_t op, wl_error_t* error) {
+  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
+  if (op < 0 || op >= WL_REDUCE_OP_COUNT)
+    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+  if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
+    return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dtype, op);
+  }
+  return WL_OK;
 }
 
 }  // namespace windlass

@@ -3,21 +3,10 @@
 // anything is sent.
 #include "native/abi/buffers.h"
 #include "native/comm/collectives.h"
-#include "native/isa/isa.h"
 
 using namespace windlass;
 
 namespace {
-
-Code checkReduction(int32_t dtype, int32_t op, wl_error_t* error) {
-  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
-  if (op < 0 || op >= WL_REDUCE_OP_COUNT)
-    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
-  if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
-    return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dtype, op);
-  }
-  return WL_OK;
-}
 
 Code checkRoot(const wl_comm_t* comm, int32_t root, wl_error_t* error) {
   const uint32_t ranks = comm->comm.group().ranks();

@@ -119,6 +119,12 @@ const char* operationName(int32_t operation) {
       return "gather";
     case WL_OP_REDUCE:
       return "reduce";
+    case WL_OP_ALL_TO_ALL_V:
+      return "all-to-all-v";
+    case WL_OP_ALL_GATHER_V:
+      return "all-gather-v";
+    case WL_OP_REDUCE_SCATTER_V:
+      return "reduce-scatter-v";
     default:
       return "unknown operation";
   }

@@ -1,17 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/collectives.h"
 
+#include <algorithm>
+
 #include "kernels/all_gather.h"
+#include "kernels/all_gather_v.h"
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
+#include "kernels/all_to_all_v.h"
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
+#include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
 #include "native/comm/launch.h"
 
 namespace windlass {
+namespace {
+
+// Counts that are the same on every rank: what they add to, and what ranks compare.
+struct Counts {
+  uint64_t sum = 0;
+  uint64_t largest = 0;
+  uint64_t fingerprint = 0;
+
+  Counts(const int64_t* counts, uint64_t ranks) {
+    for (uint64_t rank = 0; rank < ranks; ++rank) {
+      const auto count = static_cast<uint64_t>(counts[rank]);
+      sum += count;
+      largest = std::max(largest, count);
+      fingerprint = (fingerprint ^ count) * 0x9e3779b97f4a7c15u;
+      fingerprint ^= fingerprint >> 32;
+    }
+  }
+};
+
+// An exchange of parts. Ranks don't know one another's counts, so they can't tell together that it
+// is small: its items are always claimed one by one.
+Call exchange(const Comm& comm, const void* in, void* out, const PartLists& parts, bool packed,
+              int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
+  const uint64_t ranks = comm.group().ranks();
+  const uint64_t sent = Counts(parts.inCounts, ranks).sum * sizeOf(static_cast<DType>(dtype));
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL_V, packed ? 1 : 0, dtype);
+  call.args = {in, out, nullptr};
+  call.workBytes = std::max(kSharedWorkBytes, sent * ranks);
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  call.parts = &parts;
+  return call;
+}
+
+}  // namespace
 
 Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
               int32_t algorithm, int64_t deadlineNs, wl_error_t* error) {
@@ -102,6 +143,68 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
                      bytes,      bytes * comm.group().ranks(), deadlineNs,
                      error};
   return bytes <= comm.group().stageBytes() ? comm.run<ReduceEager>(call) : comm.run<Reduce>(call);
+}
+
+Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
+               int64_t deadlineNs, wl_error_t* error) {
+  return comm.run<AllToAllV>(exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
+}
+
+Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
+                     int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
+  const Call call = exchange(comm, in, out, parts, true, dtype, deadlineNs, error);
+  if (Code code = comm.run<AllToAllVPacked>(call); code != WL_OK) return code;
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
+  const PartTable& own = comm.parts(comm.rank());
+  for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
+    const PartTable& table = comm.parts(rank);
+    if (table.needed <= table.room) continue;
+    return fail(
+        error, WL_INVALID_ARGUMENT,
+        "out of rank %u has room for %llu elements, and %llu come to it; nothing has moved: "
+        "call again with more room there",
+        rank, static_cast<unsigned long long>(table.room / elementBytes),
+        static_cast<unsigned long long>(table.needed / elementBytes));
+  }
+  for (uint32_t rank = 0; rank < comm.group().ranks(); ++rank) {
+    received[rank] = static_cast<int64_t>(own.out[rank].bytes / elementBytes);
+  }
+  return WL_OK;
+}
+
+Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
+                int64_t deadlineNs, wl_error_t* error) {
+  const uint64_t ranks = comm.group().ranks();
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
+  const Counts all(counts, ranks);
+  const PartLists parts = {nullptr, nullptr, counts, nullptr, 0};
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_ALL_GATHER_V, all.fingerprint, dtype);
+  call.args = {in, out, nullptr};
+  call.inBytes = static_cast<uint64_t>(counts[comm.rank()]) * elementBytes;
+  call.workBytes = all.sum * elementBytes * ranks;
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  call.parts = &parts;
+  return all.largest * elementBytes <= comm.group().stageBytes() ? comm.run<AllGatherVEager>(call)
+                                                                 : comm.run<AllGatherV>(call);
+}
+
+Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
+                    int32_t op, int64_t deadlineNs, wl_error_t* error) {
+  const uint64_t ranks = comm.group().ranks();
+  const Counts all(counts, ranks);
+  const PartLists parts = {counts, nullptr, nullptr, nullptr, 0};
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_REDUCE_SCATTER_V, all.fingerprint, dtype, op);
+  call.args = {in, out, nullptr};
+  call.inBytes = all.sum * sizeOf(static_cast<DType>(dtype));
+  call.workBytes = call.inBytes * ranks;
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  call.parts = &parts;
+  return call.inBytes <= comm.group().stageBytes() ? comm.run<ReduceScatterVEager>(call)
+                                                   : comm.run<ReduceScatterV>(call);
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {

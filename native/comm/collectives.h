@@ -29,6 +29,17 @@ Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
             int32_t root, int64_t deadlineNs, wl_error_t* error);
 Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
             int32_t op, int32_t root, int64_t deadlineNs, wl_error_t* error);
+// `parts` states inCounts and outCounts.
+Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
+               int64_t deadlineNs, wl_error_t* error);
+// `parts` states inCounts and room; `received` gets a count for each rank.
+Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
+                     int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
+// `counts` holds one for each rank.
+Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
+                int64_t deadlineNs, wl_error_t* error);
+Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
+                    int32_t op, int64_t deadlineNs, wl_error_t* error);
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error);
 
 }  // namespace windlass

@@ -43,6 +43,11 @@ Code Comm::begin(const Call& call) {
     state.busy.exchange(0, std::memory_order_seq_cst);
     return code;
   }
+  if (call.parts != nullptr && !group_->makeParts(rank_)) {
+    state.busy.exchange(0, std::memory_order_seq_cst);
+    return fail(call.error, WL_RESOURCE, "rank %u: no memory for the parts of %u ranks in %s",
+                rank_, group_->ranks(), operationName(call.descriptor.operation()));
+  }
   ++sequence_;
   ++operations_;
   current_ = call.descriptor;
@@ -113,6 +118,7 @@ void Comm::publishEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.descriptor = call.descriptor;
   entry.args = call.args;
+  if (call.parts != nullptr) entry.args.aux = stateParts(call);
   if (staged) {
     unsigned char* stage =
         call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
@@ -120,6 +126,32 @@ void Comm::publishEntry(const Call& call, bool staged) {
     entry.args.in = stage;
   }
   entry.sequence.store(sequence_, std::memory_order_release);
+}
+
+PartTable* Comm::stateParts(const Call& call) {
+  const PartLists& lists = *call.parts;
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(call.descriptor.dtype()));
+  PartTable& table = group_->parts(rank_, sequence_);
+  // Bytes of the largest part.
+  const auto fill = [&](Part* parts, const int64_t* counts, const int64_t* offsets) {
+    uint64_t end = 0;
+    uint64_t largest = 0;
+    for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
+      const uint64_t bytes = static_cast<uint64_t>(counts[rank]) * elementBytes;
+      const uint64_t start =
+          offsets == nullptr ? end : static_cast<uint64_t>(offsets[rank]) * elementBytes;
+      parts[rank] = {start, bytes};
+      end = start + bytes;
+      if (bytes > largest) largest = bytes;
+    }
+    return largest;
+  };
+  if (lists.outCounts != nullptr)
+    table.largest = fill(table.out, lists.outCounts, lists.outOffsets);
+  if (lists.inCounts != nullptr) table.largest = fill(table.in, lists.inCounts, lists.inOffsets);
+  table.room = lists.room;
+  table.refused = 0;
+  return &table;
 }
 
 void Comm::announce(int32_t awaited) {
@@ -144,14 +176,31 @@ void Comm::finishPhase(uint32_t owner, uint32_t phase) {
   lines.done.word.store(uint64_t{sequence_} << 32 | (phase + 1), std::memory_order_release);
 }
 
-bool Comm::agrees(uint32_t peer, uint32_t sequence) const {
-  return group_->lines(peer).entry[sequence & 1].descriptor == own_.entry[sequence & 1].descriptor;
+bool Comm::agree(uint32_t a, uint32_t b, uint32_t sequence) const {
+  const Descriptor& stated = group_->lines(a).entry[sequence & 1].descriptor;
+  if (!(stated == group_->lines(b).entry[sequence & 1].descriptor)) return false;
+  if (!stated.pairsParts()) return true;
+  const PartTable& ofA = group_->parts(a, sequence);
+  const PartTable& ofB = group_->parts(b, sequence);
+  return ofA.in[b].bytes == ofB.out[a].bytes && ofB.in[a].bytes == ofA.out[b].bytes;
+}
+
+Code Comm::compareAll() {
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (!agree(rank_, peer, sequence_)) return publishMismatch(rank_, peer, sequence_);
+  }
+  for (uint32_t a = 0; current_.pairsParts() && a < group_->ranks(); ++a) {
+    for (uint32_t b = a + 1; b < group_->ranks(); ++b) {
+      if (!agree(a, b, sequence_)) return publishMismatch(a, b, sequence_);
+    }
+  }
+  return WL_OK;
 }
 
 Code Comm::awaitEntry(uint32_t peer, Deadline& deadline) {
   const Code code = wait([&] { return group_->entered(peer, sequence_); }, peer, deadline);
   if (code != WL_OK) return code;
-  return agrees(peer, sequence_) ? WL_OK : publishMismatch(peer, sequence_);
+  return agree(rank_, peer, sequence_) ? WL_OK : publishMismatch(rank_, peer, sequence_);
 }
 
 Code Comm::awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline) {

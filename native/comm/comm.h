@@ -10,6 +10,16 @@
 
 namespace windlass {
 
+// Counts and offsets, in elements, of an operation whose parts differ in size: one for each rank.
+struct PartLists {
+  const int64_t* inCounts;   // nullptr: the input is one part
+  const int64_t* inOffsets;  // nullptr: side by side in ascending rank
+  const int64_t*
+      outCounts;  // nullptr: the output is one part, or its parts are packed as they come
+  const int64_t* outOffsets;  // nullptr: side by side in ascending rank
+  uint64_t room;              // bytes of the output, where its parts are packed as they come
+};
+
 // One operation as its caller states it.
 struct Call {
   Descriptor descriptor;
@@ -19,6 +29,7 @@ struct Call {
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;
+  const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
 };
 
 class Comm {
@@ -31,6 +42,8 @@ class Comm {
   Group& group() const { return *group_; }
   const std::shared_ptr<Group>& groupPointer() const { return group_; }
   uint32_t sequence() const { return sequence_; }
+  // What `rank` stated in the last operation, which had parts; until this rank's next operation.
+  const PartTable& parts(uint32_t rank) const { return group_->parts(rank, sequence_); }
 
   // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/launch.h says how.
   template <class K>
@@ -54,6 +67,8 @@ class Comm {
   Code begin(const Call& call);
   Code end(const Call& call, Code code);
   void publishEntry(const Call& call, bool staged);
+  // Fills in this rank's table for the operation in progress.
+  PartTable* stateParts(const Call& call);
   // Makes stores so far visible to ranks that sleep.
   void announce(int32_t awaited);
 
@@ -84,8 +99,11 @@ class Comm {
   bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim);
   void finishPhase(uint32_t owner, uint32_t phase);
 
-  // Whether the peer, which has entered `sequence`, stated the same operation as this rank.
-  bool agrees(uint32_t peer, uint32_t sequence) const;
+  // Whether two ranks, which have entered `sequence`, stated the same operation, and parts that
+  // fit.
+  bool agree(uint32_t a, uint32_t b, uint32_t sequence) const;
+  // Compares what all ranks stated, once all have entered.
+  Code compareAll();
   // Waits for the peer's ENTER and compares what it calls with what this rank calls.
   Code awaitEntry(uint32_t peer, Deadline& deadline);
   Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
@@ -107,7 +125,7 @@ class Comm {
 
   Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
   Code publishTimeout(int64_t limitNs);
-  Code publishMismatch(uint32_t peer, uint32_t sequence);
+  Code publishMismatch(uint32_t a, uint32_t b, uint32_t sequence);
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;

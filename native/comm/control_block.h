@@ -18,8 +18,10 @@ constexpr size_t kLine = 64;
 
 // What every rank of an operation must agree on; compared as two words.
 struct Descriptor {
-  uint64_t what;   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
-  uint64_t count;  // elements, bytes of a window, or the fingerprint of a plan
+  uint64_t what;  // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
+  // elements, bytes of a window, or the fingerprint of a plan or of counts; all-to-all-v: 1 where
+  // parts are packed as they come, 0 where each receiver states its own
+  uint64_t count;
 
   static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,
                        int32_t reduceOp = 0, int32_t algorithm = 0, int32_t root = 0) {
@@ -32,6 +34,8 @@ struct Descriptor {
   int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
   int32_t reduceOp() const { return static_cast<int32_t>(what >> 16 & 0xff); }
   int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
+  // What a rank sends to a peer must be what that peer expects from it.
+  bool pairsParts() const { return operation() == WL_OP_ALL_TO_ALL_V && count == 0; }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;

@@ -50,6 +50,27 @@ class Text {
   size_t left_;
 };
 
+// What `from` sends to `to`, where `to` expects something else.
+void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, const Part& expected,
+                   uint64_t elementBytes) {
+  if (sent.bytes == expected.bytes) return;
+  out.add("; rank %u sends %llu elements to rank %u, which expects %llu", from,
+          static_cast<unsigned long long>(sent.bytes / elementBytes), to,
+          static_cast<unsigned long long>(expected.bytes / elementBytes));
+}
+
+// The first of the counts that must be the same on ranks a and b, and are not.
+void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, const Part* ofA, uint32_t b,
+                        const Part* ofB, uint64_t elementBytes) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (ofA[rank].bytes == ofB[rank].bytes) continue;
+    out.add("; counts[%u] is %llu on rank %u and %llu on rank %u", rank,
+            static_cast<unsigned long long>(ofA[rank].bytes / elementBytes), a,
+            static_cast<unsigned long long>(ofB[rank].bytes / elementBytes), b);
+    return;
+  }
+}
+
 }  // namespace
 
 void describe(const Descriptor& descriptor, char* text, size_t room) {
@@ -80,6 +101,17 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_REDUCE:
       out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()),
               reduceOpName(descriptor.reduceOp()), descriptor.root());
+      break;
+    case WL_OP_ALL_TO_ALL_V:
+      out.add("(%s, %s)", dtypeName(descriptor.dtype()),
+              descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
+      break;
+    case WL_OP_ALL_GATHER_V:
+      out.add("(%s, counts %016llx)", dtypeName(descriptor.dtype()), count);
+      break;
+    case WL_OP_REDUCE_SCATTER_V:
+      out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), count);
       break;
     case WL_OP_BROADCAST:
       out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
@@ -192,17 +224,33 @@ Code Comm::publishTimeout(int64_t limitNs) {
   return publish(WL_TIMEOUT, culprits, count, text);
 }
 
-Code Comm::publishMismatch(uint32_t peer, uint32_t sequence) {
-  char mine[256];
-  char theirs[256];
-  describe(own_.entry[sequence & 1].descriptor, mine, sizeof mine);
-  describe(group_->lines(peer).entry[sequence & 1].descriptor, theirs, sizeof theirs);
-  const int32_t culprits[2] = {static_cast<int32_t>(std::min(rank_, peer)),
-                               static_cast<int32_t>(std::max(rank_, peer))};
+Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
+  const Descriptor& ofA = group_->lines(a).entry[sequence & 1].descriptor;
+  const Descriptor& ofB = group_->lines(b).entry[sequence & 1].descriptor;
+  char first[256];
+  char second[256];
+  describe(ofA, first, sizeof first);
+  describe(ofB, second, sizeof second);
+  const int32_t culprits[2] = {static_cast<int32_t>(std::min(a, b)),
+                               static_cast<int32_t>(std::max(a, b))};
   char text[WL_ERROR_MESSAGE];
-  std::snprintf(text, sizeof text,
-                "ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence,
-                rank_, mine, peer, theirs);
+  Text out(text, sizeof text);
+  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence, a, first,
+          b, second);
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
+  const uint32_t ranks = group_->ranks();
+  if (ofA == ofB) {
+    const PartTable& partsOfA = group_->parts(a, sequence);
+    const PartTable& partsOfB = group_->parts(b, sequence);
+    addUnexpected(out, a, partsOfA.in[b], b, partsOfB.out[a], elementBytes);
+    addUnexpected(out, b, partsOfB.in[a], a, partsOfA.out[b], elementBytes);
+  } else if (ofA.what == ofB.what && ofA.operation() == WL_OP_ALL_GATHER_V) {
+    addFirstDifference(out, ranks, a, group_->parts(a, sequence).out, b,
+                       group_->parts(b, sequence).out, elementBytes);
+  } else if (ofA.what == ofB.what && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
+    addFirstDifference(out, ranks, a, group_->parts(a, sequence).in, b,
+                       group_->parts(b, sequence).in, elementBytes);
+  }
   return publish(WL_MISMATCH, culprits, 2, text);
 }
 

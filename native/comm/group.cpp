@@ -45,12 +45,30 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   }
   group->shared_->released.store(before, std::memory_order_relaxed);
   group->shared_->stage.store(stageWord(before, 0), std::memory_order_relaxed);
+  group->parts_.resize(config.ranks);
   group->claimed_.resize(config.ranks);
   return group;
 }
 
 Group::~Group() {
+  for (void* parts : parts_) freeMemory(parts);
   freeMemory(block_);
+}
+
+bool Group::makeParts(uint32_t rank) {
+  if (parts_[rank] != nullptr) return true;
+  const uint64_t lists = uint64_t{config_.ranks} * sizeof(Part);
+  const uint64_t bytes = 2 * (sizeof(PartTable) + 2 * lists);
+  void* memory = nullptr;
+  if (allocateMemory(bytes, kLine, &memory, nullptr) != WL_OK) return false;
+  auto* tables = static_cast<PartTable*>(memory);
+  auto* list = reinterpret_cast<Part*>(tables + 2);
+  for (uint32_t parity = 0; parity < 2; ++parity) {
+    tables[parity].in = list + 2 * parity * config_.ranks;
+    tables[parity].out = tables[parity].in + config_.ranks;
+  }
+  parts_[rank] = memory;
+  return true;
 }
 
 bool Group::claim(uint32_t rank) {

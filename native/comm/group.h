@@ -44,6 +44,13 @@ class Group {
     return stages_[rank].bytes[sequence & 1];
   }
 
+  // Where `rank` states its parts, by parity like its entries: made by its first operation that has
+  // them, and kept as long as the group. False when memory is short.
+  bool makeParts(uint32_t rank);
+  PartTable& parts(uint32_t rank, uint32_t sequence) const {
+    return static_cast<PartTable*>(parts_[rank])[sequence & 1];
+  }
+
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
   const RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   SharedLines& shared() { return *shared_; }
@@ -81,6 +88,7 @@ class Group {
   SharedLines* shared_ = nullptr;
   Stage* stages_ = nullptr;  // nullptr where ranks exceed cores
   void* block_ = nullptr;
+  std::vector<void*> parts_;  // each touched by its rank alone until an entry names it
   wl_error_t record_ = {};
   std::mutex mutex_;  // guards what follows; never held in an operation
   std::vector<bool> claimed_;

@@ -102,7 +102,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
     if (code != WL_OK) return code;
     // A rank that staged its input has left without a look at its peers: it looks now.
-    if (!agrees(peer, sequence_ - 1)) return publishMismatch(peer, sequence_ - 1);
+    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
   }
   allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
@@ -160,7 +160,7 @@ bool Comm::help(const Launch& launch, bool ownToo) {
   for (uint32_t step = ownToo ? 0 : 1; step < group_->ranks(); ++step) {
     const uint32_t owner =
         rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
-    if (!group_->entered(owner, sequence_) || !agrees(owner, sequence_)) continue;
+    if (!group_->entered(owner, sequence_) || !agree(rank_, owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
     const uint32_t phase =
         static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
@@ -173,7 +173,7 @@ bool Comm::help(const Launch& launch, bool ownToo) {
     const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
     for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last;
          ++peer) {
-      ready = phase == 0 ? group_->entered(peer, sequence_) && agrees(peer, sequence_)
+      ready = phase == 0 ? group_->entered(peer, sequence_) && agree(owner, peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
     helped = (ready && runClaimed<K>(launch, owner, phase, claim)) || helped;
@@ -190,9 +190,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
   const Helped<K> helped(*this, call, launch);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == operations_ * group_->ranks()) {
-    for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-      if (!agrees(peer, sequence_)) return publishMismatch(peer, sequence_);
-    }
+    if (Code code = compareAll(); code != WL_OK) return code;
     if (shared) {
       openStage<K>(launch, 0);
     } else {

@@ -96,7 +96,8 @@ constexpr uint32_t kEveryRank = 0xfffffffeu;
 struct RankArgs {
   const void* in;
   void* out;
-  void* aux;  // the operation's own: a host object for operations that move no tensor
+  void* aux;  // the operation's own: a PartTable, a ChunkBlocks, or a host object for operations
+              // that move no tensor
 };
 
 // One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they
@@ -109,6 +110,37 @@ struct ChunkItem {
   DType wire;
   uint32_t reserved;
   uint64_t targetBytes;
+};
+
+// About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
+constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
+  const uint64_t count = bytes / wanted;
+  return count < 1 ? 1 : (count > most ? most : static_cast<uint32_t>(count));
+}
+
+// A run of bytes of a buffer.
+struct Part {
+  uint64_t start;
+  uint64_t bytes;
+
+  // Piece `index` of `count` about equal ones, whole 64-byte lines each but the last.
+  Part piece(uint32_t index, uint32_t count) const {
+    const uint64_t size = ((bytes + count - 1) / count + 63) / 64 * 64;
+    const uint64_t first = index * size < bytes ? index * size : bytes;
+    const uint64_t left = bytes - first;
+    return {start + first, left < size ? left : size};
+  }
+};
+
+// RankArgs::aux of an operation whose parts differ in size. Like the RankArgs themselves it lasts
+// until the rank enters the operation after the next.
+struct PartTable {
+  Part* in;          // of the rank's input, for each rank; unset where the input is one part
+  Part* out;         // of its output, for each rank; unset where the output is one part
+  uint64_t largest;  // bytes of the largest of `in`, or of `out` where `in` is unset
+  uint64_t room;     // bytes of the output, where `out` follows from the inputs of all ranks
+  uint64_t needed;   // bytes of that `out`
+  uint32_t refused;  // 1 once any rank needs more than its room; atomic
 };
 
 // The items whose target a rank is: RankArgs::aux of a transfer. Block b is items [first[b],
@@ -137,6 +169,7 @@ struct Launch {
   const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
+  PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
   uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
   uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);
@@ -145,10 +178,8 @@ struct Launch {
   }
   // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
   void cut(uint64_t wanted, uint32_t most) {
-    uint64_t count = bytes / wanted;
-    count = count < 1 ? 1 : (count > most ? most : count);
-    pieceBytes = ((bytes + count - 1) / count + 63) / 64 * 64;
-    pieces = static_cast<uint32_t>(count);
+    pieces = pieceCount(bytes, wanted, most);
+    pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
   }
 };
 

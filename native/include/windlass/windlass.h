@@ -95,7 +95,10 @@ typedef enum wl_operation {
   WL_OP_ALL_REDUCE = 10,
   WL_OP_SCATTER = 11,
   WL_OP_GATHER = 12,
-  WL_OP_REDUCE = 13
+  WL_OP_REDUCE = 13,
+  WL_OP_ALL_TO_ALL_V = 14,
+  WL_OP_ALL_GATHER_V = 15,
+  WL_OP_REDUCE_SCATTER_V = 16
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -294,6 +297,39 @@ WL_API int32_t wl_gather(wl_comm_t* comm, const void* in, void* out, uint64_t co
  * elsewhere. In place on the root: out is in. */
 WL_API int32_t wl_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
                          int32_t op, int32_t root, int64_t deadline_ns, wl_error_t* error);
+
+/* ---- collectives whose parts differ in size ---- */
+/* Counts and offsets are elements, one for each rank, and are read before the call returns. A part
+ * lies within its buffer, which holds `elements` elements. Offsets NULL: the parts lie side by side
+ * in ascending rank. */
+
+/* Part d of in goes to rank d, part s of out comes from rank s. What a rank sends to a peer equals
+ * what that peer receives from it: else WL_MISMATCH, before the peer's out is written from there.
+ * The parts of out are apart; in and out do not overlap. */
+WL_API int32_t wl_all_to_all_v(wl_comm_t* comm, const void* in, uint64_t in_elements,
+                               const int64_t* send_counts, const int64_t* send_offsets, void* out,
+                               uint64_t out_elements, const int64_t* receive_counts,
+                               const int64_t* receive_offsets, int32_t dtype, int64_t deadline_ns,
+                               wl_error_t* error);
+/* The same where receivers do not know the counts: what comes lies side by side in out, in
+ * ascending rank, and received_counts says how much came from each rank. Where any rank's out is
+ * too small, every rank gets WL_INVALID_ARGUMENT that names it and what it needs; then nothing has
+ * moved, and the communicator lives. */
+WL_API int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elements,
+                                      const int64_t* send_counts, const int64_t* send_offsets,
+                                      void* out, uint64_t out_elements, int64_t* received_counts,
+                                      int32_t dtype, int64_t deadline_ns, wl_error_t* error);
+/* out of every rank = the inputs of all ranks, in order. counts is the same on every rank: in holds
+ * counts[rank] elements, out their sum. In place: in is the rank's own part of out. */
+WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
+                               uint64_t out_elements, const int64_t* counts, int32_t dtype,
+                               int64_t deadline_ns, wl_error_t* error);
+/* out of rank r = part r of the reduction of all inputs, in the canonical order. counts is the same
+ * on every rank: in holds their sum, out counts[rank] elements. In place: out is the rank's own
+ * part of in. */
+WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
+                                   uint64_t out_elements, const int64_t* counts, int32_t dtype,
+                                   int32_t op, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- transfers: a plan bound to memory ---- */
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-to-all of parts that differ in size: part d of rank r's input becomes part r of rank d's
+// output.
+//
+// args     in   read at the parts aux->in
+//          out  written at the parts aux->out, which are apart; no overlap with in
+//          aux  PartTable
+// phases   given: one: TPUT of a piece of input part d straight into the output of peer d
+//          packed: two. Each rank lays its output out in ascending rank, from the inputs' parts.
+//          Then as given, unless a rank has too little room: then no item moves anything.
+//          Items are (peer, piece): nearest higher rank first, the rank itself last.
+// signals  given: ENTER of the peer before its output is written, and with it both sides' bytes
+//          are compared
+//          packed: ENTER of every rank before the output is laid out, and that phase of every rank
+//          before any output is written
+//          both: DONE of every rank before return, since they write this rank's output
+// order    the moves of an item are released by its owner's DONE and acquired by the wait for it
+#pragma once
+
+#include "kernels/part_items.h"
+
+namespace windlass {
+
+struct AllToAllV : PartItems {
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    const uint32_t to = peer(launch, rank, block);
+    const uint32_t count = pieces(launch, rank);
+    const Part from = launch.parts(rank).in[to].piece(block % count, count);
+    const Part into = launch.parts(to).out[rank].piece(block % count, count);
+    if (from.bytes == 0) return;
+    const auto* in = static_cast<const uint8_t*>(launch.of(rank).in);
+    auto* out = static_cast<uint8_t*>(launch.of(to).out);
+    ByteTile tile;
+    TPUT(row(out + into.start, into.bytes), row(in + from.start, from.bytes), tile);
+  }
+};
+
+struct AllToAllVPacked : AllToAllV {
+  static constexpr uint32_t phases(const Launch&) { return 2; }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    if (k == 0) {
+      if (block == 0) layOut(launch, rank);
+    } else if (__atomic_load_n(&launch.parts(rank).refused, __ATOMIC_RELAXED) == 0) {
+      AllToAllV::phase(launch, rank, block, k);
+    }
+  }
+  static void layOut(const Launch& launch, uint32_t rank) {
+    PartTable& own = launch.parts(rank);
+    own.needed = 0;
+    for (uint32_t from = 0; from < launch.ranks; ++from) {
+      own.out[from] = {own.needed, launch.parts(from).in[rank].bytes};
+      own.needed += own.out[from].bytes;
+    }
+    if (own.needed <= own.room) return;
+    for (uint32_t other = 0; other < launch.ranks; ++other) {
+      __atomic_store_n(&launch.parts(other).refused, 1u, __ATOMIC_RELAXED);
+    }
+  }
+};
+
+}  // namespace windlass

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce-scatter of parts that differ in size: part r of the reduction of all inputs becomes rank
+// r's output.
+//
+// args     in   the parts of all ranks
+//          out  as long as the rank's part; may be that part of in (in place)
+//          aux  PartTable: in, the same on every rank
+// phases   one: TFOLD of a piece of part r over the inputs of all ranks
+// signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
+//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
+// order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
+//          safe.
+#pragma once
+
+#include "kernels/fold.h"
+
+namespace windlass {
+
+struct ReduceScatterV {
+  static constexpr uint32_t phases(const Launch&) { return 1; }
+  static constexpr bool kStaged = false;
+  static void plan(Launch& launch) { launch.cut(1, 1); }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    return pieceCount(launch.parts(rank).in[rank].bytes, uint64_t{128} << 10, 256);
+  }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    const Part whole = launch.parts(rank).in[rank];
+    const Part part = whole.piece(block, blocks(launch, rank));
+    foldRanks(
+        launch, part.bytes, 1,
+        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + part.start; },
+        [&](uint32_t) {
+          return static_cast<uint8_t*>(launch.of(rank).out) + (part.start - whole.start);
+        });
+  }
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+struct ReduceScatterVEager : ReduceScatterV {
+  static constexpr bool kStaged = true;
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
+};
+
+}  // namespace windlass
