@@ -59,6 +59,7 @@ class WrongCallsTest {
   static {
     groups();
     collectives();
+    partCollectives();
     windows();
     tensors();
     views();
@@ -160,6 +161,106 @@ class WrongCallsTest {
         "algorithm",
         () -> ONE.broadcast(in, out, 0, Algorithm.PUSH));
     wrong("broadcast closed", ClosedException.class, "f32[4, 2]", () -> RANK.broadcast(closed, 0));
+  }
+
+  private static void partCollectives() {
+    Tensor in = f32(12);
+    Tensor out = f32(12);
+    Tensor ints = Tensor.allocate(DType.I32, 12);
+    Tensor closed = f32(12);
+    closed.close();
+    long[] threes = {3, 3, 3, 3};
+    long[] offsets = {0, 3, 6, 9};
+    invalid("v of nothing", "allToAllv: in is null", () -> RANK.allToAllv(null, threes, out));
+    invalid("v into nothing", "allToAllv: out is null", () -> RANK.allToAllv(in, threes, null));
+    invalid("v dtypes", "in has dtype f32, out has i32", () -> RANK.allToAllv(in, threes, ints));
+    invalid(
+        "v strided",
+        "in (f32[3, 4]) is not contiguous",
+        () -> RANK.allToAllv(f32(4, 3).transpose(0, 1), threes, out));
+    invalid("no counts", "sendCounts is null", () -> RANK.allToAllv(in, null, out, threes));
+    invalid(
+        "no receive counts",
+        "receiveCounts is null",
+        () -> RANK.allToAllv(in, threes, out, null));
+    invalid(
+        "too few counts",
+        "sendCounts has 3 values; it must have one for each of 4 ranks",
+        () -> RANK.allToAllv(in, new long[3], out));
+    invalid(
+        "too many offsets",
+        "receiveOffsets has 5 values",
+        () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[5]));
+    invalid(
+        "no offsets",
+        "sendOffsets is null",
+        () -> RANK.allToAllv(in, threes, null, out, threes, offsets));
+    invalid(
+        "negative send count",
+        "send counts[1] is -3",
+        () -> RANK.allToAllv(in, new long[] {3, -3, 3, 3}, out, threes));
+    invalid(
+        "negative receive count",
+        "receive counts[3] is -1",
+        () -> RANK.allToAllv(in, threes, out, new long[] {3, 3, 3, -1}));
+    invalid(
+        "more than in holds",
+        "send counts[3] is 4; from element 9 on, in holds 3 more",
+        () -> RANK.allToAllv(in, new long[] {3, 3, 3, 4}, out));
+    invalid(
+        "more than out holds",
+        "receive counts[0] is 13",
+        () -> RANK.allToAllv(in, threes, out, new long[] {13, 0, 0, 0}));
+    invalid(
+        "send offset beyond in",
+        "send offsets[2] is 13; in holds 12 elements",
+        () -> RANK.allToAllv(in, threes, new long[] {0, 3, 13, 9}, out, threes, offsets));
+    invalid(
+        "negative receive offset",
+        "receive offsets[1] is -2",
+        () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[] {0, -2, 6, 9}));
+    invalid(
+        "parts overlap",
+        "receive offsets[3] is 7: the part overlaps that of rank 2",
+        () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[] {0, 3, 6, 7}));
+    invalid(
+        "what a rank sends itself",
+        "send counts[0] is 3 and receive counts[0] is 2",
+        () -> RANK.allToAllv(in, threes, out, new long[] {2, 3, 3, 3}));
+    invalid("v in is out", "overlap", () -> RANK.allToAllv(in, threes, in, threes));
+    invalid("packed in is out", "overlap", () -> RANK.allToAllv(in, threes, in));
+    wrong(
+        "v closed",
+        ClosedException.class,
+        "in (f32[12])",
+        () -> RANK.allToAllv(closed, threes, out));
+    invalid("gather without counts", "counts is null", () -> RANK.allGatherv(f32(3), out, null));
+    invalid(
+        "gather of another count",
+        "in holds 4 elements, and counts[0] is 3",
+        () -> RANK.allGatherv(f32(4), out, threes));
+    invalid(
+        "gather into another sum",
+        "out holds 12 elements, and counts add to 11",
+        () -> RANK.allGatherv(f32(3), out, new long[] {3, 3, 3, 2}));
+    invalid(
+        "gather not in place",
+        "in place, in is part 0 of out",
+        () -> RANK.allGatherv(out.narrow(0, 1, 3), out, threes));
+    invalid(
+        "negative gather",
+        "counts[2] is -4",
+        () -> RANK.allGatherv(f32(3), out, new long[] {3, 3, -4, 3}));
+    invalid(
+        "scatter not in place",
+        "in place, out is part 0 of in",
+        () -> RANK.reduceScatterv(in, in.narrow(0, 3, 3), threes, ReduceOp.SUM));
+    invalid("no op", "op is null", () -> RANK.reduceScatterv(in, f32(3), threes, null));
+    wrong(
+        "v average of integers",
+        UnsupportedException.class,
+        "i32 doesn't reduce with avg",
+        () -> RANK.reduceScatterv(ints, Tensor.allocate(DType.I32, 3), threes, ReduceOp.AVG));
   }
 
   private static void windows() {

@@ -47,6 +47,7 @@ class ExamplesTest {
     AllGatherExample.main(new String[] {"--ranks", "3"});
     ReduceScatterExample.main(new String[] {"--ranks", "3"});
     AllReduceExample.main(new String[] {"--ranks", "3"});
+    ExpertDispatchExample.main(new String[] {"--ranks", "3"});
     WeightSyncExample.main(new String[] {});
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
         .isInstanceOf(InvalidArgumentException.class);

@@ -36,6 +36,10 @@ public final class Examples {
               "all ranks get the sum over all, by each algorithm",
               AllReduceExample::run),
           new Example(
+              "expert-dispatch",
+              "tokens go to the experts of a mixture, and back",
+              ExpertDispatchExample::run),
+          new Example(
               "weight-sync",
               "trainer weights move to an inference layout",
               WeightSyncExample::run));

@@ -158,6 +158,32 @@ final class Arguments {
             + wholeName);
   }
 
+  /** Two tensors whose parts differ in size; lists of values say which. */
+  static void buffers(String what, Tensor in, Tensor out) {
+    if (in == null
+        || out == null
+        || in.dtype != out.dtype
+        || !in.contiguous
+        || !out.contiguous
+        || out.memory.readOnly) {
+      requireBuffer(what, "in", in, false);
+      requireBuffer(what, "out", out, true);
+      requireOneDType(what, in, out);
+    }
+  }
+
+  /** A list of one value for each rank. */
+  static void list(String what, String name, long[] list, int size) {
+    if (list == null) {
+      throw refused(what, name + " is null");
+    }
+    if (list.length != size) {
+      throw refused(
+          what, name + " has " + list.length + " values; it must have one for each of " + size
+              + " ranks");
+    }
+  }
+
   /** Two tensors alike, which are one in place and don't overlap otherwise. */
   static void alike(String what, Tensor in, Tensor out) {
     if (in == null
@@ -212,11 +238,15 @@ final class Arguments {
     }
   }
 
-  private static void requireAlike(String what, Tensor in, Tensor out) {
+  private static void requireOneDType(String what, Tensor in, Tensor out) {
     if (in.dtype != out.dtype) {
       throw refused(
           what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
     }
+  }
+
+  private static void requireAlike(String what, Tensor in, Tensor out) {
+    requireOneDType(what, in, out);
     if (in.numel != out.numel) {
       throw refused(
           what, "in has " + in.numel + " elements, out has " + out.numel + "; they must agree");

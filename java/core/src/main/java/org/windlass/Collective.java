@@ -31,14 +31,7 @@ final class Collective {
       int root,
       int algorithm,
       long deadlineNs) {
-    Memory source = (in != null ? in : out).memory;
-    Memory target = (out != null ? out : in).memory;
-    own.begin(thread);
-    if (!hold(source, target)) {
-      own.end();
-      String what = Native.wl_operation_name(operation);
-      throw source.usable() ? out.closed(what, "out") : in.closed(what, "in");
-    }
+    begin(own, thread, operation, in, out);
     int code =
         call(
             own,
@@ -51,6 +44,24 @@ final class Collective {
             root,
             algorithm,
             deadlineNs);
+    end(own, code, in, out);
+  }
+
+  /** Makes {@code thread} the one caller and pins the tensors, either of which may be null. */
+  static void begin(Endpoint own, Thread thread, int operation, Tensor in, Tensor out) {
+    own.begin(thread);
+    Memory source = (in != null ? in : out).memory;
+    if (!hold(source, (out != null ? out : in).memory)) {
+      own.end();
+      String what = Native.wl_operation_name(operation);
+      throw source.usable() ? out.closed(what, "out") : in.closed(what, "in");
+    }
+  }
+
+  /** Ends what {@link #begin} began, by an exception unless {@code code} is Ok. */
+  static void end(Endpoint own, int code, Tensor in, Tensor out) {
+    Memory source = (in != null ? in : out).memory;
+    Memory target = (out != null ? out : in).memory;
     if (code != Native.WL_OK) {
       throw own.settle(code, source, target);
     }

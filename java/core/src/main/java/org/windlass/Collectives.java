@@ -9,8 +9,10 @@ import org.windlass.internal.Native;
  * The operations of one rank under one deadline: a {@link Communicator} with its own, or what
  * {@link Communicator#within} gives.
  *
- * <p>Tensors are contiguous, and of one dtype and size on all ranks. They may be plain or
- * distributed. Where an operation works in place it says how; tensors don't overlap otherwise.
+ * <p>Tensors are contiguous, and of one dtype on all ranks, and of one size unless lists of counts
+ * say otherwise: those hold elements, one value for each rank, and may be changed once the call has
+ * returned. Tensors may be plain or distributed. Where an operation works in place it says how;
+ * tensors don't overlap otherwise.
  *
  * <p>Reductions fold ranks in ascending order, f16, bf16 and f8 in f32, and round once; integers
  * wrap; max and min give NaN where any rank has it. So the bits are the same in every run.
@@ -193,6 +195,126 @@ public sealed class Collectives permits Communicator {
     }
     Arguments.reducible("reduce", in, op);
     run(Native.WL_OP_REDUCE, in, isRoot ? out : null, in.numel, op.code(), root, 0);
+  }
+
+  /**
+   * Sends the next {@code sendCounts[r]} elements of {@code in} to rank {@code r}, for each rank in
+   * turn, and puts the {@code receiveCounts[s]} that rank {@code s} sends here side by side into
+   * {@code out}. Either tensor may hold more.
+   *
+   * @throws MismatchException on every rank if what one rank sends to a peer is not what that peer
+   *     expects from it; nothing has come from there
+   */
+  public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
+    Arguments.buffers("allToAllv", in, out);
+    Arguments.list("allToAllv", "sendCounts", sendCounts, size());
+    Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
+    exchange(in, sendCounts, null, out, receiveCounts, null);
+  }
+
+  /**
+   * {@link #allToAllv(Tensor, long[], Tensor, long[])} where what goes to rank {@code r} begins at
+   * element {@code sendOffsets[r]} of {@code in}, and what comes from rank {@code s} at element
+   * {@code receiveOffsets[s]} of {@code out}. What comes from two ranks doesn't overlap.
+   */
+  public final void allToAllv(
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets) {
+    Arguments.buffers("allToAllv", in, out);
+    Arguments.list("allToAllv", "sendCounts", sendCounts, size());
+    Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
+    Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
+    Arguments.list("allToAllv", "receiveOffsets", receiveOffsets, size());
+    exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+  }
+
+  /**
+   * {@link #allToAllv(Tensor, long[], Tensor, long[])} where ranks don't know what they receive, as
+   * when tokens go to experts.
+   *
+   * @param out large enough for all that comes. Where it is too small on any rank, every rank gets
+   *     an {@link InvalidArgumentException} that names it and what it needs, and nothing has moved:
+   *     the ranks may call again
+   * @return how many elements came from each rank
+   */
+  public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
+    Arguments.buffers("allToAllv", in, out);
+    Arguments.list("allToAllv", "sendCounts", sendCounts, size());
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> allToAllv(in, sendCounts, out));
+    }
+    long[] received =
+        PartCollective.allToAllPacked(endpoint, thread, in, sendCounts, out, deadlineNs);
+    Reference.reachabilityFence(owner);
+    return received;
+  }
+
+  /**
+   * Puts {@code in} of all ranks, in ascending rank, into {@code out} on every rank. In place,
+   * {@code in} is this rank's own part of {@code out}.
+   *
+   * @param counts the elements of each rank's {@code in}; the same on every rank
+   */
+  public final void allGatherv(Tensor in, Tensor out, long[] counts) {
+    Arguments.buffers("allGatherv", in, out);
+    Arguments.list("allGatherv", "counts", counts, size());
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      handOff(() -> allGatherv(in, out, counts));
+      return;
+    }
+    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
+    Reference.reachabilityFence(owner);
+  }
+
+  /**
+   * Reduces {@code in} of all ranks and cuts the result, in ascending rank, into {@code out} of
+   * each rank. In place, {@code out} is this rank's own part of {@code in}.
+   *
+   * @param counts the elements of each rank's {@code out}; the same on every rank
+   */
+  public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
+    Arguments.buffers("reduceScatterv", in, out);
+    Arguments.list("reduceScatterv", "counts", counts, size());
+    Arguments.reducible("reduceScatterv", in, op);
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      handOff(() -> reduceScatterv(in, out, counts, op));
+      return;
+    }
+    PartCollective.reduceScatter(endpoint, thread, in, out, counts, op, deadlineNs);
+    Reference.reachabilityFence(owner);
+  }
+
+  private void exchange(
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets) {
+    Thread thread = Thread.currentThread();
+    if (Endpoint.mustHandOff(thread)) {
+      handOff(
+          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+      return;
+    }
+    PartCollective.allToAll(
+        endpoint,
+        thread,
+        in,
+        sendCounts,
+        sendOffsets,
+        out,
+        receiveCounts,
+        receiveOffsets,
+        deadlineNs);
+    Reference.reachabilityFence(owner);
   }
 
   private void run(

@@ -61,6 +61,9 @@ public final class Endpoint {
 
   private volatile boolean closed;
 
+  /** Made on first use. */
+  private volatile RankLists lists;
+
   /** Takes over {@code handle}, a {@code wl_comm_t*}. */
   public Endpoint(long handle) {
     this.handle = handle;
@@ -80,6 +83,19 @@ public final class Endpoint {
 
   public void release() {
     nativeHandle.unpin();
+  }
+
+  /** Where the one caller puts the lists of its call. */
+  public RankLists lists() {
+    RankLists made = lists;
+    return made != null ? made : makeLists();
+  }
+
+  private synchronized RankLists makeLists() {
+    if (lists == null) {
+      lists = new RankLists(size);
+    }
+    return lists;
   }
 
   /** Makes {@code thread} the one caller. */

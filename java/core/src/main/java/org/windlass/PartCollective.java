@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Native;
+import org.windlass.internal.RankLists;
+
+/**
+ * One collective whose parts differ in size, over tensors and lists that have been checked but for
+ * the values of the lists, which the native side checks. Nothing is allocated unless it fails,
+ * besides a list that is returned.
+ */
+final class PartCollective {
+  private PartCollective() {}
+
+  /** Null offsets: the parts lie side by side. */
+  static void allToAll(
+      Endpoint own,
+      Thread thread,
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets,
+      long deadlineNs) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
+    int code =
+        Native.wl_all_to_all_v(
+            own.handle,
+            in.address,
+            in.numel,
+            lists.put(0, sendCounts),
+            lists.put(1, sendOffsets),
+            out.address,
+            out.numel,
+            lists.put(2, receiveCounts),
+            lists.put(3, receiveOffsets),
+            in.dtype.code(),
+            deadlineNs,
+            own.error);
+    Collective.end(own, code, in, out);
+  }
+
+  /** How many elements came from each rank. */
+  static long[] allToAllPacked(
+      Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
+    int code =
+        Native.wl_all_to_all_v_packed(
+            own.handle,
+            in.address,
+            in.numel,
+            lists.put(0, sendCounts),
+            0,
+            out.address,
+            out.numel,
+            lists.address(1),
+            in.dtype.code(),
+            deadlineNs,
+            own.error);
+    long[] received = code == Native.WL_OK ? lists.get(1) : null;
+    Collective.end(own, code, in, out);
+    return received;
+  }
+
+  static void allGather(
+      Endpoint own, Thread thread, Tensor in, Tensor out, long[] counts, long deadlineNs) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_ALL_GATHER_V, in, out);
+    int code =
+        Native.wl_all_gather_v(
+            own.handle,
+            in.address,
+            in.numel,
+            out.address,
+            out.numel,
+            lists.put(0, counts),
+            in.dtype.code(),
+            deadlineNs,
+            own.error);
+    Collective.end(own, code, in, out);
+  }
+
+  static void reduceScatter(
+      Endpoint own,
+      Thread thread,
+      Tensor in,
+      Tensor out,
+      long[] counts,
+      ReduceOp op,
+      long deadlineNs) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out);
+    int code =
+        Native.wl_reduce_scatter_v(
+            own.handle,
+            in.address,
+            in.numel,
+            out.address,
+            out.numel,
+            lists.put(0, counts),
+            in.dtype.code(),
+            op.code(),
+            deadlineNs,
+            own.error);
+    Collective.end(own, code, in, out);
+  }
+}
