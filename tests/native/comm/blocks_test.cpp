@@ -54,6 +54,23 @@ std::vector<Results> runAll(int n, int cores, int blocks, uint64_t seed) {
     }
     out.assign(kCount, 0);
     keep(wl_reduce_scatter(comm, in.data(), out.data(), kCount, WL_F32, WL_SUM, 0, &error), out);
+    const std::vector<int64_t> counts(static_cast<size_t>(n), static_cast<int64_t>(kCount));
+    std::vector<int64_t> received(counts.size());
+    keep(wl_reduce_scatter_v(comm, in.data(), all, out.data(), kCount, counts.data(), WL_F32,
+                             WL_SUM, 0, &error),
+         out);
+    out.assign(all, 0);
+    keep(wl_all_to_all_v(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
+                         counts.data(), nullptr, WL_F32, 0, &error),
+         out);
+    out.assign(all, 0);
+    keep(wl_all_to_all_v_packed(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
+                                received.data(), WL_F32, 0, &error),
+         out);
+    out.assign(all, 0);
+    keep(
+        wl_all_gather_v(comm, in.data(), kCount, out.data(), all, counts.data(), WL_F32, 0, &error),
+        out);
   });
   return results;
 }
