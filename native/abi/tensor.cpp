@@ -2,59 +2,17 @@
 // C ABI: tensors in local memory.
 #include <cstring>
 
-#include "native/abi/handles.h"
+#include "native/abi/tensors.h"
 #include "native/isa/isa.h"
 
 using namespace windlass;
-
-namespace {
-
-Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarget, wl_error_t* error) {
-  if (tensor == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
-  if (tensor->struct_size < sizeof(wl_tensor_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name,
-                tensor->struct_size, sizeof(wl_tensor_t));
-  }
-  if (Code code = checkDType(tensor->dtype, error); code != WL_OK) return code;
-  if (tensor->ndim > WL_MAX_DIMS ||
-      (tensor->ndim > 0 && (tensor->shape == nullptr || tensor->strides == nullptr))) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "%s: %u dimensions (at most %d), with shape and strides", name, tensor->ndim,
-                WL_MAX_DIMS);
-  }
-  bool empty = false;
-  for (uint32_t d = 0; d < tensor->ndim; ++d) {
-    const int64_t stride = tensor->strides[d];
-    if (tensor->shape[d] < 0 || stride < 0 || (isTarget && stride == 0 && tensor->shape[d] > 1)) {
-      return fail(error, WL_INVALID_ARGUMENT, "%s: dimension %u has size %lld and stride %lld",
-                  name, d, static_cast<long long>(tensor->shape[d]),
-                  static_cast<long long>(stride));
-    }
-    empty = empty || tensor->shape[d] == 0;
-  }
-  if (!empty && tensor->data == nullptr)
-    return fail(error, WL_INVALID_ARGUMENT, "%s: data is NULL", name);
-  return WL_OK;
-}
-
-StridedView viewOf(const wl_tensor_t& tensor) {
-  return {tensor.data, static_cast<DType>(tensor.dtype), tensor.ndim, tensor.shape, tensor.strides};
-}
-
-Code checkSameShape(const wl_tensor_t& a, const wl_tensor_t& b, wl_error_t* error) {
-  bool same = a.ndim == b.ndim;
-  for (uint32_t d = 0; same && d < a.ndim; ++d) same = a.shape[d] == b.shape[d];
-  return same ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "dst and src differ in shape");
-}
-
-}  // namespace
 
 extern "C" {
 
 int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error) {
   if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
   if (Code code = checkTensor(src, "src", false, error); code != WL_OK) return code;
-  if (Code code = checkSameShape(*dst, *src, error); code != WL_OK) return code;
+  if (Code code = checkSameShape(*dst, "dst", *src, "src", error); code != WL_OK) return code;
   if (!canCast(static_cast<DType>(src->dtype), static_cast<DType>(dst->dtype))) {
     return fail(error, WL_UNSUPPORTED, "no cast from dtype %d to dtype %d", src->dtype, dst->dtype);
   }
@@ -90,7 +48,8 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
   StridedView views[WL_MAX_RANKS];
   for (uint32_t i = 0; i < count; ++i) {
     if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
-    if (Code code = checkSameShape(*dst, *sources[i], error); code != WL_OK) return code;
+    if (Code code = checkSameShape(*dst, "dst", *sources[i], "a source", error); code != WL_OK)
+      return code;
     if (sources[i]->dtype != dst->dtype)
       return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
     views[i] = viewOf(*sources[i]);

@@ -125,6 +125,14 @@ const char* operationName(int32_t operation) {
       return "all-gather-v";
     case WL_OP_REDUCE_SCATTER_V:
       return "reduce-scatter-v";
+    case WL_OP_PUT:
+      return "put";
+    case WL_OP_GET:
+      return "get";
+    case WL_OP_NOTIFY:
+      return "notify";
+    case WL_OP_WAIT:
+      return "wait";
     default:
       return "unknown operation";
   }

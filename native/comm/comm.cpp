@@ -29,47 +29,50 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
 }
 
-Code Comm::begin(const Call& call) {
+Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   State& state = own_.state;
   if (state.busy.exchange(1, std::memory_order_seq_cst) != 0) {
-    return fail(call.error, WL_INVALID_ARGUMENT,
+    return fail(error, WL_INVALID_ARGUMENT,
                 "rank %u: another thread is inside %s on this communicator; a rank's operations "
                 "are called by one "
                 "thread at a time",
                 rank_, operationName(state.operation.load(std::memory_order_relaxed)));
   }
   if (state.closing.load(std::memory_order_seq_cst) != 0 || group_->failure() != nullptr) {
-    const Code code = status(call.error);
+    const Code code = status(error);
     state.busy.exchange(0, std::memory_order_seq_cst);
     return code;
   }
-  if (call.parts != nullptr && !group_->makeParts(rank_)) {
-    state.busy.exchange(0, std::memory_order_seq_cst);
-    return fail(call.error, WL_RESOURCE, "rank %u: no memory for the parts of %u ranks in %s",
-                rank_, group_->ranks(), operationName(call.descriptor.operation()));
-  }
-  ++sequence_;
-  ++operations_;
-  current_ = call.descriptor;
-  state.sequence.store(sequence_, std::memory_order_relaxed);
-  state.operation.store(call.descriptor.operation(), std::memory_order_relaxed);
+  current_ = descriptor;
+  state.operation.store(descriptor.operation(), std::memory_order_relaxed);
   state.core.store(sched_getcpu(), std::memory_order_relaxed);
   return WL_OK;
 }
 
-Code Comm::end(const Call& call, Code code) {
+void Comm::takeSequence() {
+  ++sequence_;
+  ++operations_;
+  own_.state.sequence.store(sequence_, std::memory_order_relaxed);
+}
+
+Code Comm::end(Code code, wl_error_t* error) {
   if (code != WL_OK) {
     if (code == WL_CLOSED) {
-      fail(call.error, WL_CLOSED,
-           "rank %u: the communicator was closed while %s #%u was in progress", rank_,
-           operationName(call.descriptor.operation()), sequence_);
+      fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress", rank_,
+           OperationText(own_.state).text());
     } else {
-      code = copyError(call.error, *group_->failure(), nullptr);
+      code = copyError(error, *group_->failure(), nullptr);
     }
   }
   own_.state.busy.exchange(0, std::memory_order_seq_cst);
   group_->wakeSleepers();
   return code;
+}
+
+Code Comm::endWithoutParts(const Call& call) {
+  own_.state.busy.exchange(0, std::memory_order_seq_cst);
+  return fail(call.error, WL_RESOURCE, "rank %u: no memory for the parts of %u ranks in %s", rank_,
+              group_->ranks(), operationName(call.descriptor.operation()));
 }
 
 Code Comm::status(wl_error_t* error) const {

@@ -49,6 +49,19 @@ class Comm {
   template <class K>
   Code run(const Call& call);
 
+  // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
+  // concern. native/comm/one_sided.h says what for.
+  //
+  // Runs `move` unless the peer has left.
+  template <class Move>
+  Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
+  // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
+  Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
+                   wl_error_t* error);
+  // One look at it.
+  Code testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
+                  wl_error_t* error);
+
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
   Code close(wl_error_t* error);
@@ -62,10 +75,12 @@ class Comm {
     void* context;
   };
 
-  // Guards against a second caller, a closed handle and a dead communicator; takes the next
-  // sequence.
-  Code begin(const Call& call);
-  Code end(const Call& call, Code code);
+  // Guards against a second caller, a closed handle and a dead communicator.
+  Code begin(const Descriptor& descriptor, wl_error_t* error);
+  Code end(Code code, wl_error_t* error);
+  // Ends a call whose table of parts finds no memory; nothing was sent.
+  Code endWithoutParts(const Call& call);
+  void takeSequence();
   void publishEntry(const Call& call, bool staged);
   // Fills in this rank's table for the operation in progress.
   PartTable* stateParts(const Call& call);
@@ -122,23 +137,45 @@ class Comm {
   bool sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code);
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
   Code interruption(Deadline& deadline, int64_t now);
+  // Ok, or a failure record that names a peer that left without what this rank waits for.
+  Code missed();
+  bool left(uint32_t peer) const;
+  bool signalReached() const {
+    return reached(lookAt(signal_), static_cast<uint32_t>(current_.count));
+  }
+  uint32_t currentPeer() const { return static_cast<uint32_t>(current_.root()); }
 
   Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
+  // Names the peer of a one-sided operation, which has left.
+  Code publishLeft();
   Code publishTimeout(int64_t limitNs);
+  Code publishSignalTimeout(int64_t limitNs);
   Code publishMismatch(uint32_t a, uint32_t b, uint32_t sequence);
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
   RankLines& own_;
-  uint32_t sequence_;        // of the operation in progress, or of the last one
-  Descriptor current_ = {};  // of that operation
-  uint64_t operations_ = 0;  // entered so far
-  uint32_t allEntered_;      // every rank is known to have entered this sequence
+  uint32_t sequence_;                 // of the operation in progress, or of the last one
+  Descriptor current_ = {};           // of the operation in progress, or of the last one
+  const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
+  uint64_t operations_ = 0;           // entered so far
+  uint32_t allEntered_;               // every rank is known to have entered this sequence
   int64_t contestedUntilNs_ = 0;
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };
 
 // "all-to-all(1024 x f32, push)".
 void describe(const Descriptor& descriptor, char* text, size_t room);
+
+// "barrier #7", or "put after #7" for an operation that takes no sequence.
+class OperationText {
+ public:
+  OperationText(int32_t operation, uint32_t sequence);
+  explicit OperationText(const State& state);
+  const char* text() const { return text_; }
+
+ private:
+  char text_[48];
+};
 
 }  // namespace windlass

@@ -16,10 +16,11 @@ namespace windlass {
 
 constexpr size_t kLine = 64;
 
-// What every rank of an operation must agree on; compared as two words.
+// What every rank of an operation must agree on; compared as two words. A one-sided operation is
+// described likewise, and compared with nothing.
 struct Descriptor {
   uint64_t what;  // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
-  // elements, bytes of a window, or the fingerprint of a plan or of counts; all-to-all-v: 1 where
+  // elements, bytes of a window, or the fingerprint of a plan or of counts, a signal's value; all-to-all-v: 1 where
   // parts are packed as they come, 0 where each receiver states its own
   uint64_t count;
 
@@ -36,7 +37,7 @@ struct Descriptor {
   int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
   // What a rank sends to a peer must be what that peer expects from it.
   bool pairsParts() const { return operation() == WL_OP_ALL_TO_ALL_V && count == 0; }
-  int32_t root() const { return static_cast<int32_t>(what >> 32); }
+  int32_t root() const { return static_cast<int32_t>(what >> 32); }  // or the one peer
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;
   }
@@ -87,6 +88,11 @@ constexpr bool phaseReached(uint64_t seen, uint32_t sequence, uint32_t phases) {
   const uint32_t at = static_cast<uint32_t>(seen >> 32);
   return at == sequence ? static_cast<uint32_t>(seen) >= phases
                         : static_cast<int32_t>(at - sequence) > 0;
+}
+
+// Whether the operation is one rank's own and takes no sequence.
+constexpr bool isOneSided(int32_t operation) {
+  return operation >= WL_OP_PUT && operation <= WL_OP_WAIT;
 }
 
 // What diagnostics, close() and deferred release look at.

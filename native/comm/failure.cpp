@@ -71,6 +71,16 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, const Part* ofA, 
   }
 }
 
+// " (inside barrier #7)".
+void addWhereabouts(Text& out, const State& state) {
+  const bool busy = state.busy.load(std::memory_order_relaxed) != 0;
+  if (!busy && state.operation.load(std::memory_order_relaxed) == WL_OP_NONE) {
+    out.add(" (it called nothing yet)");
+  } else {
+    out.add(" (%s %s)", busy ? "inside" : "outside any call since", OperationText(state).text());
+  }
+}
+
 }  // namespace
 
 void describe(const Descriptor& descriptor, char* text, size_t room) {
@@ -116,6 +126,18 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_BROADCAST:
       out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
       break;
+    case WL_OP_PUT:
+      out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_GET:
+      out.add("(%llu x %s from rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_NOTIFY:
+      out.add("(value %llu to rank %d)", count, descriptor.root());
+      break;
+    case WL_OP_WAIT:
+      out.add("(value %llu from rank %d)", count, descriptor.root());
+      break;
     case WL_OP_WINDOW:
       out.add("(%llu bytes)", count);
       break;
@@ -131,33 +153,77 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
   }
 }
 
+OperationText::OperationText(int32_t operation, uint32_t sequence) {
+  std::snprintf(text_, sizeof text_, isOneSided(operation) ? "%s after #%u" : "%s #%u",
+                operationName(operation), sequence);
+}
+
+OperationText::OperationText(const State& state)
+    : OperationText(state.operation.load(std::memory_order_relaxed),
+                    state.sequence.load(std::memory_order_relaxed)) {}
+
 Code Comm::interruption(Deadline& deadline, int64_t now) {
   if (group_->failure() != nullptr) return WL_ABORTED;
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
     const int32_t self = static_cast<int32_t>(rank_);
     char text[256];
-    std::snprintf(text, sizeof text, "rank %u closed its handle while %s #%u was in progress",
-                  rank_, operationName(own_.state.operation.load(std::memory_order_relaxed)),
-                  sequence_);
+    std::snprintf(text, sizeof text, "rank %u closed its handle while %s was in progress", rank_,
+                  OperationText(own_.state).text());
     publish(WL_ABORTED, &self, 1, text);
     return WL_CLOSED;
   }
-  if (group_->shared().leavers.load(std::memory_order_seq_cst) != 0) {
-    for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-      if (group_->lines(peer).state.left.load(std::memory_order_seq_cst) == 0) continue;
-      if (group_->entered(peer, sequence_)) continue;
-      const int32_t culprit = static_cast<int32_t>(peer);
-      char text[256];
-      std::snprintf(text, sizeof text,
-                    "rank %u closed the communicator, and rank %u waits for it in %s #%u; every "
-                    "rank must call "
-                    "the same operations before it closes",
-                    peer, rank_,
-                    operationName(own_.state.operation.load(std::memory_order_relaxed)), sequence_);
-      return publish(WL_ABORTED, &culprit, 1, text);
-    }
+  if (Code code = missed(); code != WL_OK) return code;
+  if (deadline.left(now) > 0) return WL_OK;
+  return signal_ == nullptr ? publishTimeout(deadline.limitNs())
+                            : publishSignalTimeout(deadline.limitNs());
+}
+
+bool Comm::left(uint32_t peer) const {
+  return group_->lines(peer).state.left.load(std::memory_order_seq_cst) != 0;
+}
+
+Code Comm::missed() {
+  if (group_->shared().leavers.load(std::memory_order_seq_cst) == 0) return WL_OK;
+  if (signal_ != nullptr) {
+    // It may have notified between the last look and its leave.
+    return left(currentPeer()) && !signalReached() ? publishLeft() : WL_OK;
   }
-  return deadline.left(now) > 0 ? WL_OK : publishTimeout(deadline.limitNs());
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (!left(peer) || group_->entered(peer, sequence_)) continue;
+    const int32_t culprit = static_cast<int32_t>(peer);
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "rank %u closed the communicator, and rank %u waits for it in %s; every rank "
+                  "must call the same operations before it closes",
+                  peer, rank_, OperationText(own_.state).text());
+    return publish(WL_ABORTED, &culprit, 1, text);
+  }
+  return WL_OK;
+}
+
+Code Comm::publishLeft() {
+  const int32_t culprit = current_.root();
+  char what[256];
+  describe(current_, what, sizeof what);
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "rank %d closed the communicator, and rank %u needs it in %s; a rank stays until "
+                "its peers need it no more",
+                culprit, rank_, what);
+  return publish(WL_ABORTED, &culprit, 1, text);
+}
+
+Code Comm::publishSignalTimeout(int64_t limitNs) {
+  const int32_t culprit = current_.root();
+  char what[256];
+  describe(current_, what, sizeof what);
+  char text[WL_ERROR_MESSAGE];
+  Text out(text, sizeof text);
+  out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u", rank_,
+          static_cast<double>(limitNs) / 1e9, what, culprit, lookAt(signal_));
+  addWhereabouts(out, group_->lines(currentPeer()).state);
+  out.add(". See what that rank is doing, or give a longer deadline");
+  return publish(WL_TIMEOUT, &culprit, 1, text);
 }
 
 Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const char* text) {
@@ -194,7 +260,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
     collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
       return state.busy.load() != 0 && state.sequence.load() == sequence_ &&
-             state.awaited.load() == -1;
+             state.operation.load() == current_.operation() && state.awaited.load() == -1;
     }) ||
         collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
   }
@@ -205,17 +271,9 @@ Code Comm::publishTimeout(int64_t limitNs) {
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_,
           static_cast<double>(limitNs) / 1e9, what, sequence_, group_->ranks());
   for (uint32_t i = 0; i < std::min<uint32_t>(count, 8); ++i) {
-    const State& state = group_->lines(static_cast<uint32_t>(culprits[i])).state;
-    const bool busy = state.busy.load(std::memory_order_relaxed) != 0;
-    const uint32_t at = state.sequence.load(std::memory_order_relaxed);
     out.add("%srank %d %s", i == 0 ? "" : ", ", culprits[i],
             behind ? "has not come" : "has not finished");
-    if (!busy && at == group_->config().firstSequence - 1) {
-      out.add(" (it called nothing yet)");
-    } else {
-      out.add(" (%s %s #%u)", busy ? "inside" : "outside any call since",
-              operationName(state.operation.load(std::memory_order_relaxed)), at);
-    }
+    addWhereabouts(out, group_->lines(static_cast<uint32_t>(culprits[i])).state);
   }
   if (count > 8) out.add(" and %u more", count - 8);
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");

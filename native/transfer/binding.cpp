@@ -3,33 +3,9 @@
 
 #include <cstring>
 
+#include "native/base/extent.h"
+
 namespace windlass {
-namespace {
-
-// False on overflow of 63 bits.
-bool multiply(int64_t a, int64_t b, int64_t* product) {
-  return !__builtin_mul_overflow(a, b, product);
-}
-bool add(int64_t a, int64_t b, int64_t* sum) {
-  return !__builtin_add_overflow(a, b, sum);
-}
-
-// Elements from the first to one past the last that a view reaches; 0 for an empty one.
-bool extent(const Binding& binding, int64_t* elements) {
-  int64_t last = 0;
-  for (uint32_t d = 0; d < binding.ndim; ++d) {
-    if (binding.shape[d] == 0) {
-      *elements = 0;
-      return true;
-    }
-    int64_t reach = 0;
-    if (!multiply(binding.shape[d] - 1, binding.strides[d], &reach) || !add(last, reach, &last))
-      return false;
-  }
-  return add(last, 1, elements);
-}
-
-}  // namespace
 
 Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, const char* role,
                   std::vector<Binding>* bindings, wl_error_t* error) {
@@ -73,9 +49,8 @@ Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, cons
       }
     }
     const uint64_t size = sizeOf(binding.dtype);
-    int64_t elements = 0;
     int64_t reach = 0;
-    if (!extent(binding, &elements) || !multiply(elements, static_cast<int64_t>(size), &reach)) {
+    if (!reachOf(binding.ndim, binding.shape, binding.strides, size, &reach)) {
       return fail(error, WL_INVALID_ARGUMENT, "%s binding %u: its size overflows 63 bits", role, i);
     }
     if (reach > 0 && (address == 0 || address % size != 0)) {

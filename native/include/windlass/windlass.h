@@ -80,7 +80,8 @@ typedef enum wl_algorithm {
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
-/* The operation a rank is in; also the first part of every operation's digest. */
+/* The operation a rank is in; also the first part of every collective's digest. WL_OP_PUT to
+ * WL_OP_WAIT are one-sided: they take no sequence. */
 typedef enum wl_operation {
   WL_OP_NONE = 0,
   WL_OP_BARRIER = 1,
@@ -98,7 +99,11 @@ typedef enum wl_operation {
   WL_OP_REDUCE = 13,
   WL_OP_ALL_TO_ALL_V = 14,
   WL_OP_ALL_GATHER_V = 15,
-  WL_OP_REDUCE_SCATTER_V = 16
+  WL_OP_REDUCE_SCATTER_V = 16,
+  WL_OP_PUT = 17,
+  WL_OP_GET = 18,
+  WL_OP_NOTIFY = 19,
+  WL_OP_WAIT = 20
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -176,7 +181,8 @@ WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);
 typedef struct wl_rank_state {
   uint32_t struct_size;
   int32_t busy;      /* 1 while a thread is inside an operation of this rank */
-  uint32_t sequence; /* of that operation, or of the last one */
+  uint32_t sequence; /* of that operation, or of the last one; of the last collective before a
+                        one-sided one */
   int32_t operation; /* wl_operation */
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
@@ -330,6 +336,39 @@ WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elem
 WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                                    uint64_t out_elements, const int64_t* counts, int32_t dtype,
                                    int32_t op, int64_t deadline_ns, wl_error_t* error);
+
+/* ---- one-sided operations ---- */
+/* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has
+ * freed its handle is sent lands where nobody reads. A peer that has closed the communicator is
+ * WL_ABORTED, which names it. */
+
+/* remote = local, in `peer`'s part of the window; `peer` may be the rank itself. Both have one
+ * dtype and one shape, are aligned to the dtype, and share no byte. remote->data is symmetric: an
+ * address in this rank's own part of the window, which stands for the same offset in the peer's. On
+ * return `local` may be changed; the peer sees the data once it has waited for a notify that
+ * follows. */
+WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                      int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+/* local = remote. On return `local` is complete. */
+WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                      int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+
+/* A signal is `size` lines of a window, one for each rank: line r of a rank's own part holds the
+ * u32 that rank r, and nobody else, sets there. It starts at 0 and moves forward, by less than 2^30
+ * at a time and never 2^30 ahead of what its reader has waited for; so it may wrap. */
+#define WL_SIGNAL_LINE_BYTES 64
+
+/* Sets this rank's line of the peer's signal to `value`. A release: whoever waits for the value
+ * sees every put, and every other store, that this rank made before. `signal` is the offset of the
+ * signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
+WL_API int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
+                         uint32_t value, wl_error_t* error);
+/* Returns once `peer`'s line of this rank's signal has reached `value`; WL_TIMEOUT names the peer. */
+WL_API int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
+                       uint32_t value, int64_t deadline_ns, wl_error_t* error);
+/* One look: *reached is 1 where wl_wait would return at once, else 0. */
+WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
+                       uint32_t value, int32_t* reached, wl_error_t* error);
 
 /* ---- transfers: a plan bound to memory ---- */
 

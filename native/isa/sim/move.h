@@ -71,6 +71,14 @@ inline void TGET(const Dst& dst, const Src& src, TileT& ping, TileT&) noexcept {
   TPUT(dst, src, ping);
 }
 
+// The same of views whose dtype and shape are known at run time.
+inline void TPUT(const StridedView& dst, const StridedView& src) noexcept {
+  TMOVE_CVT(dst, src);
+}
+inline void TGET(const StridedView& dst, const StridedView& src) noexcept {
+  TMOVE_CVT(dst, src);
+}
+
 namespace detail {
 
 // The tile's valid rows and columns as a 5-D view; the rows count dimensions 0 to 3 of `shape`.

@@ -3,7 +3,6 @@
 // call returns, random delays, sequences about to wrap, and busy threads beside.
 #include "tests/native/comm/local_ranks.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <tuple>
 

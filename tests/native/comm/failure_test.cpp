@@ -14,18 +14,6 @@
 namespace windlass_test {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
-// Other work on the machine only adds time, so the best of several attempts is what a bound is held
-// against.
-constexpr int kAttempts = 8;
-
-// One look at whether the text holds the part, that prints both when it does not.
-testing::AssertionResult contains(const char* text, const std::string& part) {
-  if (std::strstr(text, part.c_str()) != nullptr) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << '"' << text << "\" does not say \"" << part << '"';
-}
-
 struct Late {
   int ranks;
   int cores;

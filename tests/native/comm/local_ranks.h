@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,9 +41,21 @@ inline uint64_t seed() {
   return value;
 }
 
+constexpr int64_t kMs = 1'000'000;
+
+// Other work on the machine only adds time, so the best of several attempts is what a bound is held
+// against.
+constexpr int kAttempts = 8;
+
 struct Error : wl_error_t {
   Error() : wl_error_t() { struct_size = sizeof(wl_error_t); }
 };
+
+// One look at whether the text holds the part, that prints both when it does not.
+inline testing::AssertionResult contains(const char* text, const std::string& part) {
+  if (std::strstr(text, part.c_str()) != nullptr) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << '"' << text << "\" does not say \"" << part << '"';
+}
 
 struct LocalRanks {
   explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1,

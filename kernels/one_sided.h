@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-sided operations: what one rank does to a peer's part of a window by itself.
+//
+// args     remote  a view of the peer's part
+//          local   a view of this rank's memory, of the same shape and dtype; they share no byte
+//          signal  the line of the peer's signal that this rank writes and nobody else
+// phases   none: the caller runs each on its own thread
+// signals  notify sets the peer's signal; the runtime waits, since it can end a wait
+// order    notify releases what this rank moved before; a look that finds its value acquires it
+#pragma once
+
+#include "native/isa/isa.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
+  TPUT(remote, local);
+}
+
+inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
+  TGET(local, remote);
+}
+
+inline void oneSidedNotify(uint32_t* signal, uint32_t value) {
+  pipe_barrier(PIPE_ALL);
+  dsb(DSB_DDR);
+  TNOTIFY(comm::Signal(signal), static_cast<int32_t>(value), comm::NotifyOp::Set);
+}
+
+}  // namespace windlass

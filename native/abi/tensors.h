@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of tensors that callers describe.
+#pragma once
+
+#include "native/abi/handles.h"
+
+namespace windlass {
+
+inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarget,
+                        wl_error_t* error) {
+  if (tensor == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
+  if (tensor->struct_size < sizeof(wl_tensor_t)) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name,
+                tensor->struct_size, sizeof(wl_tensor_t));
+  }
+  if (Code code = checkDType(tensor->dtype, error); code != WL_OK) return code;
+  if (tensor->ndim > WL_MAX_DIMS ||
+      (tensor->ndim > 0 && (tensor->shape == nullptr || tensor->strides == nullptr))) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: %u dimensions (at most %d), with shape and strides", name, tensor->ndim,
+                WL_MAX_DIMS);
+  }
+  bool empty = false;
+  for (uint32_t d = 0; d < tensor->ndim; ++d) {
+    const int64_t stride = tensor->strides[d];
+    if (tensor->shape[d] < 0 || stride < 0 || (isTarget && stride == 0 && tensor->shape[d] > 1)) {
+      return fail(error, WL_INVALID_ARGUMENT, "%s: dimension %u has size %lld and stride %lld",
+                  name, d, static_cast<long long>(tensor->shape[d]),
+                  static_cast<long long>(stride));
+    }
+    empty = empty || tensor->shape[d] == 0;
+  }
+  if (!empty && tensor->data == nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "%s: data is NULL", name);
+  return WL_OK;
+}
+
+inline StridedView viewOf(const wl_tensor_t& tensor) {
+  return {tensor.data, static_cast<DType>(tensor.dtype), tensor.ndim, tensor.shape, tensor.strides};
+}
+
+inline Code checkSameShape(const wl_tensor_t& a, const char* aName, const wl_tensor_t& b,
+                           const char* bName, wl_error_t* error) {
+  bool same = a.ndim == b.ndim;
+  for (uint32_t d = 0; same && d < a.ndim; ++d) same = a.shape[d] == b.shape[d];
+  return same ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s and %s differ in shape", aName, bName);
+}
+
+}  // namespace windlass

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a strided view reaches.
+#pragma once
+
+#include <cstdint>
+
+namespace windlass {
+
+// Bytes from the start of the first element to the end of the last one; 0 for an empty view. False
+// when that is more than 63 bits hold. Shape and strides are not negative.
+inline bool reachOf(uint32_t ndim, const int64_t* shape, const int64_t* strides,
+                    uint64_t elementBytes, int64_t* bytes) {
+  int64_t last = 0;
+  for (uint32_t d = 0; d < ndim; ++d) {
+    if (shape[d] == 0) {
+      *bytes = 0;
+      return true;
+    }
+    int64_t step = 0;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &step) ||
+        __builtin_add_overflow(last, step, &last)) {
+      return false;
+    }
+  }
+  return !__builtin_add_overflow(last, int64_t{1}, &last) &&
+         !__builtin_mul_overflow(last, static_cast<int64_t>(elementBytes), bytes);
+}
+
+}  // namespace windlass

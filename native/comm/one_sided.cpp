@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/one_sided.h"
+
+#include "kernels/one_sided.h"
+#include "native/comm/launch.h"
+
+namespace windlass {
+namespace {
+
+Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view) {
+  uint64_t count = 1;
+  for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
+  return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
+                        static_cast<int32_t>(peer));
+}
+
+Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
+  return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
+}
+
+}  // namespace
+
+template <class Move>
+Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  if (left(currentPeer())) return end(publishLeft(), error);
+  move();
+  return end(WL_OK, error);
+}
+
+Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
+                       wl_error_t* error) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  signal_ = signal;
+  Deadline deadline(deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs);
+  const Code code = wait([this] { return signalReached(); }, currentPeer(), deadline);
+  signal_ = nullptr;
+  return end(code, error);
+}
+
+Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
+                      wl_error_t* error) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  signal_ = signal;
+  *isReached = signalReached();
+  const Code code = *isReached ? WL_OK : missed();
+  signal_ = nullptr;
+  return end(code, error);
+}
+
+Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+         wl_error_t* error) {
+  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error, [&] { oneSidedPut(remote, local); });
+}
+
+Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
+         wl_error_t* error) {
+  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error, [&] { oneSidedGet(local, remote); });
+}
+
+Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
+  const uint32_t seen = lookAt(signal);
+  if (!movesForward(seen, value)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "value %u: the signal is at %u, and moves forward by less than 2^30 at a time",
+                value, seen);
+  }
+  // end() rings the peer if it sleeps.
+  return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+                        [&] { oneSidedNotify(signal, value); });
+}
+
+Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
+          wl_error_t* error) {
+  return comm.awaitSignal(ofSignal(WL_OP_WAIT, peer, value), signal, deadlineNs, error);
+}
+
+Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
+          wl_error_t* error) {
+  return comm.testSignal(ofSignal(WL_OP_WAIT, peer, value), signal, isReached, error);
+}
+
+}  // namespace windlass

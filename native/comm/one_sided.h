@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that one rank calls by itself. They take no sequence, and concern one peer alone.
+// Arguments have been checked: views have one dtype and shape and lie in their memory; `signal` is
+// a line of its window.
+#pragma once
+
+#include "native/comm/comm.h"
+
+namespace windlass {
+
+// remote = local.
+Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+         wl_error_t* error);
+// local = remote.
+Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
+         wl_error_t* error);
+// `signal` lies in the peer's memory, and this rank alone writes it.
+Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error);
+// `signal` lies in this rank's memory, and the peer alone writes it.
+Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
+          wl_error_t* error);
+// One look.
+Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
+          wl_error_t* error);
+
+}  // namespace windlass
