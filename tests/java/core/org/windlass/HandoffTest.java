@@ -33,6 +33,11 @@ class HandoffTest {
         assertThat(out.getLong(r)).isEqualTo(r);
       }
       communicator.broadcast(out, 0);
+      Signals signals = window.signals(1);
+      int right = (communicator.rank() + 1) % ranks;
+      window.put(in, right, window.tensor(DType.I32, ranks));
+      signals.notify(right, 0, 1);
+      signals.await((communicator.rank() + ranks - 1) % ranks, 0, 1);
       try (Communicator all = communicator.split(0, 0)) {
         all.barrier();
       }

@@ -24,6 +24,7 @@ class WrongCallsTest {
   private static final int RANKS = 4;
   private static final LocalGroup GROUP = Communicator.local(RANKS);
   private static final Communicator RANK = GROUP.communicator(0);
+  private static final List<Window> WINDOWS = GROUP.call(rank -> rank.window(4096));
   private static final LocalGroup ALONE = Communicator.local(1);
   private static final Communicator ONE = ALONE.communicator(0);
   private static final Layout WHOLE = Layout.parse("1:R");
@@ -61,6 +62,7 @@ class WrongCallsTest {
     collectives();
     partCollectives();
     windows();
+    oneSided();
     tensors();
     views();
     elements();
@@ -302,6 +304,58 @@ class WrongCallsTest {
     wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
     wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
     wrong("register after close", ClosedException.class, "closed", () -> gone.batch().register());
+  }
+
+  private static void oneSided() {
+    Window window = WINDOWS.get(0);
+    Window small = ONE.window(128);
+    Window shut = ONE.window(128);
+    Signals orphans = shut.signals(1);
+    DistributedTensor lost = shut.tensor(DType.F32, 2, 2);
+    shut.close();
+    Signals signals = window.signals(2);
+    DistributedTensor remote = window.tensor(DType.F32, 4, 2);
+    Tensor local = f32(4, 2);
+    Tensor readOnly =
+        Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 4, 2);
+    Tensor closed = f32(4, 2);
+    closed.close();
+    invalid("put to no rank", "peer is 4", () -> window.put(local, 4, remote));
+    invalid("get from a negative rank", "peer is -1", () -> window.get(local, -1, remote));
+    invalid("put of nothing", "local is null", () -> window.put(null, 1, remote));
+    invalid("put to nothing", "remote is null", () -> window.put(local, 1, null));
+    invalid("put to another window", "another window", () -> small.put(local, 0, remote));
+    invalid(
+        "put of another dtype",
+        "local is i32[4, 2], remote f32[4, 2]",
+        () -> window.put(Tensor.allocate(DType.I32, 4, 2), 1, remote));
+    invalid(
+        "get of another shape",
+        "local is f32[8], remote f32[4, 2]",
+        () -> window.get(f32(8), 1, remote));
+    invalid("get into read-only", "local (f32[4, 2]) is read-only", () -> window.get(readOnly, 1, remote));
+    invalid(
+        "put onto itself",
+        "overlaps",
+        () -> window.put(remote.narrow(0, 0, 3), 0, remote.narrow(0, 1, 3)));
+    wrong("put of closed memory", ClosedException.class, "local", () -> window.put(closed, 1, remote));
+    wrong("put to a closed window", ClosedException.class, "window", () -> shut.put(f32(2, 2), 0, lost));
+    invalid("negative signals", "count is -1", () -> window.signals(-1));
+    wrong(
+        "more signals than room",
+        ResourceException.class,
+        "192 bytes; the window has 128 of 128",
+        () -> small.signals(3));
+    wrong("signals of a closed window", ClosedException.class, "window", () -> shut.signals(1));
+    invalid("notify to no rank", "peer is 4", () -> signals.notify(4, 0, 1));
+    invalid("notify of no signal", "index is 2", () -> signals.notify(1, 2, 1));
+    invalid("notify back", "value 4294967295", () -> signals.notify(1, 0, -1));
+    invalid("await of no rank", "peer is -1", () -> signals.await(-1, 0, 1));
+    invalid("await of no signal", "index is -1", () -> signals.await(1, -1, 1));
+    invalid("test of no signal", "index is 2", () -> signals.test(1, 2, 1));
+    invalid("await in no time", "deadline is PT0S", () -> signals.within(Duration.ZERO));
+    wrong("notify after close", ClosedException.class, "window", () -> orphans.notify(0, 0, 1));
+    wrong("await after close", ClosedException.class, "window", () -> orphans.await(0, 0, 1));
   }
 
   private static void tensors() {

@@ -48,6 +48,8 @@ class ExamplesTest {
     ReduceScatterExample.main(new String[] {"--ranks", "3"});
     AllReduceExample.main(new String[] {"--ranks", "3"});
     ExpertDispatchExample.main(new String[] {"--ranks", "3"});
+    PutExample.main(new String[] {"--ranks", "3"});
+    OverlappingDomainsExample.main(new String[] {"--ranks", "3"});
     WeightSyncExample.main(new String[] {});
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
         .isInstanceOf(InvalidArgumentException.class);

@@ -40,6 +40,12 @@ public final class Examples {
               "tokens go to the experts of a mixture, and back",
               ExpertDispatchExample::run),
           new Example(
+              "put", "every rank puts rows into its neighbour's window", PutExample::run),
+          new Example(
+              "overlapping-domains",
+              "ranks that are in two communicators at once",
+              OverlappingDomainsExample::run),
+          new Example(
               "weight-sync",
               "trainer weights move to an inference layout",
               WeightSyncExample::run));

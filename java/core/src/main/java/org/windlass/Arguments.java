@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Arrays;
+
 /**
  * What a rank can check of a collective's arguments by itself. Each check is a few compares of
  * fields; the text of a refusal is built apart from them.
@@ -209,6 +211,52 @@ final class Arguments {
     }
   }
 
+  /** Both sides of a move between this rank's memory and a peer's part of {@code window}. */
+  static void oneSided(
+      String what, Window window, Tensor local, int peer, DistributedTensor remote) {
+    if (local == null
+        || remote == null
+        || remote.window() != window
+        || local.dtype != remote.dtype
+        || !Arrays.equals(local.shape, remote.shape)
+        || peer < 0
+        || peer >= window.communicator().size()
+        || (peer == window.communicator().rank() && SharedBytes.between(local, remote))) {
+      throw badOneSided(what, window, local, peer, remote);
+    }
+  }
+
+  private static InvalidArgumentException badOneSided(
+      String what, Window window, Tensor local, int peer, DistributedTensor remote) {
+    peer(what, peer, window.communicator().size());
+    if (local == null) {
+      return refused(what, "local is null");
+    }
+    if (remote == null) {
+      return refused(what, "remote is null");
+    }
+    if (remote.window() != window) {
+      return refused(what, "remote (" + remote + ") lies in another window");
+    }
+    if (local.dtype != remote.dtype || !Arrays.equals(local.shape, remote.shape)) {
+      return refused(
+          what, "local is " + local + ", remote " + remote + "; dtypes and shapes must agree");
+    }
+    return refused(what, "local (" + local + ") overlaps remote (" + remote + ")");
+  }
+
+  static void peer(String what, int peer, int size) {
+    if (peer < 0 || peer >= size) {
+      throw refused(what, "peer is " + peer + "; it must lie in [0, " + size + ")");
+    }
+  }
+
+  static void writable(String what, String name, Tensor tensor) {
+    if (tensor.memory.readOnly) {
+      throw refused(what, name + " (" + tensor + ") is read-only");
+    }
+  }
+
   static void root(String what, int root, int size) {
     if (root < 0 || root >= size) {
       throw refused(what, "root is " + root + "; it must lie in [0, " + size + ")");
@@ -233,8 +281,8 @@ final class Arguments {
       throw refused(
           what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");
     }
-    if (write && tensor.memory.readOnly) {
-      throw refused(what, name + " (" + tensor + ") is read-only");
+    if (write) {
+      writable(what, name, tensor);
     }
   }
 

@@ -13,10 +13,10 @@ import org.windlass.internal.Scratch;
  * One rank's part in a communicator: the ranks that met, their deadline and their one failure
  * record.
  *
- * <p>Operations are collective: every rank calls the same ones in the same order. One thread at a
- * time calls operations on a rank; {@link #abort}, {@link #close} and the queries are legal from
- * any thread at any time. When an operation returns, its outputs are complete and its inputs may be
- * changed or freed.
+ * <p>Operations are collective: every rank calls the same ones in the same order; but those of a
+ * {@link Window} are one rank's own. One thread at a time calls operations on a rank; {@link
+ * #abort}, {@link #close} and the queries are legal from any thread at any time. When an operation
+ * returns, its outputs are complete and its inputs may be changed or freed.
  *
  * <p>An operation takes no longer than its deadline. After {@link TimeoutException}, {@link
  * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.lang.ref.Reference;
 import java.util.Arrays;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
@@ -9,8 +10,14 @@ import org.windlass.internal.Native;
 
 /**
  * Memory that every rank of a communicator holds at the same size, so that peers reach it. Tensors
- * are placed in it one after the other; ranks that make the same tensors in the same order find
- * them at the same offsets.
+ * and signals are placed in it one after the other; ranks that make the same ones in the same order
+ * find them at the same offsets.
+ *
+ * <p>{@link #put} and {@link #get} move elements between this rank's memory and a peer's part, and
+ * the peer makes no call; {@link Signals} tell it that something has come. These are one rank's
+ * operations: ranks need not call the same ones. They count as operations of the communicator all
+ * the same: one thread at a time, and a failure record in common. A peer that has left the
+ * communicator is an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
   private static final long ALIGNMENT = 64;
@@ -18,12 +25,16 @@ public final class Window implements AutoCloseable {
   private final Communicator communicator;
   private final Memory memory;
 
+  /** The {@code wl_window_t*}; valid while the memory is pinned. */
+  final long handle;
+
   /** Guarded by this. */
   private long used;
 
   /** Takes over a native handle. */
   Window(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     this.communicator = communicator;
+    this.handle = handle;
     long address = Native.wl_window_address(handle, endpoint.rank);
     String what = "Window of " + bytes + " bytes of rank " + endpoint.rank;
     this.memory = Memory.of(address, bytes, new Segment(what, endpoint, handle));
@@ -50,28 +61,12 @@ public final class Window implements AutoCloseable {
    */
   public DistributedTensor tensor(DType dtype, long... shape) {
     long[] checked = Shapes.checked("tensor", dtype, shape);
-    if (memory.ended()) {
-      throw new ClosedException("tensor: the window of " + bytes() + " bytes was closed");
-    }
-    long needed = Shapes.numel(checked) * dtype.bytes();
-    long offset;
-    synchronized (this) {
-      offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
-      if (offset > bytes() || needed > bytes() - offset) {
-        throw new ResourceException(
-            "tensor: shape "
-                + Arrays.toString(checked)
-                + " of "
-                + dtype
-                + " needs "
-                + needed
-                + " bytes; the window has "
-                + Math.max(0, bytes() - offset)
-                + " of "
-                + bytes()
-                + " left");
-      }
-      used = offset + needed;
+    requireOpen("tensor");
+    long offset = take(Shapes.numel(checked) * dtype.bytes());
+    if (offset < 0) {
+      throw full(
+          "tensor: shape " + Arrays.toString(checked) + " of " + dtype + " needs ",
+          Shapes.numel(checked) * dtype.bytes());
     }
     return new DistributedTensor(
         this, memory.address + offset, dtype, checked, Shapes.contiguousStrides(checked));
@@ -89,11 +84,126 @@ public final class Window implements AutoCloseable {
           "tensorAt: offset is " + offset + "; it must lie in [0, " + bytes() + "]");
     }
     Tensor.checkFits("tensorAt", memory, offset, dtype, checked);
-    if (memory.ended()) {
-      throw new ClosedException("tensorAt: the window of " + bytes() + " bytes was closed");
-    }
+    requireOpen("tensorAt");
     return new DistributedTensor(
         this, memory.address + offset, dtype, checked, Shapes.contiguousStrides(checked));
+  }
+
+  /**
+   * {@code count} signals in the next free bytes, as a tensor is placed; {@link Signals#bytes} says
+   * how many that takes. Every rank makes them before any rank uses them.
+   *
+   * @throws ResourceException if the window has no room for them
+   */
+  public Signals signals(int count) {
+    if (count < 0) {
+      throw new InvalidArgumentException("signals: count is " + count + "; it must be 0 or more");
+    }
+    requireOpen("signals");
+    long offset = take(Signals.bytes(count, communicator.size()));
+    if (offset < 0) {
+      throw full(
+          "signals: " + count + " for each of " + communicator.size() + " ranks need ",
+          Signals.bytes(count, communicator.size()));
+    }
+    return new Signals(this, offset, count, Deadlines.DEFAULT);
+  }
+
+  /** Takes the next free bytes; the offset of the first, or -1 where there is no room. */
+  private synchronized long take(long needed) {
+    long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
+    if (offset > bytes() || needed > bytes() - offset) {
+      return -1;
+    }
+    used = offset + needed;
+    return offset;
+  }
+
+  private synchronized ResourceException full(String what, long needed) {
+    long left = Math.max(0, bytes() - ((used + ALIGNMENT - 1) & -ALIGNMENT));
+    return new ResourceException(
+        what + needed + " bytes; the window has " + left + " of " + bytes() + " left");
+  }
+
+  private void requireOpen(String what) {
+    if (memory.ended()) {
+      throw closed(what);
+    }
+  }
+
+  private ClosedException closed(String what) {
+    return new ClosedException(what + ": the window of " + bytes() + " bytes was closed");
+  }
+
+  /**
+   * Copies {@code local} to where {@code remote} lies in {@code peer}'s part of this window. When
+   * it returns, {@code local} may be changed; the peer sees the elements once it has waited for a
+   * {@link Signals#notify} that follows.
+   *
+   * @param local of the same dtype and shape as {@code remote}; strided as either may be
+   * @param peer a rank, this one included
+   * @param remote a tensor of this window: this rank's own names the same place in the peer's part
+   */
+  public void put(Tensor local, int peer, DistributedTensor remote) {
+    Arguments.oneSided("put", this, local, peer, remote);
+    move("put", Native::wl_put, local, peer, remote);
+  }
+
+  /**
+   * Copies to {@code local} what lies where {@code remote} is in {@code peer}'s part of this
+   * window; {@link #put} the other way round. When it returns, {@code local} is complete.
+   */
+  public void get(Tensor local, int peer, DistributedTensor remote) {
+    Arguments.oneSided("get", this, local, peer, remote);
+    Arguments.writable("get", "local", local);
+    move("get", Native::wl_get, local, peer, remote);
+  }
+
+  /** {@code wl_put} or {@code wl_get}. */
+  @FunctionalInterface
+  private interface Move {
+    int call(long comm, long window, long local, int peer, long remote, long error);
+  }
+
+  private void move(String what, Move move, Tensor local, int peer, DistributedTensor remote) {
+    Endpoint own = enter(what);
+    Memory other = local.memory == memory ? null : local.memory;
+    if (other != null && !other.hold()) {
+      leave(own, Native.WL_OK, null);
+      throw local.closed(what, "local");
+    }
+    long from = Elements.describe(own.scratch, 0, local);
+    long to = Elements.describe(own.scratch, 1, remote);
+    leave(own, move.call(own.handle, handle, from, peer, to, own.error), other);
+    Reference.reachabilityFence(local);
+  }
+
+  /** Begins a call on this rank that uses the window's memory. */
+  Endpoint enter(String what) {
+    Endpoint own = communicator.endpoint;
+    own.begin(Thread.currentThread());
+    if (!memory.hold()) {
+      own.end();
+      throw closed(what);
+    }
+    return own;
+  }
+
+  /**
+   * Ends it.
+   *
+   * @param other what the call has pinned beside the window; null if nothing
+   */
+  void leave(Endpoint own, int code, Memory other) {
+    if (code != Native.WL_OK) {
+      throw own.settle(code, memory, other);
+    }
+    own.end();
+    memory.unpin();
+    if (other != null) {
+      other.unpin();
+    }
+    Reference.reachabilityFence(this);
   }
 
   Memory memory() {

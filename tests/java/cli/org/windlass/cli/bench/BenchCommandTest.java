@@ -76,6 +76,8 @@ class BenchCommandTest {
     "all-reduce, two-phase, window, 3",
     "all-reduce, ring, window, 3",
     "all-reduce, bidirectional-ring, plain, 3",
+    "put, auto, window, 2",
+    "put, auto, plain, 5",
     "cast, auto, plain, 2",
   })
   void aLineForEachSize(String op, String algorithm, String buffers, int ranks) throws IOException {
@@ -110,7 +112,7 @@ class BenchCommandTest {
       long received =
           switch (op) {
             case "all-to-all", "all-gather", "reduce-scatter" -> (ranks - 1) * sizes[i];
-            case "broadcast" -> sizes[i];
+            case "broadcast", "put" -> sizes[i];
             case "all-reduce" -> 2 * (ranks - 1) * sizes[i] / ranks;
             default -> 0;
           };
@@ -217,7 +219,6 @@ class BenchCommandTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "put",
         "dispatch-combine",
         "reduce-scatter --dtype bool",
         "all-reduce --dtype c64 --bytes 64",
@@ -239,6 +240,8 @@ class BenchCommandTest {
       strings = {
         "scatter",
         "barrier --ranks 0",
+        "put --ranks 1",
+        "put --algorithm push",
         "all-to-all --ranks -2",
         "barrier --deadline 0",
         "barrier --seconds 0",

@@ -46,6 +46,16 @@ class VerifierTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 4, 13, 64, 5000})
+  void put(int bytes) {
+    ByteBuffer inbox = memory(bytes);
+    new Pattern(2, inbox).rewrite(ITERATION);
+    checkEveryByte(inbox, () -> PutWorkload.verify(inbox, 3, bytes, ITERATION));
+    assertFails(() -> PutWorkload.verify(inbox, 3, bytes, ITERATION - 1));
+    assertFails(() -> PutWorkload.verify(inbox, 1, bytes, ITERATION));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 13, 64, 5000})
   void allGather(int bytes) {
     int ranks = 3;
     ByteBuffer out = memory(ranks * bytes);

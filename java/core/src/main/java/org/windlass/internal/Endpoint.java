@@ -3,7 +3,6 @@ package org.windlass.internal;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -41,7 +40,9 @@ public final class Endpoint {
   public final int rank;
   public final int size;
 
-  private final ByteBuffer errorBuffer;
+  /** Arguments of the call in progress, its error record among them. */
+  public final Scratch scratch = Scratch.take();
+
   private final Handle nativeHandle;
 
   /** The thread whose call is in progress. */
@@ -69,9 +70,7 @@ public final class Endpoint {
     this.handle = handle;
     this.rank = Native.wl_comm_rank(handle);
     this.size = Native.wl_comm_size(handle);
-    this.errorBuffer = Structs.allocate(Structs.Error.SIZE);
-    this.errorBuffer.putInt(0, Structs.Error.SIZE);
-    this.error = NativeMemory.address(errorBuffer);
+    this.error = scratch.error();
     this.nativeHandle = new Handle(handle);
     Watcher.add(this);
   }
@@ -116,7 +115,7 @@ public final class Endpoint {
    * once no rank can touch them.
    */
   public WindlassException settle(int code, Lifetime a, Lifetime b) {
-    WindlassException failure = Failures.of(code, errorBuffer);
+    WindlassException failure = Failures.of(code, scratch.errorBuffer());
     boolean quiet = quiet(code);
     settle(a, quiet);
     if (b != a) {

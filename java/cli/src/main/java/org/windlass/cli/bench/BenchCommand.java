@@ -33,15 +33,16 @@ import picocli.CommandLine.Spec;
 @Command(name = "bench", description = "Measures an operation beside its physical floor.")
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
-  private static final Set<String> UNAVAILABLE = Set.of("put", "dispatch-combine");
+  private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
 
   @Spec private CommandSpec spec;
 
   @Parameters(
       paramLabel = "OP",
       description =
-          "barrier, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce, redistribute"
-              + " or cast. Reductions are sums.")
+          "barrier, put, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
+              + " redistribute or cast. Reductions are sums. put: every even rank puts into the"
+              + " window of the rank after it and notifies it, and that one waits.")
   private String op;
 
   @Mixin private MovingOptions moving;
@@ -58,7 +59,7 @@ public final class BenchCommand implements Runnable {
       split = ",",
       defaultValue = "4,4K,64K,1M",
       description =
-          "Sizes (${DEFAULT-VALUE}): all-to-all from one rank to one peer; broadcast and all-reduce"
+          "Sizes (${DEFAULT-VALUE}): put and all-to-all from one rank to one peer; broadcast and all-reduce"
               + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
               + " receives; cast one rank's source.")
   private List<String> bytes;
@@ -165,6 +166,7 @@ public final class BenchCommand implements Runnable {
     DType type = DType.parse(dtype);
     return switch (op) {
       case "barrier" -> List.of(new BarrierWorkload(ranks()));
+      case "put" -> sized(type, b -> new PutWorkload(ranks(), b, type, isPlain()));
       case "all-to-all" ->
           sized(type, b -> new AllToAllWorkload(ranks(), b, type, algorithm(), isPlain()));
       case "broadcast" ->
@@ -181,7 +183,7 @@ public final class BenchCommand implements Runnable {
           throw new InvalidArgumentException(
               "bench '"
                   + op
-                  + "': no such operation; barrier, all-to-all, broadcast, all-gather,"
+                  + "': no such operation; barrier, put, all-to-all, broadcast, all-gather,"
                   + " reduce-scatter, all-reduce, redistribute and cast are there");
     };
   }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import java.io.PrintStream;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Target;
+import org.windlass.Tensor;
+import org.windlass.VerificationFailedException;
+
+/**
+ * Overlapping domains: the ranks form a chain of pairs, {0,1}, {1,2}, {2,3} and so on, each a
+ * communicator of its own, so that every rank inside the chain is in two at once. A running sum
+ * passes along: each rank takes it from its left pair, adds its own row, and broadcasts it to its
+ * right pair.
+ */
+public final class OverlappingDomainsExample {
+  private static final int COLUMNS = 256;
+
+  private OverlappingDomainsExample() {}
+
+  public static void main(String[] args) {
+    Examples.main(OverlappingDomainsExample::run, args);
+  }
+
+  static void run(Target target, int ranks, PrintStream out) {
+    target.require();
+    try (var group = Communicator.local(ranks)) {
+      group.run(
+          comm -> {
+            int rank = comm.rank();
+            // Colors pair the ranks off from rank 0 in one split, and from rank 1 in the other.
+            try (var even = comm.split(rank / 2, rank);
+                var odd = comm.split((rank + 1) / 2, rank)) {
+              runningSum(rank, rank % 2 == 0 ? odd : even, rank % 2 == 0 ? even : odd);
+            }
+          });
+    }
+    out.printf(
+        "overlapping-domains: %d ranks, %d running sums each equal the golden ones%n",
+        ranks, COLUMNS);
+  }
+
+  /**
+   * @param left this rank and the one before it; this rank alone at the start of the chain
+   * @param right this rank and the one after it; this rank alone at its end
+   */
+  private static void runningSum(int rank, Communicator left, Communicator right) {
+    int[] sum = new int[COLUMNS];
+    try (var row = Tensor.allocate(DType.I32, COLUMNS)) {
+      if (left.size() == 2) {
+        left.broadcast(row, 0);
+        row.copyTo(sum);
+      }
+      for (int i = 0; i < COLUMNS; i++) {
+        sum[i] += rank + i;
+      }
+      row.copyFrom(sum);
+      right.broadcast(row, 0);
+    }
+    check(rank, sum);
+  }
+
+  /** Ranks 0 to {@code rank} have added rank + i each. */
+  private static void check(int rank, int[] sum) {
+    for (int i = 0; i < COLUMNS; i++) {
+      int golden = rank * (rank + 1) / 2 + (rank + 1) * i;
+      if (sum[i] != golden) {
+        throw new VerificationFailedException("expected " + golden + ", found " + sum[i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Put, get and signals: against element-wise references, over and over, and how they end. */
+@Timeout(120)
+class OneSidedTest {
+  private static final Duration SHORT = Duration.ofMillis(200);
+
+  /** A view of a window, made alike on every rank: contiguous, or cut from a larger tensor. */
+  private static DistributedTensor view(Window window, DType dtype, Random random) {
+    int rows = 1 + random.nextInt(40);
+    int columns = 1 + random.nextInt(70);
+    DistributedTensor whole = window.tensor(dtype, rows + 3, columns + 5);
+    return switch (random.nextInt(4)) {
+      case 0 -> whole;
+      case 1 -> whole.narrow(0, 2, rows).narrow(1, 1, columns);
+      case 2 -> whole.transpose(0, 1);
+      default -> whole.narrow(1, 4, columns).transpose(0, 1).select(0, columns - 1);
+    };
+  }
+
+  private static long value(int round, int writer, long i) {
+    return (round * 31L + writer * 7L + i * 13) & 0x7f;
+  }
+
+  /** Calls {@code visit} with the index of each element and its number in row-major order. */
+  private static void forEach(Tensor tensor, Visit visit) {
+    long[] shape = tensor.shape();
+    long[] index = new long[shape.length];
+    for (long i = 0; i < tensor.numel(); i++) {
+      long rest = i;
+      for (int d = shape.length - 1; d >= 0; d--) {
+        index[d] = rest % shape[d];
+        rest /= shape[d];
+      }
+      visit.element(index, i);
+    }
+  }
+
+  private interface Visit {
+    void element(long[] index, long number);
+  }
+
+  private static void check(Tensor tensor, int round, int writer) {
+    forEach(
+        tensor,
+        (index, i) -> {
+          if (tensor.getDouble(index) != value(round, writer, i)) {
+            throw new AssertionError(
+                tensor + " element " + i + " of round " + round + ": " + tensor.getDouble(index));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 7, 8})
+  void putAndGetMoveViewsOfEveryKind(int ranks) {
+    long seed = new Random().nextLong();
+    System.out.println("putAndGetMoveViewsOfEveryKind seed " + seed);
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(
+          communicator -> {
+            Random random = new Random(seed);
+            int rank = communicator.rank();
+            int round = 0;
+            for (DType dtype : new DType[] {DType.U8, DType.BF16, DType.F32, DType.I64}) {
+              for (int repeat = 0; repeat < 8; repeat++) {
+                round++;
+                int step = random.nextInt(ranks);
+                int to = (rank + step) % ranks;
+                int from = (rank - step + ranks) % ranks;
+                try (Window window = communicator.window(1 << 17)) {
+                  Signals signals = window.signals(1);
+                  DistributedTensor inbox = view(window, dtype, random);
+                  Tensor local =
+                      random.nextBoolean()
+                          ? Tensor.allocate(dtype, inbox.shape())
+                          : window.tensor(dtype, inbox.shape());
+                  int now = round;
+                  forEach(local, (index, i) -> local.setDouble(value(now, rank, i), index));
+                  communicator.barrier();
+                  window.put(local, to, inbox);
+                  signals.notify(to, 0, 1);
+                  local.fill(0); // may be changed at once
+                  signals.await(from, 0, 1);
+                  check(inbox, round, from);
+                  window.get(local, to, inbox);
+                  check(local, round, rank);
+                  communicator.barrier();
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 0, 10000", "2, 1, 10000", "3, 0, 4000", "8, 1, 1000"})
+  void producersAndConsumersReuseTwoSlots(int ranks, int cores, int messages) {
+    long seed = new Random().nextLong();
+    System.out.println("producersAndConsumersReuseTwoSlots seed " + seed);
+    CommunicatorOptions options = CommunicatorOptions.defaults().cores(cores);
+    try (LocalGroup group = Communicator.local(ranks, options)) {
+      group.run(
+          communicator -> {
+            int rank = communicator.rank();
+            int right = (rank + 1) % ranks;
+            int left = (rank + ranks - 1) % ranks;
+            Random random = new Random(seed + rank);
+            try (Window window = communicator.window(4096 + Signals.bytes(2, ranks))) {
+              DistributedTensor slots = window.tensor(DType.I32, 2, 64);
+              DistributedTensor[] slot = {slots.select(0, 0), slots.select(0, 1)};
+              Signals signals = window.signals(2); // 0: has come, 1: has been read
+              Tensor message = Tensor.allocate(DType.I32, 64);
+              int[] values = new int[64];
+              for (int i = 1; i <= messages; i++) {
+                if (random.nextInt(64) == 0) {
+                  Thread.yield();
+                }
+                if (i > 2) {
+                  signals.await(right, 1, i - 2);
+                }
+                Arrays.fill(values, rank * messages + i);
+                message.copyFrom(values);
+                window.put(message, right, slot[i % 2]);
+                signals.notify(right, 0, i);
+                signals.await(left, 0, i);
+                slot[i % 2].copyTo(values);
+                for (int value : values) {
+                  assertThat(value).isEqualTo(left * messages + i);
+                }
+                signals.notify(left, 1, i);
+              }
+            }
+          });
+    }
+  }
+
+  /** Two ranks with a window, and a signal that has not been set. */
+  private static final class Pair implements AutoCloseable {
+    final LocalGroup group = Communicator.local(2);
+    final Window[] windows;
+    final Signals[] signals = new Signals[2];
+
+    Pair() {
+      windows = group.call(rank -> rank.window(4096)).toArray(new Window[0]);
+      for (int rank = 0; rank < 2; rank++) {
+        signals[rank] = windows[rank].signals(1);
+      }
+    }
+
+    @Override
+    public void close() {
+      group.close();
+      for (Window window : windows) {
+        window.close();
+      }
+    }
+  }
+
+  @Test
+  void aCallAllocatesNothing() {
+    var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+    int calls = 20_000;
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Window window = communicator.window(4096);
+      Signals signals = window.signals(1);
+      DistributedTensor inbox = window.tensor(DType.F32, 4, 4).transpose(0, 1);
+      Tensor local = Tensor.allocate(DType.F32, 4, 4);
+      long before = 0;
+      for (int i = 1; i <= 2 * calls; i++) {
+        if (i == calls) {
+          before = threads.getCurrentThreadAllocatedBytes();
+        }
+        window.put(local, 0, inbox);
+        signals.notify(0, 0, i);
+        signals.await(0, 0, i);
+        if (signals.test(0, 0, i)) {
+          window.get(local, 0, inbox);
+        }
+      }
+      assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(calls);
+      window.close();
+    }
+  }
+
+  @Test
+  void aSignalIsSeenAndGoesForwardAlone() {
+    try (Pair pair = new Pair()) {
+      assertThat(pair.signals[0].test(1, 0, 1)).isFalse();
+      pair.signals[1].notify(0, 0, 5);
+      assertThat(pair.signals[0].test(1, 0, 5)).isTrue();
+      assertThat(pair.signals[0].test(1, 0, 6)).isFalse();
+      assertThat(pair.signals[0].test(0, 0, 1)).isFalse();
+      pair.signals[0].await(1, 0, 5);
+      assertThatThrownBy(() -> pair.signals[1].notify(0, 0, 4))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("value 4")
+          .hasMessageContaining("at 5");
+      assertThat(pair.group.communicator(0).failure()).isEmpty();
+    }
+  }
+
+  @Test
+  void countsWrap() {
+    try (Pair pair = new Pair()) {
+      for (int value = 1 << 29; value != 0; value += 1 << 29) {
+        pair.signals[1].notify(0, 0, value);
+        pair.signals[0].await(1, 0, value);
+        assertThat(pair.signals[0].test(1, 0, value + 1)).isFalse();
+      }
+      pair.signals[1].notify(0, 0, 0);
+      pair.signals[0].await(1, 0, 0);
+      assertThat(pair.signals[0].test(1, 0, -1)).isTrue();
+      assertThat(pair.signals[0].test(1, 0, 1)).isFalse();
+    }
+  }
+
+  @Test
+  void aTimeoutNamesThePeerThatDidNotNotify() {
+    try (Pair pair = new Pair()) {
+      pair.signals[1].notify(0, 0, 3);
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> pair.signals[0].within(SHORT).await(1, 0, 4))
+          .isInstanceOf(TimeoutException.class)
+          .hasMessageContaining("rank 1 has notified no more than 3")
+          .satisfies(
+              failure ->
+                  assertThat(((TimeoutException) failure).culprits()).containsExactly(1));
+      assertThat((System.nanoTime() - start) / 1e6).isBetween(200.0, 5_000.0);
+      assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1)).isInstanceOf(TimeoutException.class);
+    }
+  }
+
+  private static boolean isInside(Thread thread, String method) {
+    return Arrays.stream(thread.getStackTrace())
+        .anyMatch(frame -> frame.getMethodName().equals(method));
+  }
+
+  /** What ends an await of rank 0 that has been blocked for a while. */
+  private static Throwable ended(Pair pair, Runnable end) throws InterruptedException {
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    Thread waiter =
+        new Thread(() -> failure.set(catchThrowable(() -> pair.signals[0].await(1, 0, 1))));
+    waiter.start();
+    while (!isInside(waiter, "wl_wait")) {
+      Thread.onSpinWait();
+    }
+    Thread.sleep(20);
+    end.run();
+    waiter.join();
+    return failure.get();
+  }
+
+  @Test
+  void abortCloseAndInterruptEndAnAwait() throws Exception {
+    try (Pair pair = new Pair()) {
+      Throwable failure = ended(pair, () -> pair.group.communicator(1).abort("enough"));
+      assertThat(failure).isInstanceOf(AbortedException.class).hasMessageContaining("enough");
+    }
+    try (Pair pair = new Pair()) {
+      Throwable failure = ended(pair, () -> pair.group.communicator(0).close());
+      assertThat(failure).isInstanceOf(ClosedException.class);
+    }
+    try (Pair pair = new Pair()) {
+      Throwable failure = ended(pair, () -> pair.group.communicator(1).close());
+      assertThat(failure)
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 1 closed the communicator");
+      assertThat(((AbortedException) failure).culprits()).containsExactly(1);
+    }
+    try (Pair pair = new Pair()) {
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(() -> pair.signals[0].await(1, 0, 1))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("interrupted");
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void aWindowClosedInTheMiddleOfAnAwaitStaysUntilItsEnd() throws Exception {
+    try (Pair pair = new Pair()) {
+      Throwable failure =
+          ended(
+              pair,
+              () -> {
+                pair.windows[0].close();
+                pair.signals[1].notify(0, 0, 1);
+              });
+      assertThat(failure).isNull();
+      assertThatThrownBy(() -> pair.signals[0].await(1, 0, 1)).isInstanceOf(ClosedException.class);
+    }
+  }
+
+  @Test
+  void aPutToAPeerThatLeftIsToldSo() {
+    try (Pair pair = new Pair()) {
+      DistributedTensor remote = pair.windows[0].tensor(DType.F32, 4);
+      Tensor local = Tensor.allocate(DType.F32, 4);
+      pair.windows[1].close();
+      pair.windows[0].put(local, 1, remote); // its memory stays with this rank's part
+      pair.group.communicator(1).close();
+      assertThatThrownBy(() -> pair.windows[0].put(local, 1, remote))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("put(4 x f32 to rank 1)");
+      assertThatThrownBy(() -> pair.windows[0].get(local, 1, remote))
+          .isInstanceOf(AbortedException.class);
+    }
+  }
+}
