@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items that are claimed one by one: Comm::runOwnItems, helpOthers, nextClaim, runClaimed and finishPhase
+/* Items that are claimed one by one: Comm::runOwnItems, help, nextClaim, runClaimed and finishPhase
  * (native/comm/launch.h, comm.cpp) with a large broadcast of BLOCKS pieces (broadcast.pml), the root moving on by
  * one each operation. An owner takes pieces from the front, a rank that waits takes others' from the back. Ranks
- * sleep where they wait for DONE (doorbell.pml), and take another's item in the second look too.
+ * sleep where they wait for DONE (doorbell.pml), and take another's item in the second look too. With 2 ranks, rank
+ * 0 has a worker thread (Comm::Helped) in the first operation, which takes pieces of any rank while rank 0 is
+ * inside.
  *
  * Checked: no deadlock and no lost wake; each piece is moved once an operation, after the ENTERs that it needs and
  * while its owner is inside; outputs are complete on return; a root may overwrite its input when it returns. Left
- * out: sleeps on an ENTER (sleep.pml). */
+ * out: sleeps on an ENTER (sleep.pml); how a worker meets and leaves its rank's operation. */
 
 #if RANKS == 2
+#define WORKER
+#define PROCESSORS (RANKS + 1)
 #define BLOCKS 2
 #define OPERATIONS 2
 #else
@@ -34,6 +38,14 @@
 #endif
 #define FRONT(word) ((word) & 3)
 #define BACK(word) (((word) >> 2) & 3)
+#define FREE(word) ((word) / 16 == WORK(s, 0) / 16 && FRONT(word) + BACK(word) < BLOCKS)
+
+/* Whether a piece of `owner` may run. */
+#define CLAIMABLE(owner) \
+  (SEEN(ENTER(owner, s)) >= s && (root == owner || SEEN(ENTER(root, s)) >= s) && FREE(SEEN(NEXT(owner))))
+
+/* The rank that a thread belongs to. */
+#define SELF (ME % RANKS)
 
 /* The operation that last moved a piece. */
 byte moved[RANKS * BLOCKS];
@@ -42,7 +54,7 @@ byte moved[RANKS * BLOCKS];
 inline runNext(owner) {
   load(NEXT(owner), word);
   if
-  :: word / 16 == WORK(s, 0) / 16 && FRONT(word) + BACK(word) < BLOCKS ->
+  :: FREE(word) ->
     atomic {
       DRAINED ->
 #ifndef WITHOUT_EXCHANGE
@@ -50,7 +62,7 @@ inline runNext(owner) {
       :: memory[NEXT(owner)] == word ->
 #endif
         if
-        :: owner == ME -> piece = FRONT(word); memory[NEXT(owner)] = word + 1
+        :: owner == SELF -> piece = FRONT(word); memory[NEXT(owner)] = word + 1
         :: else -> piece = BLOCKS - 1 - BACK(word); memory[NEXT(owner)] = word + 4
         fi;
         claimed = true
@@ -80,7 +92,11 @@ inline runNext(owner) {
         last = false;
         store(FINISHED(owner), 0);
         store(NEXT(owner), WORK(s, 1));
-        store(DONE(owner), s)
+        store(DONE(owner), s);
+#ifndef WITHOUT_RING_AFTER_DONE
+        storeLoad();
+        wakeSleepers()
+#endif
       :: else
       fi
     :: else
@@ -95,12 +111,18 @@ inline helpOthers() {
   :: owner == ME -> break
   :: else ->
     if
-    :: SEEN(ENTER(owner, s)) >= s && (root == ME || SEEN(ENTER(root, s)) >= s) -> runNext(owner)
+    :: CLAIMABLE(owner) -> runNext(owner)
     :: else
     fi;
     owner = AFTER(owner)
   od
 }
+
+#ifdef WORKER
+/* The operation that the worker may help with, or 0, and whether it is at it. */
+byte open;
+bool inside;
+#endif
 
 inline awaitDone(rank) {
   do
@@ -155,10 +177,16 @@ active [RANKS] proctype rank() {
     :: else -> break
     od;
     publishEntry(s);
+#ifdef WORKER
+    if
+    :: ME == 0 && s == 1 -> open = s
+    :: else
+    fi;
+#endif
     do
     :: load(NEXT(ME), word);
       if
-      :: word / 16 == WORK(s, 0) / 16 && FRONT(word) + BACK(word) < BLOCKS ->
+      :: FREE(word) ->
         word = 0;
         root == ME || SEEN(ENTER(root, s)) >= s;
         runNext(ME)
@@ -174,6 +202,12 @@ active [RANKS] proctype rank() {
       :: else -> SEEN(ENTER(peer, s)) >= s
       fi
     od;
+#ifdef WORKER
+    if
+    :: ME == 0 -> open = 0; !inside
+    :: else
+    fi;
+#endif
     storeLoad();
     wakeSleepers();
     peer = 0;
@@ -193,3 +227,21 @@ active [RANKS] proctype rank() {
   :: else -> break
   od
 }
+
+#ifdef WORKER
+/* A worker looks over and over; here it blocks until there is a piece for it. */
+active proctype worker() {
+  byte s, root, word, piece, got, bell;
+  bool claimed, last;
+end:
+  do
+  :: atomic { open != 0 -> inside = true; s = open; root = s % RANKS };
+    if
+    :: CLAIMABLE(0) -> runNext(0)
+    :: CLAIMABLE(1) -> runNext(1)
+    :: open == 0
+    fi;
+    inside = false
+  od
+}
+#endif
