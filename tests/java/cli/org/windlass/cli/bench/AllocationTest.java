@@ -22,15 +22,17 @@ import org.windlass.Layout;
 @Timeout(60)
 class AllocationTest {
   private static final int ITERATIONS = 20_000;
+  private static final Side WINDOW = new LibrarySide(Algorithm.AUTO, false);
+  private static final Side PLAIN = new LibrarySide(Algorithm.AUTO, true);
 
   static Stream<Workload> workloads() {
     return Stream.of(
-        new BarrierWorkload(1),
-        new AllToAllWorkload(1, 4096, DType.F32, Algorithm.AUTO, false),
-        new BroadcastWorkload(1, 4100, DType.F32, Algorithm.AUTO, true),
-        new AllGatherWorkload(1, 4096, DType.F32, true),
-        new ReduceScatterWorkload(1, 4096, DType.F32, false),
-        new AllReduceWorkload(1, 4096, DType.F32, Algorithm.AUTO, true),
+        new BarrierWorkload(WINDOW, 1),
+        new CollectiveWorkload(WINDOW, Operation.ALL_TO_ALL, 1, 4096, DType.F32),
+        new CollectiveWorkload(PLAIN, Operation.BROADCAST, 1, 4100, DType.F32),
+        new CollectiveWorkload(PLAIN, Operation.ALL_GATHER, 1, 4096, DType.F32),
+        new CollectiveWorkload(WINDOW, Operation.REDUCE_SCATTER, 1, 4096, DType.F32),
+        new CollectiveWorkload(PLAIN, Operation.ALL_REDUCE, 1, 4096, DType.F32),
         new RedistributeWorkload(
             Layout.parse("1:S0"),
             Layout.parse("1@0:S1"),

@@ -76,7 +76,7 @@ class LocalDigitsTest {
     "f8e5m2, 2, false",
   })
   void wholeNumbersBeyondTheSignificandRound(String dtype, int ranks, boolean exact) {
-    assertThat(Sums.areExact(DType.parse(dtype), ranks)).isEqualTo(exact);
+    assertThat(new Sums(DType.parse(dtype), ranks).areExact()).isEqualTo(exact);
   }
 
   @Test

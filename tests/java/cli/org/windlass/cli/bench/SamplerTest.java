@@ -87,7 +87,7 @@ class SamplerTest {
 
   private static Sampler.Measurement run(Copying workload) {
     try (var group = Communicator.local(RANKS)) {
-      return new Sampler(group, workload, 2, 0.03).run();
+      return new Sampler(group, workload, 2, 0.03, 3).run();
     }
   }
 
@@ -108,7 +108,7 @@ class SamplerTest {
 
   @Test
   void aCallThatStopsMovingBytesIsFound() {
-    for (long stopsAtCall : new long[] {1, 2, 10, 100}) {
+    for (long stopsAtCall : new long[] {1, 2, 5, 10}) {
       Copying workload = new Copying(stopsAtCall, null);
       assertThatThrownBy(() -> run(workload))
           .isInstanceOf(VerificationFailedException.class)
@@ -119,7 +119,7 @@ class SamplerTest {
 
   @Test
   void aRankThatFailsHoldsNobodyBack() {
-    for (long stopsAtCall : new long[] {1, 2, 10, 100}) {
+    for (long stopsAtCall : new long[] {1, 2, 5, 10}) {
       Copying workload = new Copying(stopsAtCall, new IllegalStateException("broken"));
       assertThatThrownBy(() -> run(workload))
           .isInstanceOf(IllegalStateException.class)

@@ -18,6 +18,13 @@ import org.windlass.VerificationFailedException;
 /** The verifiers accept what an operation should leave, and nothing else: not one wrong byte. */
 class VerifierTest {
   private static final long ITERATION = 41;
+  private static final Side SIDE = new LibrarySide(Algorithm.AUTO, true);
+
+  /** Of bytes where they are moved, of f32 where they are summed. */
+  private static CollectiveWorkload workload(Operation operation, int ranks, long bytes) {
+    DType dtype = operation.sums() ? DType.F32 : DType.U8;
+    return new CollectiveWorkload(SIDE, operation, ranks, bytes, dtype);
+  }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 4, 13, 64, 5000})
@@ -30,9 +37,10 @@ class VerifierTest {
       new Pattern(source, in).rewrite(ITERATION);
       out.put(source * bytes, in, rank * bytes, bytes);
     }
-    checkEveryByte(out, () -> AllToAllWorkload.verify(out, rank, ranks, bytes, ITERATION));
-    assertFails(() -> AllToAllWorkload.verify(out, rank, ranks, bytes, ITERATION + 1));
-    assertFails(() -> AllToAllWorkload.verify(out, rank + 1, ranks, bytes, ITERATION));
+    var workload = workload(Operation.ALL_TO_ALL, ranks, bytes);
+    checkEveryByte(out, () -> workload.verify(out, rank, ITERATION));
+    assertFails(() -> workload.verify(out, rank, ITERATION + 1));
+    assertFails(() -> workload.verify(out, rank + 1, ITERATION));
   }
 
   @ParameterizedTest
@@ -40,8 +48,9 @@ class VerifierTest {
   void broadcast(int bytes) {
     ByteBuffer buffer = memory(bytes);
     new Pattern(0, buffer).rewrite(ITERATION);
-    checkEveryByte(buffer, () -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION));
-    assertFails(() -> BroadcastWorkload.verify(buffer, 2, bytes, ITERATION - 1));
+    var workload = workload(Operation.BROADCAST, 3, bytes);
+    checkEveryByte(buffer, () -> workload.verify(buffer, 2, ITERATION));
+    assertFails(() -> workload.verify(buffer, 2, ITERATION - 1));
   }
 
   @ParameterizedTest
@@ -64,8 +73,9 @@ class VerifierTest {
       new Pattern(source, in).rewrite(ITERATION);
       out.put(source * bytes, in, 0, bytes);
     }
-    checkEveryByte(out, () -> AllGatherWorkload.verify(out, 1, ranks, bytes, ITERATION));
-    assertFails(() -> AllGatherWorkload.verify(out, 1, ranks, bytes, ITERATION + 1));
+    var workload = workload(Operation.ALL_GATHER, ranks, bytes);
+    checkEveryByte(out, () -> workload.verify(out, 1, ITERATION));
+    assertFails(() -> workload.verify(out, 1, ITERATION + 1));
   }
 
   @ParameterizedTest
@@ -73,7 +83,7 @@ class VerifierTest {
   void reduceScatter(int count) {
     int ranks = 3;
     int rank = 2;
-    var workload = new ReduceScatterWorkload(ranks, 4L * count, DType.F32, true);
+    var workload = workload(Operation.REDUCE_SCATTER, ranks, 4L * count);
     ByteBuffer sums = sums(ranks, ranks * count);
     ByteBuffer out = memory(4 * count).put(0, sums, 4 * rank * count, 4 * count);
     checkEveryByte(out, () -> workload.verify(out, rank, ITERATION));
@@ -83,7 +93,7 @@ class VerifierTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 4, 13, 1000})
   void allReduce(int count) {
-    var workload = new AllReduceWorkload(3, 4L * count, DType.F32, Algorithm.RING, true);
+    var workload = workload(Operation.ALL_REDUCE, 3, 4L * count);
     ByteBuffer out = sums(3, count);
     checkEveryByte(out, () -> workload.verify(out, 1, ITERATION));
     assertFails(() -> workload.verify(out, 1, ITERATION + 1));
@@ -124,7 +134,7 @@ class VerifierTest {
 
   @Test
   void barrier() {
-    BarrierWorkload workload = new BarrierWorkload(2);
+    BarrierWorkload workload = new BarrierWorkload(SIDE, 2);
     assertThatCode(() -> workload.check(0, 0)).doesNotThrowAnyException();
     assertThatThrownBy(() -> workload.check(0, 1))
         .isInstanceOf(VerificationFailedException.class)

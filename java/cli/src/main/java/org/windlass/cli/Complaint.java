@@ -19,9 +19,9 @@ import picocli.CommandLine.UnmatchedArgumentException;
  * @param hint what to do
  * @param fault what was thrown
  */
-record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
+public record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
   /** A complaint about the command line. */
-  static Complaint ofUsage(ParameterException fault) {
+  public static Complaint ofUsage(ParameterException fault) {
     CommandLine line = fault.getCommandLine();
     String command = line.getCommandSpec().qualifiedName();
     String message = fault.getMessage();
@@ -36,7 +36,7 @@ record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
   }
 
   /** A complaint about what a command threw. */
-  static Complaint of(Throwable fault) {
+  public static Complaint of(Throwable fault) {
     if (fault instanceof WindlassException known) {
       return new Complaint(known.code(), text(known), hint(known.code()), fault);
     }
@@ -81,7 +81,7 @@ record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
   }
 
   /** Prints it and returns the exit status. */
-  int print(PrintWriter err, boolean verbose) {
+  public int print(PrintWriter err, boolean verbose) {
     err.println("windlass: " + code + ": " + message.strip().replaceAll("\\s*\\R\\s*", "; "));
     err.println("hint: " + hint);
     if (verbose) {

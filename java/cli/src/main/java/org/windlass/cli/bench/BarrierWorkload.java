@@ -14,10 +14,12 @@ final class BarrierWorkload implements Workload {
   private static final int PAD = 16;
   private static final int CHECKED_CALLS = 100;
 
+  private final Side side;
   private final int ranks;
   private final AtomicLongArray posts;
 
-  BarrierWorkload(int ranks) {
+  BarrierWorkload(Side side, int ranks) {
+    this.side = side;
     this.ranks = ranks;
     this.posts = new AtomicLongArray((ranks + 1) * PAD);
   }
@@ -25,13 +27,14 @@ final class BarrierWorkload implements Workload {
   @Override
   public RankWork open(Communicator comm) {
     int rank = comm.rank();
+    Runnable barrier = side.barrier(comm);
     return new RankWork() {
       @Override
       public void rewrite(long iteration) {}
 
       @Override
       public void call() {
-        comm.barrier();
+        barrier.run();
       }
 
       @Override
@@ -39,7 +42,7 @@ final class BarrierWorkload implements Workload {
         for (int i = 0; i < CHECKED_CALLS; i++) {
           long entered = posts.getPlain((rank + 1) * PAD) + 1;
           posts.setOpaque((rank + 1) * PAD, entered);
-          comm.barrier();
+          barrier.run();
           check(rank, entered);
         }
       }

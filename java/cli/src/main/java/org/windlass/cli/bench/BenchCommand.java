@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.LongFunction;
 import org.windlass.Algorithm;
@@ -34,6 +35,9 @@ import picocli.CommandLine.Spec;
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
+
+  /** In which the operation and its floor alternate. */
+  private static final int ROUNDS = 3;
 
   @Spec private CommandSpec spec;
 
@@ -140,7 +144,7 @@ public final class BenchCommand implements Runnable {
   private Sampler.Measurement measure(Workload workload) {
     CommunicatorOptions options = CommunicatorOptions.defaults().deadline(moving.deadline());
     try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
-      return new Sampler(group, workload, Native.wl_allowed_cores(), seconds).run();
+      return new Sampler(group, workload, Native.wl_allowed_cores(), seconds, ROUNDS).run();
     }
   }
 
@@ -164,18 +168,15 @@ public final class BenchCommand implements Runnable {
 
   private List<Workload> workloads() {
     DType type = DType.parse(dtype);
+    Side side = new LibrarySide(algorithm(), isPlain());
+    Optional<Operation> collective = Operation.named(op);
+    if (collective.isPresent()) {
+      requireVerifiable(type);
+      return sized(type, b -> new CollectiveWorkload(side, collective.get(), ranks(), b, type));
+    }
     return switch (op) {
-      case "barrier" -> List.of(new BarrierWorkload(ranks()));
+      case "barrier" -> List.of(new BarrierWorkload(side, ranks()));
       case "put" -> sized(type, b -> new PutWorkload(ranks(), b, type, isPlain()));
-      case "all-to-all" ->
-          sized(type, b -> new AllToAllWorkload(ranks(), b, type, algorithm(), isPlain()));
-      case "broadcast" ->
-          sized(type, b -> new BroadcastWorkload(ranks(), b, type, algorithm(), isPlain()));
-      case "all-gather" -> sized(type, b -> new AllGatherWorkload(ranks(), b, type, isPlain()));
-      case "reduce-scatter" ->
-          sized(type, b -> new ReduceScatterWorkload(ranks(), b, type, isPlain()));
-      case "all-reduce" ->
-          sized(type, b -> new AllReduceWorkload(ranks(), b, type, algorithm(), isPlain()));
       case "cast" ->
           sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
       case "redistribute" -> List.of(redistribute(type));
@@ -186,6 +187,21 @@ public final class BenchCommand implements Runnable {
                   + "': no such operation; barrier, put, all-to-all, broadcast, all-gather,"
                   + " reduce-scatter, all-reduce, redistribute and cast are there");
     };
+  }
+
+  /** A ring sums in an order of its own, which shows where sums round. */
+  private void requireVerifiable(DType type) {
+    boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
+    if (ring && !new Sums(type, ranks()).areExact()) {
+      throw new UnsupportedException(
+          "bench all-reduce: a "
+              + algorithm()
+              + " of "
+              + ranks()
+              + " ranks rounds sums of "
+              + type
+              + " on the way, which a bench can't verify; take fewer ranks or a wider dtype");
+    }
   }
 
   private List<Workload> sized(DType type, LongFunction<Workload> workload) {

@@ -18,10 +18,9 @@ import org.windlass.cli.bench.Workload.RankWork;
  * things too.
  */
 final class Sampler {
-  private static final int ROUNDS = 3;
   private static final int BATCHES = 5;
   private static final int MOST_ITERATIONS = 30_000;
-  private static final int FEWEST_ITERATIONS = 10;
+  private static final int FEWEST_ITERATIONS = 3;
   private static final int MOST_FLOOR_ITERATIONS = 500;
   private static final double WARM_UP_SHARE = 0.5;
   private static final double EMPTY_SHARE = 0.2;
@@ -32,18 +31,21 @@ final class Sampler {
   private final LineUp lineUp;
   private final RankWork[] works;
   private final double seconds;
+  private final int rounds;
   private long next;
 
   /**
    * @param cores cores that the ranks share
    * @param seconds time to spend on samples of the operation
+   * @param rounds in which the operation and its floor alternate
    */
-  Sampler(LocalGroup group, Workload workload, int cores, double seconds) {
+  Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
     this.group = group;
     this.workload = workload;
     this.lineUp = new LineUp(workload.ranks(), cores);
     this.works = new RankWork[workload.ranks()];
     this.seconds = seconds;
+    this.rounds = rounds;
   }
 
   /**
@@ -67,14 +69,14 @@ final class Sampler {
       group.run(comm -> works[comm.rank()] = workload.open(comm));
       sample(1);
       verify();
-      collect(seconds * WARM_UP_SHARE, this::sample);
+      collect(seconds * WARM_UP_SHARE, 1, this::sample);
       List<Stamps> batches = new ArrayList<>();
-      double[] floors = new double[ROUNDS];
-      for (int round = 0; round < ROUNDS; round++) {
-        List<Stamps> taken = collect(seconds / ROUNDS, this::sample);
+      double[] floors = new double[rounds];
+      for (int round = 0; round < rounds; round++) {
+        List<Stamps> taken = collect(seconds / rounds, FEWEST_ITERATIONS, this::sample);
         verify();
         batches.addAll(taken);
-        int count = Math.min(taken.get(0).iterations(), MOST_FLOOR_ITERATIONS);
+        int count = Math.min(iterations(taken), MOST_FLOOR_ITERATIONS);
         floors[round] = workload.floorMicros(count).orElse(Double.NaN);
       }
       List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
@@ -82,7 +84,7 @@ final class Sampler {
       sample(1);
       verify();
       Arrays.sort(floors);
-      double floor = floors[ROUNDS / 2];
+      double floor = floors[rounds / 2];
       return new Measurement(
           batches,
           Stamps.sortedSamples(batches),
@@ -98,19 +100,23 @@ final class Sampler {
     }
   }
 
-  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
-  private static List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
-    collect(time / 2, batch);
-    return collect(time / 2, batch);
+  private static int iterations(List<Stamps> batches) {
+    return batches.stream().mapToInt(Stamps::iterations).sum();
   }
 
-  /** Batches for {@code time} seconds, at least one. */
-  private static List<Stamps> collect(double time, IntFunction<Stamps> batch) {
+  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
+  private static List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
+    collect(time / 2, 1, batch);
+    return collect(time / 2, 1, batch);
+  }
+
+  /** Batches for {@code time} seconds, of {@code fewest} iterations or more in all. */
+  private static List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
     List<Stamps> batches = new ArrayList<>();
     long start = System.nanoTime();
     long spent = 0;
     int taken = 0;
-    int count = FEWEST_ITERATIONS;
+    int count = 1;
     do {
       batches.add(batch.apply(count));
       taken += count;
@@ -118,8 +124,9 @@ final class Sampler {
       spent = System.nanoTime() - start;
       double left = Math.min(time * 1e9 - spent, time * 1e9 / BATCHES);
       double fits = left * count / (spent - before);
-      count = (int) Math.max(FEWEST_ITERATIONS, Math.min(fits, MOST_ITERATIONS - taken));
-    } while (spent < time * 1e9 && taken < MOST_ITERATIONS);
+      fits = Math.max(fits, fewest - taken);
+      count = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
+    } while (taken < fewest || spent < time * 1e9 && taken < MOST_ITERATIONS);
     return batches;
   }
 

@@ -11,6 +11,7 @@ import org.windlass.UnsupportedException;
 /** What ranks add up in a reduction, and what comes of it: {@link Digits}, a term a rank. */
 final class Sums {
   private final DType dtype;
+  private final int ranks;
   private final long[] inputBits;
   private final long[] sumBits;
 
@@ -22,12 +23,13 @@ final class Sums {
       throw new UnsupportedException("elements of " + dtype + " have no sum");
     }
     this.dtype = dtype;
+    this.ranks = ranks;
     this.inputBits = Digits.encode(dtype, ReduceOp.SUM);
     this.sumBits = Digits.encodeReduced(dtype, ReduceOp.SUM, ranks);
   }
 
-  /** Whether no order of adding up {@code ranks} terms rounds. */
-  static boolean areExact(DType dtype, int ranks) {
+  /** Whether no order of adding up the terms rounds. */
+  boolean areExact() {
     if (!dtype.isFloating()) {
       return true;
     }

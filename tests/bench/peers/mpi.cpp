@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// An MPI library, sampled: one process a rank, started by its own launcher.
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sampling.h"
+
+namespace {
+
+using peers::Buffer;
+using peers::Call;
+using peers::Operation;
+using peers::Shape;
+using peers::Shared;
+
+// A block that the processes share; its file is gone once all have mapped it.
+Shared* share(int rank) {
+  char path[] = "/dev/shm/windlass-peer-XXXXXX";
+  int file = rank == 0 ? mkstemp(path) : -1;
+  MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (rank != 0) {
+    file = open(path, O_RDWR);
+  }
+  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) {
+    peers::stop(std::string("cannot share ") + path);
+  }
+  void* block = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (block == MAP_FAILED) {
+    peers::stop(std::string("cannot map ") + path);
+  }
+  close(file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    unlink(path);
+  }
+  return static_cast<Shared*>(block);
+}
+
+std::function<void(int)> callOf(const Shape& shape, float* in, float* out) {
+  const int row = static_cast<int>(shape.row);
+  switch (shape.operation) {
+    case Operation::kBarrier:
+      return [](int) { MPI_Barrier(MPI_COMM_WORLD); };
+    case Operation::kAllToAll:
+      return [=](int) { MPI_Alltoall(in, row, MPI_FLOAT, out, row, MPI_FLOAT, MPI_COMM_WORLD); };
+    case Operation::kBroadcast:
+      return [=](int root) { MPI_Bcast(in, row, MPI_FLOAT, root, MPI_COMM_WORLD); };
+    case Operation::kAllGather:
+      return [=](int) { MPI_Allgather(in, row, MPI_FLOAT, out, row, MPI_FLOAT, MPI_COMM_WORLD); };
+    case Operation::kReduceScatter:
+      return [=](int) {
+        MPI_Reduce_scatter_block(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      };
+    case Operation::kAllReduce:
+      return [=](int) { MPI_Allreduce(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+  }
+  peers::stop("no such operation");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Before the library binds this process to a core.
+  const uint32_t cores = peers::allowedCores();
+  const peers::Arguments arguments(argc, argv);
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != arguments.ranks) {
+    peers::stop("the launcher started " + std::to_string(ranks) + " ranks");
+  }
+  peers::measure(arguments, *share(rank), static_cast<uint32_t>(rank), cores,
+                 [](const Shape& shape) {
+                   Call call;
+                   call.in = Buffer(shape.inputCount());
+                   const bool inPlace = shape.operation == Operation::kBroadcast;
+                   if (!inPlace) {
+                     call.out = Buffer(shape.outputCount());
+                   }
+                   call.result = inPlace ? call.in.data() : call.out.data();
+                   call.run = callOf(shape, call.in.data(), call.result);
+                   return call;
+                 });
+  MPI_Finalize();
+  return 0;
+}

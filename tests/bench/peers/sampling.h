@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a peer is sampled, by the method of `windlass bench`: in an iteration every rank rewrites its
+// input, takes `ready`, lines up, calls, and takes `leave`; a sample is max(leave) - max(ready).
+// Ranks are threads or processes: what they share lies in one zeroed block that all of them map.
+//
+// The program's arguments are the operation, the number of ranks, the seconds to spend on samples
+// of a size, and sizes in bytes. It prints a line for each size: bytes, then median, p99, min,
+// stream, empty and floor (nan: a peer has none), in microseconds.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace peers {
+
+constexpr int kPauses = 1000;
+constexpr uint32_t kMostRanks = 64;
+constexpr uint32_t kMostIterations = 30000;
+constexpr uint32_t kFewestIterations = 3;
+constexpr int kBatches = 5;
+constexpr double kWarmUpShare = 0.5;
+constexpr double kEmptyShare = 0.2;
+constexpr double kStreamShare = 0.2;
+constexpr int kRoot = 0;
+
+inline int64_t clockNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+[[noreturn]] inline void stop(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::fflush(stderr);
+  std::_Exit(1);
+}
+
+struct Arguments {
+  std::string operation;
+  int ranks;
+  double seconds;
+  std::vector<uint64_t> sizes;
+
+  Arguments(int argc, char** argv) {
+    if (argc < 5) {
+      stop("usage: peer OP RANKS SECONDS BYTES...");
+    }
+    operation = argv[1];
+    ranks = std::atoi(argv[2]);
+    seconds = std::atof(argv[3]);
+    for (int i = 4; i < argc; ++i) {
+      sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+    }
+    if (ranks < 1 || static_cast<uint32_t>(ranks) > kMostRanks) {
+      stop("no such number of ranks: " + std::string(argv[2]));
+    }
+  }
+};
+
+// What ranks share. Words that several write stand alone in two cache lines; so do the stamps of
+// different ranks.
+struct Shared {
+  struct alignas(128) Word {
+    std::atomic<uint32_t> value;
+  };
+  struct alignas(128) Stamps {
+    int64_t ready[kMostIterations];
+    int64_t leave[kMostIterations];
+  };
+  struct alignas(128) Post {
+    std::atomic<uint64_t> entered;
+  };
+  Word arrived;
+  Word sense;
+  Word count;  // iterations of the batch to come; 0: no further batch
+  Post posts[kMostRanks];
+  Stamps stamps[kMostRanks];
+};
+
+inline uint32_t allowedCores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0
+             ? static_cast<uint32_t>(CPU_COUNT(&allowed))
+             : 1;
+}
+
+// Where ranks meet before a sample: one atomic counter, one sense word.
+class LineUp {
+ public:
+  LineUp(Shared& shared, uint32_t ranks, uint32_t cores)
+      : shared_(shared), ranks_(ranks), pauses_(ranks <= cores ? kPauses : 0) {}
+
+  void meet() {
+    const uint32_t sense = shared_.sense.value.load(std::memory_order_relaxed);
+    if (shared_.arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
+      shared_.arrived.value.store(0, std::memory_order_relaxed);
+      shared_.sense.value.store(sense + 1, std::memory_order_release);
+      return;
+    }
+    for (int looks = 0; shared_.sense.value.load(std::memory_order_acquire) == sense; ++looks) {
+      if (looks < pauses_) {
+        __builtin_ia32_pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+ private:
+  Shared& shared_;
+  const uint32_t ranks_;
+  const int pauses_;
+};
+
+// Memory for f32, zeroed, on its own pages.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(uint64_t count) {
+    const uint64_t bytes = (count * sizeof(float) + kPage - 1) / kPage * kPage;
+    data_.reset(static_cast<float*>(std::aligned_alloc(kPage, std::max<uint64_t>(bytes, kPage))));
+    if (data_ == nullptr) {
+      stop("no memory for " + std::to_string(bytes) + " bytes");
+    }
+    std::memset(data_.get(), 0, bytes);
+  }
+
+  float* data() const {
+    return data_.get();
+  }
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+  struct Free {
+    void operator()(float* data) const {
+      std::free(data);
+    }
+  };
+  std::unique_ptr<float, Free> data_;
+};
+
+// One rank's buffers and call. What works in place has its output in `in`.
+struct Call {
+  Buffer in;
+  Buffer out;
+  float* result = nullptr;
+  std::function<void(int root)> run;
+};
+
+enum class Operation { kBarrier, kAllToAll, kBroadcast, kAllGather, kReduceScatter, kAllReduce };
+
+inline Operation operationNamed(const std::string& name) {
+  static const char* const names[] = {"barrier",    "all-to-all",     "broadcast",
+                                      "all-gather", "reduce-scatter", "all-reduce"};
+  for (int i = 0; i < 6; ++i) {
+    if (name == names[i]) {
+      return static_cast<Operation>(i);
+    }
+  }
+  stop("no operation " + name);
+}
+
+// An operation on rows of f32: how large buffers are and what they hold.
+struct Shape {
+  Operation operation;
+  uint64_t ranks;
+  uint64_t row;  // elements
+
+  uint64_t inputCount() const {
+    const bool rows = operation == Operation::kAllToAll || operation == Operation::kReduceScatter;
+    return rows ? ranks * row : row;
+  }
+
+  uint64_t outputCount() const {
+    const bool rows = operation == Operation::kAllToAll || operation == Operation::kAllGather;
+    return rows ? ranks * row : row;
+  }
+
+  bool sums() const {
+    return operation == Operation::kReduceScatter || operation == Operation::kAllReduce;
+  }
+
+  // Whole numbers, exact as f32 also once summed: below 8 for a term of a sum, else below 2^24.
+  float element(uint64_t rank, uint64_t index, uint64_t iteration) const {
+    const uint64_t mixed = index * 0x9e3779b1u + rank * 0x85ebca6bu + iteration * 0xc2b2ae35u;
+    return static_cast<float>(static_cast<uint32_t>(mixed) >> (sums() ? 29 : 8));
+  }
+
+  void rewrite(float* in, uint64_t rank, uint64_t iteration) const {
+    const uint64_t count = inputCount();
+    for (uint64_t i = 0; i < count; ++i) {
+      in[i] = element(rank, i, iteration);
+    }
+  }
+
+  float expected(uint64_t rank, uint64_t index, uint64_t iteration) const {
+    switch (operation) {
+      case Operation::kAllToAll:
+        return element(index / row, rank * row + index % row, iteration);
+      case Operation::kBroadcast:
+        return element(kRoot, index, iteration);
+      case Operation::kAllGather:
+        return element(index / row, index % row, iteration);
+      default: {
+        const uint64_t first = operation == Operation::kReduceScatter ? rank * row : 0;
+        float sum = 0;
+        for (uint64_t peer = 0; peer < ranks; ++peer) {
+          sum += element(peer, first + index, iteration);
+        }
+        return sum;
+      }
+    }
+  }
+
+  void verify(const float* out, uint64_t rank, uint64_t iteration) const {
+    const uint64_t count = outputCount();
+    for (uint64_t i = 0; i < count; ++i) {
+      const float want = expected(rank, i, iteration);
+      if (std::memcmp(&out[i], &want, sizeof want) != 0) {
+        stop("rank " + std::to_string(rank) + "'s output differs at element " + std::to_string(i));
+      }
+    }
+  }
+};
+
+// Samples one rank's call; all ranks run it side by side.
+class Sampler {
+ public:
+  Sampler(Shared& shared, const Shape& shape, Call& call, uint32_t rank, uint32_t cores,
+          double seconds)
+      : shared_(shared),
+        shape_(shape),
+        call_(call),
+        rank_(rank),
+        ranks_(static_cast<uint32_t>(shape.ranks)),
+        lineUp_(shared, ranks_, cores),
+        seconds_(seconds) {}
+
+  // Rank 0 prints the line.
+  void run() {
+    sample(1);
+    verify();
+    const auto samples = [&](uint32_t count) { return sample(count); };
+    collect(seconds_ * kWarmUpShare, 1, samples);
+    const Taken timed = collect(seconds_, kFewestIterations, samples);
+    verify();
+    const Taken empty =
+        warmed(seconds_ * kEmptyShare, [&](uint32_t count) { return sampleEmpty(count); });
+    const Taken streamed =
+        warmed(seconds_ * kStreamShare, [&](uint32_t count) { return stream(count); });
+    sample(1);
+    verify();
+    if (rank_ == 0) {
+      const double streamNs =
+          std::accumulate(streamed.samples.begin(), streamed.samples.end(), 0.0);
+      std::printf("%llu %.3f %.3f %.3f %.3f %.3f nan\n",
+                  static_cast<unsigned long long>(shape_.row * sizeof(float)),
+                  micros(timed, 0.5), micros(timed, 0.99), micros(timed, 0),
+                  streamNs / 1e3 / static_cast<double>(streamed.iterations), micros(empty, 0.5));
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  struct Taken {
+    std::vector<int64_t> samples;
+    uint64_t iterations = 0;
+  };
+
+  // The smallest sample that at least `share` of all do not exceed.
+  static double micros(const Taken& taken, double share) {
+    std::vector<int64_t> sorted = taken.samples;
+    std::sort(sorted.begin(), sorted.end());
+    const auto rank = static_cast<std::size_t>(std::ceil(share * sorted.size()));
+    return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1] / 1e3;
+  }
+
+  // Batches for `time` seconds, of `fewest` iterations or more in all, each as large as the one
+  // before says; rank 0 decides and gets the samples. A batch returns how many stamps it took.
+  template <class Batch>
+  Taken collect(double time, uint32_t fewest, const Batch& batch) {
+    Taken taken;
+    const double limit = time * 1e9;
+    const int64_t start = clockNs();
+    double spent = 0;
+    uint32_t count = 1;
+    do {
+      const uint32_t stamped = batch(count);
+      lineUp_.meet();
+      if (rank_ == 0) {
+        append(taken.samples, stamped);
+        taken.iterations += count;
+        const double before = spent;
+        spent = static_cast<double>(clockNs() - start);
+        const double left = std::min(limit - spent, limit / kBatches);
+        double fits = left * count / (spent - before);
+        const double need = static_cast<double>(fewest) - static_cast<double>(taken.iterations);
+        const double most = kMostIterations - static_cast<double>(taken.iterations);
+        fits = std::max(1.0, std::min(std::max(fits, need), most));
+        const bool more = need > 0 || (spent < limit && most > 0);
+        shared_.count.value.store(more ? static_cast<uint32_t>(fits) : 0);
+      }
+      lineUp_.meet();
+      count = shared_.count.value.load();
+      lineUp_.meet();
+    } while (count != 0);
+    return taken;
+  }
+
+  template <class Batch>
+  Taken warmed(double time, const Batch& batch) {
+    collect(time / 2, 1, batch);
+    return collect(time / 2, 1, batch);
+  }
+
+  void append(std::vector<int64_t>& samples, uint32_t count) const {
+    for (uint32_t i = 0; i < count; ++i) {
+      int64_t ready = shared_.stamps[0].ready[i];
+      int64_t leave = shared_.stamps[0].leave[i];
+      for (uint32_t rank = 1; rank < ranks_; ++rank) {
+        ready = std::max(ready, shared_.stamps[rank].ready[i]);
+        leave = std::max(leave, shared_.stamps[rank].leave[i]);
+      }
+      samples.push_back(leave - ready);
+    }
+  }
+
+  void rewrite() {
+    ++iteration_;
+    if (shape_.operation == Operation::kBarrier ||
+        (shape_.operation == Operation::kBroadcast && rank_ != kRoot)) {
+      return;
+    }
+    shape_.rewrite(call_.in.data(), rank_, iteration_);
+  }
+
+  // One call that nobody times, since its memory and processes are cold, then `iterations`.
+  uint32_t sample(uint32_t iterations) {
+    Shared::Stamps& stamps = shared_.stamps[rank_];
+    rewrite();
+    lineUp_.meet();
+    call_.run(kRoot);
+    for (uint32_t i = 0; i < iterations; ++i) {
+      rewrite();
+      stamps.ready[i] = clockNs();
+      lineUp_.meet();
+      call_.run(kRoot);
+      stamps.leave[i] = clockNs();
+    }
+    return iterations;
+  }
+
+  uint32_t sampleEmpty(uint32_t iterations) {
+    Shared::Stamps& stamps = shared_.stamps[rank_];
+    rewrite();
+    lineUp_.meet();
+    for (uint32_t i = 0; i < iterations; ++i) {
+      rewrite();
+      stamps.ready[i] = clockNs();
+      lineUp_.meet();
+      stamps.leave[i] = clockNs();
+    }
+    return iterations;
+  }
+
+  // Calls back to back between two stamps, roots rotating.
+  uint32_t stream(uint32_t calls) {
+    Shared::Stamps& stamps = shared_.stamps[rank_];
+    call_.run(kRoot);
+    stamps.ready[0] = clockNs();
+    lineUp_.meet();
+    for (uint32_t i = 1; i <= calls; ++i) {
+      call_.run(static_cast<int>(i % ranks_));
+    }
+    stamps.leave[0] = clockNs();
+    return 1;
+  }
+
+  // Checks what the last iteration of `sample` has left. Barriers: ranks post how often they have
+  // entered, and read the others' posts as they leave.
+  void verify() {
+    if (shape_.operation != Operation::kBarrier) {
+      shape_.verify(call_.result, rank_, iteration_);
+      lineUp_.meet();
+      return;
+    }
+    for (int i = 0; i < 100; ++i) {
+      const uint64_t entered = shared_.posts[rank_].entered.load(std::memory_order_relaxed) + 1;
+      shared_.posts[rank_].entered.store(entered, std::memory_order_relaxed);
+      call_.run(kRoot);
+      for (uint32_t peer = 0; peer < ranks_; ++peer) {
+        if (shared_.posts[peer].entered.load(std::memory_order_relaxed) < entered) {
+          stop("rank " + std::to_string(rank_) + " left a barrier before rank " +
+               std::to_string(peer) + " had entered it");
+        }
+      }
+    }
+    lineUp_.meet();
+  }
+
+  Shared& shared_;
+  const Shape shape_;
+  Call& call_;
+  const uint32_t rank_;
+  const uint32_t ranks_;
+  LineUp lineUp_;
+  const double seconds_;
+  uint64_t iteration_ = 0;
+};
+
+// Measures every size as `rank`; `open` makes that rank's buffers and call for a shape.
+template <class Open>
+void measure(const Arguments& arguments, Shared& shared, uint32_t rank, uint32_t cores,
+             const Open& open) {
+  std::memset(&shared.stamps[rank], 0, sizeof shared.stamps[rank]);
+  for (const uint64_t bytes : arguments.sizes) {
+    const Shape shape{operationNamed(arguments.operation),
+                      static_cast<uint64_t>(arguments.ranks), bytes / sizeof(float)};
+    Call call = open(shape);
+    Sampler(shared, shape, call, rank, cores, arguments.seconds).run();
+  }
+}
+
+}  // namespace peers

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import java.util.List;
+import java.util.stream.LongStream;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.internal.Native;
+
+/**
+ * Measures one operation by one side that runs in a JVM, and prints a line of {@link Times} for
+ * each size. Arguments: side, operation, ranks, seconds for a size, sizes in bytes.
+ */
+final class SideMain {
+  private static final int WARM_UP_RUNS = 2;
+
+  private SideMain() {}
+
+  public static void main(String[] args) {
+    String operation = args[1];
+    int ranks = Integer.parseInt(args[2]);
+    double seconds = Double.parseDouble(args[3]);
+    long[] sizes = LongStream.of(List.of(args).subList(4, args.length).stream()
+        .mapToLong(Long::parseLong).toArray()).toArray();
+    for (int i = 1; i < WARM_UP_RUNS; i++) {
+      measure(args[0], operation, ranks, seconds, sizes[0]);
+    }
+    for (long bytes : sizes) {
+      System.out.println(bytes + " " + measure(args[0], operation, ranks, seconds, bytes));
+    }
+  }
+
+  private static Times measure(String name, String op, int ranks, double seconds, long bytes) {
+    int cores = Native.wl_allowed_cores();
+    Side side =
+        switch (name) {
+          case "window" -> new LibrarySide(Algorithm.AUTO, false);
+          case "plain" -> new LibrarySide(Algorithm.AUTO, true);
+          case "java" -> new JavaSide(ranks, cores);
+          default -> throw new IllegalArgumentException("no side " + name);
+        };
+    Workload workload =
+        Operation.named(op)
+            .<Workload>map(each -> new CollectiveWorkload(side, each, ranks, bytes, DType.F32))
+            .orElseGet(() -> new BarrierWorkload(side, ranks));
+    try (LocalGroup group = Communicator.local(ranks)) {
+      return Times.of(new Sampler(group, workload, cores, seconds, 1).run());
+    }
+  }
+}
