@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gloo, sampled: one thread a rank, each with a context of its own, over its TCP transport on the
-// loopback interface.
+// loopback interface; one thread of Gloo's polls for all.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -26,8 +26,7 @@ using peers::Shared;
 
 using Context = std::shared_ptr<gloo::rendezvous::Context>;
 
-std::function<void(int)> callOf(const Context& context, const Shape& shape, float* in,
-                                float* out) {
+std::function<void(int)> callOf(const Context& context, const Shape& shape, float* in, float* out) {
   const std::size_t inputs = shape.inputCount();
   const std::size_t outputs = shape.outputCount();
   switch (shape.operation) {
@@ -81,12 +80,11 @@ int main(int argc, char** argv) {
   const peers::Arguments arguments(argc, argv);
   const auto shared = std::make_unique<Shared>();
   gloo::rendezvous::HashStore store;
+  auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < arguments.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        gloo::transport::tcp::attr address("127.0.0.1");
-        auto device = gloo::transport::tcp::CreateDevice(address);
         const auto context = std::make_shared<gloo::rendezvous::Context>(rank, arguments.ranks);
         context->connectFullMesh(store, device);
         const auto open = [&](const Shape& shape) {

@@ -50,9 +50,8 @@ std::function<void(int)> callOf(const Shape& shape, float* in, float* out) {
     case Operation::kAllGather:
       return [=](int) { MPI_Allgather(in, row, MPI_FLOAT, out, row, MPI_FLOAT, MPI_COMM_WORLD); };
     case Operation::kReduceScatter:
-      return [=](int) {
-        MPI_Reduce_scatter_block(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      };
+      return
+          [=](int) { MPI_Reduce_scatter_block(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
     case Operation::kAllReduce:
       return [=](int) { MPI_Allreduce(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
   }

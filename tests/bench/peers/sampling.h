@@ -5,7 +5,7 @@
 //
 // The program's arguments are the operation, the number of ranks, the seconds to spend on samples
 // of a size, and sizes in bytes. It prints a line for each size: bytes, then median, p99, min,
-// stream, empty and floor (nan: a peer has none), in microseconds.
+// stream, empty and floor (NaN: a peer has none), in microseconds.
 #pragma once
 
 #include <sched.h>
@@ -139,16 +139,12 @@ class Buffer {
     std::memset(data_.get(), 0, bytes);
   }
 
-  float* data() const {
-    return data_.get();
-  }
+  float* data() const { return data_.get(); }
 
  private:
   static constexpr uint64_t kPage = 4096;
   struct Free {
-    void operator()(float* data) const {
-      std::free(data);
-    }
+    void operator()(float* data) const { std::free(data); }
   };
   std::unique_ptr<float, Free> data_;
 };
@@ -267,9 +263,9 @@ class Sampler {
     if (rank_ == 0) {
       const double streamNs =
           std::accumulate(streamed.samples.begin(), streamed.samples.end(), 0.0);
-      std::printf("%llu %.3f %.3f %.3f %.3f %.3f nan\n",
-                  static_cast<unsigned long long>(shape_.row * sizeof(float)),
-                  micros(timed, 0.5), micros(timed, 0.99), micros(timed, 0),
+      std::printf("%llu %.3f %.3f %.3f %.3f %.3f NaN\n",
+                  static_cast<unsigned long long>(shape_.row * sizeof(float)), micros(timed, 0.5),
+                  micros(timed, 0.99), micros(timed, 0),
                   streamNs / 1e3 / static_cast<double>(streamed.iterations), micros(empty, 0.5));
       std::fflush(stdout);
     }
@@ -428,8 +424,8 @@ void measure(const Arguments& arguments, Shared& shared, uint32_t rank, uint32_t
              const Open& open) {
   std::memset(&shared.stamps[rank], 0, sizeof shared.stamps[rank]);
   for (const uint64_t bytes : arguments.sizes) {
-    const Shape shape{operationNamed(arguments.operation),
-                      static_cast<uint64_t>(arguments.ranks), bytes / sizeof(float)};
+    const Shape shape{operationNamed(arguments.operation), static_cast<uint64_t>(arguments.ranks),
+                      bytes / sizeof(float)};
     Call call = open(shape);
     Sampler(shared, shape, call, rank, cores, arguments.seconds).run();
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.bench;
 
-import java.util.List;
-import java.util.stream.LongStream;
+import java.util.Arrays;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -14,19 +13,15 @@ import org.windlass.internal.Native;
  * each size. Arguments: side, operation, ranks, seconds for a size, sizes in bytes.
  */
 final class SideMain {
-  private static final int WARM_UP_RUNS = 2;
-
   private SideMain() {}
 
   public static void main(String[] args) {
     String operation = args[1];
     int ranks = Integer.parseInt(args[2]);
     double seconds = Double.parseDouble(args[3]);
-    long[] sizes = LongStream.of(List.of(args).subList(4, args.length).stream()
-        .mapToLong(Long::parseLong).toArray()).toArray();
-    for (int i = 1; i < WARM_UP_RUNS; i++) {
-      measure(args[0], operation, ranks, seconds, sizes[0]);
-    }
+    long[] sizes = Arrays.stream(args).skip(4).mapToLong(Long::parseLong).toArray();
+    // Compiles what the first size would otherwise be measured without.
+    measure(args[0], operation, ranks, seconds, sizes[0]);
     for (long bytes : sizes) {
       System.out.println(bytes + " " + measure(args[0], operation, ranks, seconds, bytes));
     }

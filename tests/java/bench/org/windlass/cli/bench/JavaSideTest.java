@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.Communicator;
+import org.windlass.DType;
+
+/** The plain Java collectives leave the right bits, on either side of what is staged. */
+@Timeout(120)
+class JavaSideTest {
+  private static final int CALLS = 50;
+
+  @ParameterizedTest
+  @CsvSource({"1, 2", "2, 2", "3, 4", "3, 2", "8, 2"})
+  void collectives(int ranks, int cores) {
+    for (Operation operation : Operation.values()) {
+      for (long bytes : new long[] {4, 60, 4096, 8192, 8196, 65536, 65540, 300_000}) {
+        check(operation, ranks, cores, bytes);
+      }
+    }
+  }
+
+  private static void check(Operation operation, int ranks, int cores, long bytes) {
+    JavaSide side = new JavaSide(ranks, cores);
+    CollectiveWorkload workload =
+        new CollectiveWorkload(side, operation, ranks, bytes, DType.F32);
+    try (var group = Communicator.local(ranks)) {
+      group.run(
+          comm -> {
+            Runnable barrier = side.barrier(comm);
+            try (var work = workload.open(comm)) {
+              for (int i = 0; i < CALLS; i++) {
+                work.rewrite(i);
+                barrier.run();
+                work.call();
+                if (i % 7 == 0 || i == CALLS - 1) {
+                  work.verify(i);
+                }
+                if (i % 3 == 0) {
+                  for (int call = 1; call <= ranks; call++) {
+                    work.stream(call);
+                  }
+                }
+                barrier.run();
+              }
+            }
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 2", "2, 2", "3, 4", "8, 2"})
+  void barriers(int ranks, int cores) {
+    BarrierWorkload workload = new BarrierWorkload(new JavaSide(ranks, cores), ranks);
+    try (var group = Communicator.local(ranks)) {
+      group.run(
+          comm -> {
+            try (var work = workload.open(comm)) {
+              for (int i = 0; i < CALLS; i++) {
+                work.verify(i);
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void theSamplerTakesIt() {
+    try (var group = Communicator.local(2)) {
+      Workload workload =
+          new CollectiveWorkload(new JavaSide(2, 2), Operation.ALL_REDUCE, 2, 4096, DType.F32);
+      Times times = Times.of(new Sampler(group, workload, 2, 0.03, 1).run());
+      assertThat(times.median()).isPositive().isLessThanOrEqualTo(times.p99());
+      assertThat(times.floor()).isPositive();
+    }
+  }
+}
