@@ -86,7 +86,7 @@ final class CompareCommand implements Runnable {
   @Option(
       names = "--deadline",
       paramLabel = "SECONDS",
-      defaultValue = "60",
+      defaultValue = "120",
       description = "Time for one cell, after which a side is stopped there (${DEFAULT-VALUE}).")
   private double deadline;
 

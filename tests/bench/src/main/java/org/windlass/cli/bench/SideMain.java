@@ -13,6 +13,8 @@ import org.windlass.internal.Native;
  * each size. Arguments: side, operation, ranks, seconds for a size, sizes in bytes.
  */
 final class SideMain {
+  private static final long WARM_UP_BYTES = 64 << 10;
+
   private SideMain() {}
 
   public static void main(String[] args) {
@@ -21,7 +23,7 @@ final class SideMain {
     double seconds = Double.parseDouble(args[3]);
     long[] sizes = Arrays.stream(args).skip(4).mapToLong(Long::parseLong).toArray();
     // Compiles what the first size would otherwise be measured without.
-    measure(args[0], operation, ranks, seconds, sizes[0]);
+    measure(args[0], operation, ranks, seconds, Math.min(sizes[0], WARM_UP_BYTES));
     for (long bytes : sizes) {
       System.out.println(bytes + " " + measure(args[0], operation, ranks, seconds, bytes));
     }
