@@ -140,20 +140,6 @@ int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error) {
   return comm->comm.status(error);
 }
 
-int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state) {
-  if (comm == nullptr || state == nullptr || state->struct_size < sizeof(wl_rank_state_t) ||
-      rank < 0 || rank >= wl_comm_size(comm)) {
-    return WL_INVALID_ARGUMENT;
-  }
-  const State& line = comm->comm.group().lines(static_cast<uint32_t>(rank)).state;
-  state->busy = static_cast<int32_t>(line.busy.load(std::memory_order_relaxed));
-  state->sequence = line.sequence.load(std::memory_order_relaxed);
-  state->operation = line.operation.load(std::memory_order_relaxed);
-  state->awaited = line.awaited.load(std::memory_order_relaxed);
-  state->closed = static_cast<int32_t>(line.closing.load(std::memory_order_relaxed));
-  return WL_OK;
-}
-
 int32_t wl_comm_quiescent(const wl_comm_t* comm) {
   return comm != nullptr && comm->comm.group().quiescent() ? 1 : 0;
 }

@@ -23,6 +23,7 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
     : group_(std::move(group)),
       rank_(rank),
       own_(group_->lines(rank)),
+      recorder_(group_->recorder(rank)),
       sequence_(group_->config().firstSequence - 1),
       allEntered_(sequence_) {
   const uint32_t blocks = group_->config().blocks;
@@ -46,24 +47,34 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   current_ = descriptor;
   state.operation.store(descriptor.operation(), std::memory_order_relaxed);
   state.core.store(sched_getcpu(), std::memory_order_relaxed);
+  waitedNs_ = 0;
   return WL_OK;
 }
 
-void Comm::takeSequence() {
+void Comm::takeSequence(const Call& call) {
   ++sequence_;
   ++operations_;
   own_.state.sequence.store(sequence_, std::memory_order_relaxed);
+  recorder_.enter(sequence_, call.descriptor, call.bytes);
+}
+
+Code Comm::outcome(Code code, wl_error_t* error) {
+  if (code == WL_OK) return code;
+  if (code != WL_CLOSED) return copyError(error, *group_->failure(), nullptr);
+  return fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress",
+              rank_, OperationText(own_.state).text());
 }
 
 Code Comm::end(Code code, wl_error_t* error) {
-  if (code != WL_OK) {
-    if (code == WL_CLOSED) {
-      fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress", rank_,
-           OperationText(own_.state).text());
-    } else {
-      code = copyError(error, *group_->failure(), nullptr);
-    }
-  }
+  code = outcome(code, error);
+  own_.state.busy.exchange(0, std::memory_order_seq_cst);
+  group_->wakeSleepers();
+  return code;
+}
+
+Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
+  code = outcome(code, error);
+  recorder_.leave(code, waitedNs_, code != WL_OK || waitedNs_ > 0 || isLong);
   own_.state.busy.exchange(0, std::memory_order_seq_cst);
   group_->wakeSleepers();
   return code;
@@ -129,6 +140,7 @@ void Comm::publishEntry(const Call& call, bool staged) {
     entry.args.in = stage;
   }
   entry.sequence.store(sequence_, std::memory_order_release);
+  recorder_.stampEntry();
 }
 
 PartTable* Comm::stateParts(const Call& call) {

@@ -24,7 +24,7 @@ struct PartLists {
 struct Call {
   Descriptor descriptor;
   RankArgs args;
-  uint64_t bytes;      // Launch::bytes
+  uint64_t bytes;      // Launch::bytes, or what a transfer writes to this rank
   uint64_t inBytes;    // of args.in, for kernels that stage it
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
@@ -32,7 +32,8 @@ struct Call {
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
 };
 
-class Comm {
+// Aligned so that no two ranks, whose threads write their own at every operation, share a line.
+class alignas(kLine) Comm {
  public:
   Comm(std::shared_ptr<Group> group, uint32_t rank);
   Comm(const Comm&) = delete;
@@ -78,10 +79,16 @@ class Comm {
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
+  // end() of an operation that the flight recorder holds. `isLong`: it took long without a wait.
+  Code finish(Code code, bool isLong, wl_error_t* error);
+  // The code that a call returns, with its text.
+  Code outcome(Code code, wl_error_t* error);
   // Ends a call whose table of parts finds no memory; nothing was sent.
   Code endWithoutParts(const Call& call);
-  void takeSequence();
+  void takeSequence(const Call& call);
   void publishEntry(const Call& call, bool staged);
+  // Enters a one-sided operation, which takes no sequence, into the flight recorder.
+  void record(const Descriptor& descriptor);
   // Fills in this rank's table for the operation in progress.
   PartTable* stateParts(const Call& call);
   // Makes stores so far visible to ranks that sleep.
@@ -155,11 +162,13 @@ class Comm {
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
   RankLines& own_;
+  FlightRecorder& recorder_;
   uint32_t sequence_;                 // of the operation in progress, or of the last one
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t operations_ = 0;           // entered so far
   uint32_t allEntered_;               // every rank is known to have entered this sequence
+  int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
   int64_t contestedUntilNs_ = 0;
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };

@@ -20,8 +20,8 @@ constexpr size_t kLine = 64;
 // described likewise, and compared with nothing.
 struct Descriptor {
   uint64_t what;  // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
-  // elements, bytes of a window, or the fingerprint of a plan or of counts, a signal's value; all-to-all-v: 1 where
-  // parts are packed as they come, 0 where each receiver states its own
+  // elements, bytes of a window, the fingerprint of a plan or of counts, or a signal's value;
+  // all-to-all-v: 1 where parts are packed as they come, 0 where each receiver states its own
   uint64_t count;
 
   static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,
@@ -103,7 +103,8 @@ struct alignas(kLine) State {
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
   std::atomic<int32_t> core;     // on which this rank last entered or gave up its core
   std::atomic<uint32_t> closing;
-  std::atomic<uint32_t> left;  // 1 once closed: enters nothing any more
+  std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
+  std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
 };
 
 // One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.

@@ -71,14 +71,46 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, const Part* ofA, 
   }
 }
 
-// " (inside barrier #7)".
-void addWhereabouts(Text& out, const State& state) {
-  const bool busy = state.busy.load(std::memory_order_relaxed) != 0;
-  if (!busy && state.operation.load(std::memory_order_relaxed) == WL_OP_NONE) {
-    out.add(" (it called nothing yet)");
+// Of a Timeout's culprits, how many are named, and up to how many with what their operations move.
+constexpr uint32_t kNamed = 8;
+constexpr uint32_t kDescribed = 3;
+
+// "2.0 s", "150 ms" or "12 us".
+void addDuration(Text& out, int64_t ns) {
+  if (ns >= 1'000'000'000) {
+    out.add("%.1f s", static_cast<double>(ns) / 1e9);
+  } else if (ns >= 1'000'000) {
+    out.add("%lld ms", static_cast<long long>(ns / 1'000'000));
   } else {
-    out.add(" (%s %s)", busy ? "inside" : "outside any call since", OperationText(state).text());
+    out.add("%lld us", static_cast<long long>(std::max<int64_t>(0, ns) / 1000));
   }
+}
+
+// "it finished barrier #41 2.0 s ago".
+void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
+  const FlightRecorder& recorder = group.recorder(peer);
+  const uint64_t newest = recorder.newest();
+  Recorded last;
+  if (newest == 0) return out.add("it called nothing yet");
+  if (!recorder.read(newest, group.tickScale(), &last))
+    return out.add("it calls one after another");
+  const int64_t now = clockNs();
+  char what[256];
+  describe(last.descriptor, what, sizeof what);
+  char operation[288];
+  std::snprintf(operation, sizeof operation,
+                isOneSided(last.descriptor.operation()) ? "%s after #%u" : "%s #%u",
+                described ? what : operationName(last.descriptor.operation()), last.sequence);
+  if (last.code == WL_RECORD_INSIDE) {
+    out.add("it is in %s", operation);
+    if (last.enteredNs == 0) return;
+    out.add(", for ");
+    addDuration(out, now - last.enteredNs);
+    return;
+  }
+  out.add("it %s %s ", last.code == WL_OK ? "finished" : "left", operation);
+  addDuration(out, now - last.leftNs);
+  out.add(" ago");
 }
 
 }  // namespace
@@ -219,9 +251,9 @@ Code Comm::publishSignalTimeout(int64_t limitNs) {
   describe(current_, what, sizeof what);
   char text[WL_ERROR_MESSAGE];
   Text out(text, sizeof text);
-  out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u", rank_,
+  out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u: ", rank_,
           static_cast<double>(limitNs) / 1e9, what, culprit, lookAt(signal_));
-  addWhereabouts(out, group_->lines(currentPeer()).state);
+  addWhereabouts(out, *group_, currentPeer(), true);
   out.add(". See what that rank is doing, or give a longer deadline");
   return publish(WL_TIMEOUT, &culprit, 1, text);
 }
@@ -270,12 +302,12 @@ Code Comm::publishTimeout(int64_t limitNs) {
   Text out(text, sizeof text);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_,
           static_cast<double>(limitNs) / 1e9, what, sequence_, group_->ranks());
-  for (uint32_t i = 0; i < std::min<uint32_t>(count, 8); ++i) {
-    out.add("%srank %d %s", i == 0 ? "" : ", ", culprits[i],
+  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
+    out.add("%srank %d %s: ", i == 0 ? "" : "; ", culprits[i],
             behind ? "has not come" : "has not finished");
-    addWhereabouts(out, group_->lines(static_cast<uint32_t>(culprits[i])).state);
+    addWhereabouts(out, *group_, static_cast<uint32_t>(culprits[i]), count <= kDescribed);
   }
-  if (count > 8) out.add(" and %u more", count - 8);
+  if (count > kNamed) out.add("; and %u more", count - kNamed);
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");
   out.add(". See what %s doing, or give a longer deadline",
           count == 1 ? "that rank is" : "those ranks are");

@@ -18,7 +18,7 @@ constexpr uint32_t kMostBlocksByDefault = 8;
 
 }  // namespace
 
-Group::Group(const GroupConfig& config) : config_(config) {
+Group::Group(const GroupConfig& config) : config_(config), made_(TickScale::Mark::now()) {
   const uint32_t spare = config.cores / config.ranks;
   if (config.blocks == 0) config_.blocks = std::clamp(spare, 1u, kMostBlocksByDefault);
 }
@@ -28,12 +28,14 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   if (group == nullptr) return nullptr;
   const uint64_t stages = group->oversubscribed() ? 0 : config.ranks;
   const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
-  const uint64_t bytes = lineBytes + sizeof(Stage) * stages;
+  const uint64_t recorderBytes = sizeof(FlightRecorder) * uint64_t{config.ranks};
+  const uint64_t bytes = lineBytes + recorderBytes + sizeof(Stage) * stages;
   if (allocateMemory(bytes, 4096, &group->block_, nullptr) != WL_OK) return nullptr;
   auto* base = static_cast<unsigned char*>(group->block_);
   group->shared_ = new (base) SharedLines();
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
-  if (stages > 0) group->stages_ = reinterpret_cast<Stage*>(base + lineBytes);
+  group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
+  if (stages > 0) group->stages_ = reinterpret_cast<Stage*>(base + lineBytes + recorderBytes);
   const uint32_t before = config.firstSequence - 1;
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
@@ -42,6 +44,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
     lines.done.word.store(uint64_t{before} << 32, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
+    new (&group->recorders_[rank]) FlightRecorder();
   }
   group->shared_->released.store(before, std::memory_order_relaxed);
   group->shared_->stage.store(stageWord(before, 0), std::memory_order_relaxed);
@@ -95,6 +98,20 @@ bool Group::quiescent() const {
     if (lines_[rank].state.busy.load(std::memory_order_seq_cst) != 0) return false;
   }
   return true;
+}
+
+int32_t Group::lastToEnter(uint32_t sequence) const {
+  const TickScale scale = tickScale();
+  int32_t last = -1;
+  int64_t latest = 0;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    Recorded recorded;
+    if (!recorders_[rank].find(sequence, scale, &recorded)) continue;
+    if (recorded.enteredNs <= latest) continue;
+    latest = recorded.enteredNs;
+    last = static_cast<int32_t>(rank);
+  }
+  return last;
 }
 
 void Group::wakeSleepers() {

@@ -9,6 +9,7 @@
 
 #include "native/base/error.h"
 #include "native/comm/control_block.h"
+#include "native/comm/flight_recorder.h"
 #include "native/comm/signal.h"
 #include "native/window/memory.h"
 
@@ -54,6 +55,12 @@ class Group {
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
   const RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   SharedLines& shared() { return *shared_; }
+  FlightRecorder& recorder(uint32_t rank) { return recorders_[rank]; }
+  const FlightRecorder& recorder(uint32_t rank) const { return recorders_[rank]; }
+  // Converts the stamps of all ranks up to now.
+  TickScale tickScale() const { return {made_, TickScale::Mark::now()}; }
+  // The rank that entered the operation last, of those whose record of it is there; -1 if none's.
+  int32_t lastToEnter(uint32_t sequence) const;
 
   bool entered(uint32_t rank, uint32_t sequence) const {
     return reached(lines_[rank].entry[sequence & 1].sequence.load(std::memory_order_acquire),
@@ -84,8 +91,10 @@ class Group {
   explicit Group(const GroupConfig& config);
 
   GroupConfig config_;
+  TickScale::Mark made_;
   RankLines* lines_ = nullptr;
   SharedLines* shared_ = nullptr;
+  FlightRecorder* recorders_ = nullptr;
   Stage* stages_ = nullptr;  // nullptr where ranks exceed cores
   void* block_ = nullptr;
   std::vector<void*> parts_;  // each touched by its rank alone until an entry names it

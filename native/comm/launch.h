@@ -31,7 +31,7 @@ template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   if (call.parts != nullptr && !group_->makeParts(rank_)) return endWithoutParts(call);
-  takeSequence();
+  takeSequence(call);
   Launch launch = {};
   launch.ranks = group_->ranks();
   launch.root = static_cast<uint32_t>(call.descriptor.root());
@@ -50,7 +50,7 @@ Code Comm::run(const Call& call) {
   }
   const Code code = group_->oversubscribed() ? runMeeting<K>(call, launch, shared, deadline)
                                              : runDirect<K>(call, launch, shared, deadline);
-  return end(code, call.error);
+  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
 
 // While one lives, this rank's workers run items of an operation that it has entered.

@@ -20,24 +20,32 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
 
 }  // namespace
 
+void Comm::record(const Descriptor& descriptor) {
+  recorder_.enter(sequence_, descriptor, 0);
+  recorder_.stampEntry();
+}
+
 template <class Move>
 Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move) {
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
-  if (left(currentPeer())) return end(publishLeft(), error);
+  record(descriptor);
+  if (left(currentPeer())) return finish(publishLeft(), false, error);
   move();
-  return end(WL_OK, error);
+  return finish(WL_OK, false, error);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                        wl_error_t* error) {
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  record(descriptor);
   signal_ = signal;
   Deadline deadline(deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs);
   const Code code = wait([this] { return signalReached(); }, currentPeer(), deadline);
   signal_ = nullptr;
-  return end(code, error);
+  return finish(code, false, error);
 }
 
+// Not recorded: a rank that looks over and over would leave nothing else to read.
 Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                       wl_error_t* error) {
   if (Code code = begin(descriptor, error); code != WL_OK) return code;

@@ -27,6 +27,7 @@ constexpr int64_t kLongestSleepNs = 8'000'000;
 }  // namespace
 
 Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
+  recorder_.stampEntry();
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t now = clockNs();
   const int64_t start = now;
@@ -50,6 +51,7 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
     if (!ready && code == WL_OK) code = interruption(deadline, now);
   }
   own_.state.awaited.store(-1, std::memory_order_relaxed);
+  waitedNs_ += clockNs() - start;
   return code;
 }
 
@@ -79,7 +81,10 @@ bool Comm::yieldOnce(Look look, int64_t* now) {
   own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
   if (look.ready(look.context)) return true;
   const int64_t after = clockNs();
-  if (after - *now > kContestedYieldNs) contestedUntilNs_ = after + kContestedForNs;
+  if (after - *now > kContestedYieldNs) {
+    contestedUntilNs_ = after + kContestedForNs;
+    own_.state.contested.fetch_add(1, std::memory_order_relaxed);
+  }
   *now = after;
   return false;
 }

@@ -92,6 +92,7 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
   call.args.aux = const_cast<ChunkBlocks*>(&own.blocks());
+  call.bytes = own.targetBytes();
   call.workBytes = bytes;
   call.deadlineNs = deadlineNs;
   call.error = error;

@@ -186,9 +186,41 @@ typedef struct wl_rank_state {
   int32_t operation; /* wl_operation */
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
+  uint32_t contested; /* times that a wait found another thread busy on the rank's core */
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
+
+#define WL_RECORDS 64         /* operations that are recorded of each rank */
+#define WL_RECORD_TEXT 128    /* bytes of an operation's description */
+#define WL_RECORD_INSIDE (-1) /* code of an operation in progress */
+
+/* One recorded operation. Times are those of wl_clock_ns, good to about a microsecond. */
+typedef struct wl_record {
+  uint32_t struct_size;
+  uint32_t sequence;
+  int32_t operation; /* wl_operation */
+  int32_t algorithm; /* wl_algorithm; WL_AUTO where the operation has one alone */
+  int32_t dtype;     /* this, op and root as the operation takes them, else 0 */
+  int32_t op;
+  int32_t root;
+  int32_t code;   /* wl_code that the call returned, or WL_RECORD_INSIDE */
+  uint64_t count; /* elements, bytes of a window, a plan's fingerprint, or a transfer's version */
+  uint64_t bytes; /* of one part, as wl_floor_config_t counts them; a transfer's to this rank */
+  int64_t entered_ns; /* 0: not yet */
+  int64_t left_ns;    /* 0 while inside. An operation that neither waited nor moved a lot lasts some
+                         microseconds, and its end is not looked at: then it is entered_ns */
+  int64_t waited_ns;  /* in waits of more than some microseconds; 0 while inside */
+  char text[WL_RECORD_TEXT]; /* "all-to-all(1024 x f32 to each rank, push)" */
+} wl_record_t;
+/* What a rank did last, the newest first, with no lock: at most `capacity` operations, of which the
+ * first may be in progress. records->struct_size says the size of each. Returns how many were
+ * written, or -1 for a wrong argument. Any thread. */
+WL_API int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
+                                int32_t capacity);
+/* The rank that entered operation `sequence` last, of those that have; -1 if no rank's record has
+ * it any more. Any thread. */
+WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 
 /* 1 when no rank of this communicator can still touch memory named in an operation that failed:
  * none has failed, or no rank is inside a call. Any thread. */

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is recorded of the last operations: whole while it is rewritten, in order, and stamped on
+// one clock; and what a Timeout's message makes of it.
+#include "tests/native/comm/local_ranks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace windlass_test {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+std::vector<wl_record_t> recorded(const wl_comm_t* comm, int rank, int capacity = WL_RECORDS) {
+  std::vector<wl_record_t> records(static_cast<size_t>(capacity));
+  records[0].struct_size = sizeof(wl_record_t);
+  const int count = wl_comm_recorded(comm, rank, records.data(), capacity);
+  EXPECT_GE(count, 0);
+  records.resize(static_cast<size_t>(std::max(0, count)));
+  return records;
+}
+
+// An all-to-all whose count tells its sequence.
+uint64_t countOf(uint32_t sequence) {
+  return 1 + sequence % 7;
+}
+
+int exchange(wl_comm_t* comm, uint32_t sequence, wl_error_t* error) {
+  const auto ranks = static_cast<size_t>(wl_comm_size(comm));
+  std::vector<uint16_t> in(ranks * 7), out(ranks * 7);
+  return wl_all_to_all(comm, in.data(), out.data(), countOf(sequence), WL_U16,
+                       sequence % 2 == 0 ? WL_PUSH : WL_PULL, 0, error);
+}
+
+void expectExchange(const wl_record_t& record, uint32_t sequence) {
+  EXPECT_EQ(sequence, record.sequence);
+  EXPECT_EQ(WL_OP_ALL_TO_ALL, record.operation);
+  EXPECT_EQ(WL_U16, record.dtype);
+  EXPECT_EQ(countOf(sequence), record.count);
+  EXPECT_EQ(2 * countOf(sequence), record.bytes);
+  EXPECT_EQ(sequence % 2 == 0 ? WL_PUSH : WL_PULL, record.algorithm);
+  EXPECT_EQ("all-to-all(" + std::to_string(countOf(sequence)) + " x u16 to each rank, " +
+                (sequence % 2 == 0 ? "push" : "pull") + ")",
+            record.text);
+}
+
+class Recorder : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(Recorder, HoldsTheLast64OperationsOfEachRankNewestFirst) {
+  const uint32_t first = GetParam();
+  LocalRanks ranks(3, 20'000 * kMs, first);
+  EXPECT_TRUE(recorded(ranks.comms[0], 2).empty());
+  const auto run = [&](uint32_t from, uint32_t to) {
+    ranks.run([&](int, wl_comm_t* comm) {
+      Error error;
+      for (uint32_t i = from; i < to; ++i)
+        ASSERT_EQ(WL_OK, exchange(comm, first + i, &error)) << error.message;
+    });
+  };
+  run(0, 3);
+  EXPECT_EQ(3u, recorded(ranks.comms[0], 2).size());
+  run(3, 100);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto records = recorded(ranks.comms[1], rank);
+    ASSERT_EQ(WL_RECORDS, static_cast<int>(records.size()));
+    for (uint32_t i = 0; i < records.size(); ++i) {
+      expectExchange(records[i], first + 99 - i);
+      EXPECT_EQ(WL_OK, records[i].code);
+      EXPECT_LE(records[i].entered_ns, records[i].left_ns);
+      if (i > 0) {
+        EXPECT_GE(records[i - 1].entered_ns, records[i].entered_ns);
+      }
+    }
+    EXPECT_EQ(5u, recorded(ranks.comms[1], rank, 5).size());
+  }
+  EXPECT_GE(wl_comm_last_to_enter(ranks.comms[0], first + 99), 0);
+  EXPECT_EQ(-1, wl_comm_last_to_enter(ranks.comms[0], first + 35)) << "no longer there";
+  EXPECT_EQ(-1, wl_comm_last_to_enter(ranks.comms[0], first + 100)) << "not yet there";
+}
+
+INSTANTIATE_TEST_SUITE_P(FirstSequence, Recorder, testing::Values(1, 0x7fffffe0u, 0xffffffe0u));
+
+TEST(Recorded, TimesAreThoseOfTheClockAndTheLastToEnterIsNamed) {
+  constexpr int64_t kLate = 60 * kMs;
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(3, 20'000 * kMs, 1, cores);
+    std::vector<int64_t> before(3), after(3);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::nanoseconds(kLate));
+      before[static_cast<size_t>(rank)] = wl_clock_ns();
+      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      after[static_cast<size_t>(rank)] = wl_clock_ns();
+    });
+    EXPECT_EQ(1, wl_comm_last_to_enter(ranks.comms[2], 1));
+    for (int rank = 0; rank < 3; ++rank) {
+      const wl_record_t record = recorded(ranks.comms[0], rank).at(0);
+      EXPECT_STREQ("barrier", record.text);
+      EXPECT_GE(record.entered_ns, before[static_cast<size_t>(rank)] - kMs);
+      EXPECT_LE(record.left_ns, after[static_cast<size_t>(rank)] + kMs);
+      if (rank == 1) continue;
+      EXPECT_GE(record.waited_ns, before[1] - before[static_cast<size_t>(rank)] - kLate / 2);
+      EXPECT_LE(record.waited_ns, after[static_cast<size_t>(rank)] - record.entered_ns + kMs);
+      EXPECT_GE(record.left_ns, before[1] - kMs) << "the end of what waited is stamped";
+    }
+  }
+}
+
+TEST(Recorded, TheEndOfWhatMovesALotIsStamped) {
+  constexpr uint64_t kBytes = uint64_t{8} << 20;
+  LocalRanks ranks(1);
+  std::vector<uint8_t> in(kBytes), out(kBytes);
+  Error error;
+  const int64_t before = wl_clock_ns();
+  ASSERT_EQ(WL_OK, wl_all_to_all(ranks.comms[0], in.data(), out.data(), kBytes, WL_U8, WL_AUTO, 0,
+                                 &error));
+  const int64_t took = wl_clock_ns() - before;
+  const wl_record_t record = recorded(ranks.comms[0], 0).at(0);
+  EXPECT_GT(record.left_ns, record.entered_ns);
+  EXPECT_LE(record.left_ns - record.entered_ns, took + kMs);
+  EXPECT_EQ(0, record.waited_ns);
+}
+
+TEST(Recorded, AnOperationInProgressAndHowItFailed) {
+  LocalRanks ranks(2, 20'000 * kMs);
+  std::thread waiting([&] {
+    Error error;
+    EXPECT_EQ(WL_ABORTED, exchange(ranks.comms[0], 1, &error));
+  });
+  wl_rank_state_t state = {};
+  state.struct_size = sizeof state;
+  do {
+    ASSERT_EQ(WL_OK, wl_comm_state(ranks.comms[1], 0, &state));
+  } while (state.awaited == -1 || state.busy == 0);
+  wl_record_t record = recorded(ranks.comms[1], 0).at(0);
+  expectExchange(record, 1);
+  EXPECT_EQ(WL_RECORD_INSIDE, record.code);
+  EXPECT_GT(record.entered_ns, 0);
+  EXPECT_EQ(0, record.left_ns);
+  EXPECT_EQ(0, record.waited_ns);
+  EXPECT_EQ(0, wl_comm_last_to_enter(ranks.comms[1], 1));
+  EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "enough", nullptr));
+  waiting.join();
+  record = recorded(ranks.comms[1], 0).at(0);
+  EXPECT_EQ(WL_ABORTED, record.code);
+  EXPECT_GT(record.left_ns, record.entered_ns);
+  EXPECT_TRUE(recorded(ranks.comms[1], 1).empty());
+}
+
+// A reader looks while ranks go round their records as fast as they can; one alone waits for
+// nobody.
+TEST(Recorded, AReaderNeverSeesHalfOfARecord) {
+  for (const int n : {1, 2}) {
+    LocalRanks ranks(n);
+    std::atomic<int> looks{400 / (n == 1 ? 1 : kSlow)};
+    std::thread reader([&] {
+      while (looks > 0) {
+        size_t seen = 0;
+        for (int rank = 0; rank < n; ++rank) {
+          uint32_t newer = 0;
+          for (const wl_record_t& record : recorded(ranks.comms[0], rank)) {
+            expectExchange(record, record.sequence);
+            EXPECT_TRUE(newer == 0 || record.sequence < newer);
+            EXPECT_TRUE(record.code == WL_OK || record.code == WL_RECORD_INSIDE) << record.code;
+            newer = record.sequence;
+            ++seen;
+          }
+        }
+        if (seen > WL_RECORDS / 2) --looks;
+      }
+    });
+    // Rank 0 says before each operation whether there is another.
+    std::atomic<uint32_t> last{1};
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      for (uint32_t i = 1; i <= last; ++i) {
+        if (rank == 0 && looks > 0) last = i + 1;
+        ASSERT_EQ(WL_OK, exchange(comm, i, &error)) << error.message;
+      }
+    });
+    reader.join();
+  }
+}
+
+TEST(Recorded, RefusesWrongArgumentsAndKeepsToTheCallersStride) {
+  LocalRanks ranks(2);
+  ranks.run([](int, wl_comm_t* comm) {
+    Error error;
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
+  const wl_comm_t* comm = ranks.comms[0];
+  wl_record_t one = {};
+  one.struct_size = sizeof one;
+  EXPECT_EQ(-1, wl_comm_recorded(nullptr, 0, &one, 1));
+  EXPECT_EQ(-1, wl_comm_recorded(comm, -1, &one, 1));
+  EXPECT_EQ(-1, wl_comm_recorded(comm, 2, &one, 1));
+  EXPECT_EQ(-1, wl_comm_recorded(comm, 0, &one, -1));
+  EXPECT_EQ(-1, wl_comm_recorded(comm, 0, nullptr, 1));
+  EXPECT_EQ(0, wl_comm_recorded(comm, 0, nullptr, 0));
+  one.struct_size -= 8;
+  EXPECT_EQ(-1, wl_comm_recorded(comm, 0, &one, 1));
+  EXPECT_EQ(-1, wl_comm_last_to_enter(nullptr, 1));
+
+  struct Larger {
+    wl_record_t record;
+    uint64_t more;
+  };
+  std::vector<Larger> larger(3);
+  for (Larger& each : larger) each.more = 77;
+  larger[0].record.struct_size = sizeof(Larger);
+  ASSERT_EQ(3, wl_comm_recorded(comm, 1, &larger[0].record, 3));
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(3 - i, larger[i].record.sequence);
+    EXPECT_EQ(77u, larger[i].more);
+  }
+}
+
+// The message that every rank that `comes` gets after `warmUps` exchanges of all ranks.
+std::string timeoutOf(int n, int warmUps, const std::function<bool(int)>& comes) {
+  LocalRanks ranks(n, 100 * kMs, 1, 64);
+  std::string text;
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    for (int i = 0; i < warmUps; ++i) {
+      ASSERT_EQ(WL_OK, exchange(comm, static_cast<uint32_t>(1 + i), &error)) << error.message;
+    }
+    if (!comes(rank)) return;
+    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error));
+    if (rank == 0) text = error.message;
+  });
+  return text;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(TimeoutText, SaysWhatTheRankThatIsBehindDidLastAndHowLongAgo) {
+  const std::string text = timeoutOf(4, 4, [](int rank) { return rank != 3; });
+  EXPECT_TRUE(says(text,
+                   "waited 0.100 s in barrier, operation #5 on 4 ranks: rank 3 has not come: "
+                   "it finished all-to-all(5 x u16 to each rank, push) #4 "))
+      << text;
+  const size_t at = text.find("#4 ");
+  const int ms = std::stoi(text.substr(at + 3));
+  EXPECT_TRUE(says(text, std::to_string(ms) + " ms ago. See what that rank is doing")) << text;
+  EXPECT_GE(ms, 90) << text;
+}
+
+TEST(TimeoutText, SaysWhoCalledNothing) {
+  const std::string text = timeoutOf(3, 0, [](int rank) { return rank != 2; });
+  EXPECT_TRUE(says(text, "rank 2 has not come: it called nothing yet. See")) << text;
+}
+
+TEST(TimeoutText, StaysShortWhenManyAreBehind) {
+  const std::string text = timeoutOf(16, 1, [](int rank) { return rank < 4; });
+  EXPECT_TRUE(says(text, "rank 4 has not come: it finished all-to-all #1 ")) << text;
+  EXPECT_TRUE(says(text, "rank 11 has not come: ")) << text;
+  EXPECT_FALSE(says(text, "rank 12")) << text;
+  EXPECT_TRUE(says(text, " ago; and 4 more. See what those ranks are doing")) << text;
+  EXPECT_LT(text.size(), 700u) << text;
+}
+
+}  // namespace
+}  // namespace windlass_test
