@@ -7,6 +7,7 @@ import java.util.Optional;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
+import org.windlass.internal.RankLook;
 import org.windlass.internal.Scratch;
 
 /**
@@ -178,6 +179,19 @@ public final class Communicator extends Collectives implements AutoCloseable {
   public Optional<WindlassException> failure() {
     try {
       return Optional.ofNullable(endpoint.failure());
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Where every rank is: the operation that it is in or was in last, since when, whom it waits for,
+   * and what it did before. From any thread at any time, while ranks are inside operations too, and
+   * after a failure; it holds up nobody.
+   */
+  public Report report() {
+    try {
+      return Report.of(RankLook.all(endpoint), endpoint.failure());
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -21,6 +21,9 @@ public final class Endpoint {
   private static final VarHandle CALLER;
   private static final VarHandle CALLS;
 
+  /** Whether this JDK image has what events are made of. */
+  private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
+
   static {
     try {
       var lookup = MethodHandles.lookup();
@@ -50,6 +53,9 @@ public final class Endpoint {
 
   /** Calls begun so far; written by the caller alone. */
   private long calls;
+
+  /** Of the call in progress, when a recording wants it; the caller's alone. */
+  private CollectiveEvent event;
 
   /** The value of {@link #calls} at the watcher's last look, or -1. */
   private long watchedCalls = -1;
@@ -103,10 +109,17 @@ public final class Endpoint {
       throw inUse();
     }
     CALLS.setOpaque(this, calls + 1);
+    if (EVENTS && CollectiveEvent.wanted()) {
+      event = CollectiveEvent.begin(handle);
+    }
   }
 
   /** Ends a call that succeeded or that never reached the native side. */
   public void end() {
+    if (event != null) {
+      event.finish(handle);
+      event = null;
+    }
     CALLER.setRelease(this, (Thread) null);
   }
 

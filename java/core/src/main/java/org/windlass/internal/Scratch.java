@@ -17,7 +17,9 @@ public final class Scratch implements AutoCloseable {
   private static final int ENCODED = ELEMENT + 8;
   private static final int TENSORS = ENCODED + 8;
   private static final int CONFIG = TENSORS + 2 * TENSOR_BYTES;
-  private static final int SIZE = CONFIG + Structs.TransferConfig.SIZE;
+  private static final int CONFIG_BYTES =
+      Math.max(Structs.TransferConfig.SIZE, Structs.Record.SIZE);
+  private static final int SIZE = CONFIG + CONFIG_BYTES;
 
   private static final AtomicReferenceArray<Scratch> POOL = new AtomicReferenceArray<>(16);
 
@@ -122,11 +124,11 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Address of a zeroed configuration struct of {@code size} bytes, its size filled in; see {@link
-   * #config()}.
+   * Address of a zeroed struct of {@code size} bytes, its size filled in: a configuration to fill
+   * in, or what a query fills in.
    */
   public long config(int size) {
-    for (int i = 0; i < Structs.TransferConfig.SIZE; i += 4) {
+    for (int i = 0; i < CONFIG_BYTES; i += 4) {
       buffer.putInt(CONFIG + i, 0);
     }
     buffer.putInt(CONFIG, size);
@@ -143,5 +145,9 @@ public final class Scratch implements AutoCloseable {
 
   public int configInt(int field) {
     return buffer.getInt(CONFIG + field);
+  }
+
+  public long configLong(int field) {
+    return buffer.getLong(CONFIG + field);
   }
 }

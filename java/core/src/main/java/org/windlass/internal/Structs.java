@@ -36,6 +36,33 @@ final class Structs {
     private GroupConfig() {}
   }
 
+  /** {@code wl_rank_state_t}. */
+  static final class RankState {
+    static final int SIZE = NativeStruct.bytes("wl_rank_state_t");
+    static final int SEQUENCE = NativeStruct.offset("wl_rank_state_t", "sequence");
+    static final int AWAITED = NativeStruct.offset("wl_rank_state_t", "awaited");
+    static final int CLOSED = NativeStruct.offset("wl_rank_state_t", "closed");
+    static final int CONTESTED = NativeStruct.offset("wl_rank_state_t", "contested");
+
+    private RankState() {}
+  }
+
+  /** {@code wl_record_t}. */
+  static final class Record {
+    static final int SIZE = NativeStruct.bytes("wl_record_t");
+    static final int SEQUENCE = NativeStruct.offset("wl_record_t", "sequence");
+    static final int OPERATION = NativeStruct.offset("wl_record_t", "operation");
+    static final int ALGORITHM = NativeStruct.offset("wl_record_t", "algorithm");
+    static final int CODE = NativeStruct.offset("wl_record_t", "code");
+    static final int BYTES = NativeStruct.offset("wl_record_t", "bytes");
+    static final int ENTERED_NS = NativeStruct.offset("wl_record_t", "entered_ns");
+    static final int LEFT_NS = NativeStruct.offset("wl_record_t", "left_ns");
+    static final int WAITED_NS = NativeStruct.offset("wl_record_t", "waited_ns");
+    static final int TEXT = NativeStruct.offset("wl_record_t", "text");
+
+    private Record() {}
+  }
+
   /** {@code wl_tensor_t}. */
   static final class Tensor {
     static final int SIZE = NativeStruct.bytes("wl_tensor_t");

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.windlass.internal.Native;
+import org.windlass.internal.RankLook;
+
+/**
+ * Where every rank of a communicator is; see {@link Communicator#report}. Ranks go on while it is
+ * made, so that what it says of one may be some microseconds younger than of another. {@link
+ * #toString} is a table with one line a rank.
+ *
+ * @param ranks in rank order
+ * @param failure why the communicator is dead; empty while it lives
+ */
+public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
+  /** Of the ranks that one waits for, how many the table names. */
+  private static final int NAMED = 4;
+
+  public Report {
+    ranks = List.copyOf(ranks);
+  }
+
+  /**
+   * One rank.
+   *
+   * @param closed whether its communicator is closed
+   * @param waitsFor the ranks that it waits for in the operation that it is in
+   * @param contested how often one of its waits found another thread busy on its core
+   * @param recent its last calls, at most 64, the newest first
+   */
+  public record Rank(
+      int rank, boolean closed, List<Integer> waitsFor, int contested, List<Call> recent) {
+    public Rank {
+      waitsFor = List.copyOf(waitsFor);
+      recent = List.copyOf(recent);
+    }
+
+    /** The operation that it is in; empty while it is in none. */
+    public Optional<Call> current() {
+      return recent.stream().limit(1).filter(Call::inside).findFirst();
+    }
+  }
+
+  /**
+   * One operation of one rank.
+   *
+   * @param sequence its number, the same on all ranks
+   * @param operation such as {@code all-to-all}
+   * @param text the operation with what it moves
+   * @param bytes of one part, as {@code windlass bench} counts them; a transfer's to this rank
+   * @param inside whether it is in progress
+   * @param failure why it ended, unless it is in progress or ended well
+   * @param since how long ago it was entered
+   * @param took how long the rank has been, or was, inside; zero for some microseconds
+   * @param waited how much of that it waited, once it has ended
+   */
+  public record Call(
+      int sequence,
+      String operation,
+      String text,
+      long bytes,
+      boolean inside,
+      Optional<ErrorCode> failure,
+      Duration since,
+      Duration took,
+      Duration waited) {
+    private static Call of(RankLook.Recorded recorded, long now) {
+      boolean inside = recorded.code() == Native.WL_RECORD_INSIDE;
+      long left = inside ? now : recorded.leftNs();
+      long entered = recorded.enteredNs() == 0 ? left : recorded.enteredNs();
+      return new Call(
+          recorded.sequence(),
+          Native.wl_operation_name(recorded.operation()),
+          recorded.text(),
+          recorded.bytes(),
+          inside,
+          Arrays.stream(ErrorCode.values())
+              .filter(code -> code.number() == recorded.code())
+              .findFirst(),
+          between(entered, now),
+          between(entered, left),
+          Duration.ofNanos(recorded.waitedNs()));
+    }
+
+    private static Duration between(long from, long to) {
+      return Duration.ofNanos(Math.max(0, to - from));
+    }
+
+    @Override
+    public String toString() {
+      return text + " #" + Integer.toUnsignedString(sequence);
+    }
+  }
+
+  static Report of(List<RankLook> looks, WindlassException failure) {
+    long now = Native.wl_clock_ns();
+    List<Rank> ranks =
+        IntStream.range(0, looks.size())
+            .mapToObj(
+                rank -> {
+                  RankLook look = looks.get(rank);
+                  return new Rank(
+                      rank,
+                      look.closed(),
+                      waitsFor(rank, looks),
+                      look.contested(),
+                      look.recorded().stream().map(one -> Call.of(one, now)).toList());
+                })
+            .toList();
+    return new Report(ranks, Optional.ofNullable(failure));
+  }
+
+  /**
+   * Whom {@code rank} waits for. Where the native side says "several": those that have not entered
+   * or, when all have, those that don't wait themselves.
+   */
+  private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
+    RankLook own = looks.get(rank);
+    if (!inside(own) || own.awaited() == RankLook.NOBODY) {
+      return List.of();
+    }
+    if (own.awaited() != RankLook.SEVERAL) {
+      return List.of(own.awaited());
+    }
+    int sequence = own.recorded().get(0).sequence();
+    List<Integer> late =
+        IntStream.range(0, looks.size())
+            .filter(peer -> !entered(looks.get(peer), sequence))
+            .boxed()
+            .toList();
+    if (!late.isEmpty()) {
+      return late;
+    }
+    return IntStream.range(0, looks.size())
+        .filter(peer -> peer != rank && works(looks.get(peer), sequence))
+        .boxed()
+        .toList();
+  }
+
+  private static boolean inside(RankLook look) {
+    return !look.recorded().isEmpty()
+        && look.recorded().get(0).code() == Native.WL_RECORD_INSIDE;
+  }
+
+  private static boolean entered(RankLook look, int sequence) {
+    return !look.recorded().isEmpty() && look.recorded().get(0).sequence() - sequence >= 0;
+  }
+
+  private static boolean works(RankLook look, int sequence) {
+    return inside(look)
+        && look.recorded().get(0).sequence() == sequence
+        && look.awaited() == RankLook.NOBODY;
+  }
+
+  @Override
+  public String toString() {
+    List<String> where = ranks.stream().map(Report::where).toList();
+    int width = where.stream().mapToInt(String::length).max().orElse(0);
+    String format = "%4s  %-" + width + "s  %8s  %9s  %s";
+    String lines =
+        ranks.stream()
+            .map(
+                rank ->
+                    String.format(
+                        Locale.ROOT,
+                        format,
+                        rank.rank(),
+                        where.get(rank.rank()),
+                        duration(rank),
+                        rank.contested(),
+                        names(rank.waitsFor())))
+            .map(String::stripTrailing)
+            .collect(Collectors.joining("\n"));
+    String header = String.format(Locale.ROOT, format, "rank", "where", "since", "contested", "waits for");
+    String dead = failure.map(why -> "dead: " + why.getMessage() + "\n").orElse("");
+    return dead + header + "\n" + lines;
+  }
+
+  private static String where(Rank rank) {
+    String closed = rank.closed() ? "closed, " : "";
+    if (rank.recent().isEmpty()) {
+      return closed + "no call yet";
+    }
+    Call last = rank.recent().get(0);
+    if (last.inside()) {
+      return closed + "in " + last;
+    }
+    return closed + last.failure().map(code -> code + " in ").orElse("after ") + last;
+  }
+
+  /** How long it has been where it is. */
+  private static String duration(Rank rank) {
+    if (rank.recent().isEmpty()) {
+      return "";
+    }
+    Call last = rank.recent().get(0);
+    Duration since = last.inside() ? last.since() : last.since().minus(last.took());
+    if (since.toMillis() >= 1000) {
+      return String.format(Locale.ROOT, "%.1f s", since.toMillis() / 1e3);
+    }
+    return since.toMillis() >= 1 ? since.toMillis() + " ms" : since.toNanos() / 1000 + " us";
+  }
+
+  private static String names(List<Integer> ranks) {
+    String named =
+        ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
+    return ranks.size() <= NAMED ? named : named + " and " + (ranks.size() - NAMED) + " more";
+  }
+}

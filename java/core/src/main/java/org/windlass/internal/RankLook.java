@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * One look at a rank, from any thread: its state line, then what was recorded of it. The two may be
+ * of different moments.
+ *
+ * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
+ * @param contested times that a wait found another thread busy on its core
+ * @param recorded its last operations, the newest first
+ */
+public record RankLook(boolean closed, int awaited, int contested, List<Recorded> recorded) {
+  public static final int NOBODY = -1;
+  public static final int SEVERAL = -2;
+
+  /**
+   * One recorded operation. Times are those of {@code wl_clock_ns}.
+   *
+   * @param text the operation with what it moves
+   * @param code {@code WL_RECORD_INSIDE} while it is in progress
+   * @param enteredNs 0 if it has not entered yet
+   */
+  public record Recorded(
+      int sequence,
+      int operation,
+      String text,
+      long bytes,
+      int code,
+      long enteredNs,
+      long leftNs,
+      long waitedNs) {}
+
+  /** A look at every rank. */
+  public static List<RankLook> all(Endpoint endpoint) {
+    ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
+    ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
+    List<RankLook> looks = new ArrayList<>(endpoint.size);
+    for (int rank = 0; rank < endpoint.size; rank++) {
+      looks.add(look(endpoint.handle, rank, state, records));
+    }
+    return looks;
+  }
+
+  private static RankLook look(long comm, int rank, ByteBuffer state, ByteBuffer records) {
+    state.putInt(0, Structs.RankState.SIZE);
+    records.putInt(0, Structs.Record.SIZE);
+    Native.wl_comm_state(comm, rank, NativeMemory.address(state));
+    int count =
+        Native.wl_comm_recorded(comm, rank, NativeMemory.address(records), Native.WL_RECORDS);
+    List<Recorded> recorded = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      recorded.add(recorded(records, i * Structs.Record.SIZE));
+    }
+    return new RankLook(
+        state.getInt(Structs.RankState.CLOSED) != 0,
+        state.getInt(Structs.RankState.AWAITED),
+        state.getInt(Structs.RankState.CONTESTED),
+        recorded);
+  }
+
+  private static Recorded recorded(ByteBuffer records, int at) {
+    byte[] text = new byte[Native.WL_RECORD_TEXT];
+    records.get(at + Structs.Record.TEXT, text);
+    int length = 0;
+    while (length < text.length && text[length] != 0) {
+      length++;
+    }
+    return new Recorded(
+        records.getInt(at + Structs.Record.SEQUENCE),
+        records.getInt(at + Structs.Record.OPERATION),
+        new String(text, 0, length, StandardCharsets.US_ASCII),
+        records.getLong(at + Structs.Record.BYTES),
+        records.getInt(at + Structs.Record.CODE),
+        records.getLong(at + Structs.Record.ENTERED_NS),
+        records.getLong(at + Structs.Record.LEFT_NS),
+        records.getLong(at + Structs.Record.WAITED_NS));
+  }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Operations as events of JDK Flight Recorder. */
+@Timeout(60)
+class CollectiveEventTest {
+  private static final String NAME = "windlass.Collective";
+
+  @TempDir private Path folder;
+
+  @FunctionalInterface
+  private interface Body {
+    void run() throws Exception;
+  }
+
+  /** The events of {@code body}, by rank, then by sequence. */
+  private List<RecordedEvent> record(boolean enabled, Body body) throws Exception {
+    try (Recording recording = new Recording()) {
+      if (enabled) {
+        recording.enable(NAME);
+      }
+      recording.start();
+      body.run();
+      recording.stop();
+      return events(recording);
+    }
+  }
+
+  private List<RecordedEvent> events(Recording recording) throws IOException {
+    Path file = Files.createTempFile(folder, "recording", ".jfr");
+    recording.dump(file);
+    return RecordingFile.readAllEvents(file).stream()
+        .filter(event -> event.getEventType().getName().equals(NAME))
+        .sorted(
+            (a, b) ->
+                a.getInt("rank") != b.getInt("rank")
+                    ? a.getInt("rank") - b.getInt("rank")
+                    : Long.compare(a.getLong("sequence"), b.getLong("sequence")))
+        .toList();
+  }
+
+  @Test
+  void everyOperationOfEveryRankMakesOne() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Body body =
+          () ->
+              group.run(
+                  communicator -> {
+                    Tensor in = Tensor.allocate(DType.F32, 2, 256);
+                    Tensor out = Tensor.allocate(DType.F32, 2, 256);
+                    communicator.barrier();
+                    communicator.allToAll(in, out, Algorithm.PULL);
+                    communicator.allReduce(in, ReduceOp.SUM);
+                    try (Window window = communicator.window(64)) {
+                      communicator.broadcast(window.tensor(DType.I64, 8), 1);
+                    }
+                    Layout from = Layout.parse("2:S0");
+                    Layout to = Layout.parse("2@0:S1");
+                    Tensor rows = Tensor.allocate(DType.F32, 2, 4);
+                    Tensor columns = Tensor.allocate(DType.F32, 4, 2);
+                    try (Transfer transfer =
+                        communicator
+                            .batch()
+                            .add(
+                                TensorSpec.of("t", DType.F32, from, 4, 4),
+                                rows,
+                                TensorSpec.of("t", DType.F32, to, 4, 4),
+                                columns)
+                            .register()) {
+                      transfer.run();
+                    }
+                  });
+      List<RecordedEvent> events = record(true, body);
+      assertThat(events).hasSize(14);
+      for (int rank = 0; rank < 2; rank++) {
+        List<RecordedEvent> own = events.subList(7 * rank, 7 * rank + 7);
+        assertThat(own)
+            .extracting(event -> event.getString("operation"))
+            .containsExactly(
+                "barrier",
+                "all-to-all",
+                "all-reduce",
+                "window creation",
+                "broadcast",
+                "transfer registration",
+                "transfer");
+        assertThat(own)
+            .extracting(event -> event.getString("algorithm"))
+            .containsExactly("", "pull", "two-phase", "", "staged", "", "");
+        assertThat(own)
+            .extracting(event -> event.getLong("bytes"))
+            .containsExactly(0L, 1024L, 2048L, 0L, 64L, 0L, 32L);
+        assertThat(own)
+            .extracting(event -> event.getLong("sequence"))
+            .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L);
+        for (RecordedEvent event : own) {
+          assertThat(event.getInt("rank")).isEqualTo(rank);
+          assertThat(event.getInt("ranks")).isEqualTo(2);
+          assertThat(event.getString("result")).isEqualTo("Ok");
+          assertThat(event.getDuration("waitTime")).isLessThanOrEqualTo(event.getDuration());
+        }
+      }
+    }
+  }
+
+  @Test
+  void theSlowestPeerAndTheWaitForItAreNamed() throws Exception {
+    try (LocalGroup group = Communicator.local(3)) {
+      List<RecordedEvent> events =
+          record(
+              true,
+              () ->
+                  group.run(
+                      communicator -> {
+                        if (communicator.rank() == 1) {
+                          Thread.sleep(200);
+                        }
+                        communicator.barrier();
+                      }));
+      assertThat(events).hasSize(3);
+      assertThat(events).allMatch(event -> event.getInt("slowestPeer") == 1);
+      for (int rank : new int[] {0, 2}) {
+        assertThat(events.get(rank).getDuration("waitTime")).isGreaterThan(Duration.ofMillis(100));
+        assertThat(events.get(rank).getDuration()).isGreaterThan(Duration.ofMillis(100));
+      }
+      assertThat(events.get(1).getDuration("waitTime")).isLessThan(Duration.ofMillis(100));
+    }
+  }
+
+  @Test
+  void aFailureIsAnEventAndARefusalIsNone() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator first = group.communicator(0);
+      group.run(Communicator::barrier);
+      List<RecordedEvent> events =
+          record(
+              true,
+              () -> {
+                Tensor closed = Tensor.allocate(DType.F32, 4);
+                closed.close();
+                catchThrowable(() -> first.broadcast(closed, 0));
+                catchThrowable(first.within(Duration.ofMillis(30))::barrier);
+                catchThrowable(first::barrier); // dead by now: takes part in nothing
+              });
+      assertThat(events).singleElement();
+      RecordedEvent event = events.get(0);
+      assertThat(event.getString("result")).isEqualTo("Timeout");
+      assertThat(event.getLong("sequence")).isEqualTo(2);
+      assertThat(event.getInt("slowestPeer")).isZero();
+    }
+  }
+
+  @Test
+  void aRecordingThatDoesNotEnableItGetsNone() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThat(record(false, () -> group.run(Communicator::barrier))).isEmpty();
+    }
+  }
+}
