@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: library, groups, communicators, memory, windows.
+#include <algorithm>
 #include <new>
 
 #include "native/abi/handles.h"
@@ -21,6 +22,48 @@ static_assert(static_cast<int32_t>(ReduceOp::kAvg) == WL_AVG &&
                   static_cast<int32_t>(ReduceOp::kProduct) == WL_PRODUCT,
               "one numbering of ops");
 static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
+
+namespace {
+
+Code split(wl_comm_t* comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
+           wl_comm_t** out, wl_error_t* error) {
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadlineNs, error); code != WL_OK) return code;
+  *out = nullptr;
+  std::shared_ptr<Group> group;
+  uint32_t rank = 0;
+  if (Code code = splitGroup(comm->comm, color, key, digest, deadlineNs, &group, &rank, error);
+      code != WL_OK)
+    return code;
+  if (group == nullptr) return WL_OK;
+  *out = new (std::nothrow) wl_comm(std::move(group), rank);
+  return *out != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
+}
+
+Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_t* error) {
+  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
+  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) {
+      return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, not 0 to %d", i, ranks[i],
+                  size - 1);
+    }
+    if (std::find(ranks, ranks + i, ranks[i]) != ranks + i)
+      return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, as one before it", i, ranks[i]);
+  }
+  return WL_OK;
+}
+
+// FNV-1a, a rank at a time; never 0 for a list.
+uint64_t digestOf(const int32_t* ranks, uint32_t count) {
+  uint64_t digest = 0xcbf29ce484222325u;
+  for (uint32_t i = 0; i < count; ++i)
+    digest = (digest ^ static_cast<uint32_t>(ranks[i])) * 0x100000001b3u;
+  return digest | 1;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -116,18 +159,18 @@ int32_t wl_comm_size(const wl_comm_t* comm) {
 
 int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                       wl_comm_t** out, wl_error_t* error) {
+  return split(comm, color, key, 0, deadline_ns, out, error);
+}
+
+int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
+                       wl_comm_t** out, wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  *out = nullptr;
-  std::shared_ptr<Group> group;
-  uint32_t rank = 0;
-  if (Code code = splitGroup(comm->comm, color, key, deadline_ns, &group, &rank, error);
-      code != WL_OK)
+  if (Code code = checkRankList(ranks, count, wl_comm_size(comm), error); code != WL_OK)
     return code;
-  if (group == nullptr) return WL_OK;
-  *out = new (std::nothrow) wl_comm(std::move(group), rank);
-  return *out != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
+  const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
+  const int32_t color = listed == ranks + count ? -1 : 0;
+  return split(comm, color, static_cast<int32_t>(listed - ranks), digestOf(ranks, count),
+               deadline_ns, out, error);
 }
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {

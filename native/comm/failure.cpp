@@ -173,6 +173,9 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_WINDOW:
       out.add("(%llu bytes)", count);
       break;
+    case WL_OP_SPLIT:
+      if (count != 0) out.add("(the ranks of list %016llx)", count);
+      break;
     case WL_OP_REGISTER:
       out.add("(fingerprint %016llx)", count);
       break;

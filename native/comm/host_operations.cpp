@@ -121,13 +121,13 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
   return WL_OK;
 }
 
-Code splitGroup(Comm& comm, int32_t color, int32_t key, int64_t deadlineNs,
+Code splitGroup(Comm& comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
                 std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
   SplitRequest request = {};
   request.color = color;
   request.key = key;
   request.config = &comm.group().config();
-  const Descriptor descriptor = Descriptor::of(WL_OP_SPLIT, 0);
+  const Descriptor descriptor = Descriptor::of(WL_OP_SPLIT, digest);
   if (Code code = runHost<MakeSplit>(comm, descriptor, request, deadlineNs, error); code != WL_OK)
     return code;
   *group = std::move(request.group);

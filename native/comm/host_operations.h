@@ -14,8 +14,8 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                     std::shared_ptr<Segments>* segments, wl_error_t* error);
 
 // Ranks of one color, ordered by (key, rank), meet in a group of their own. A negative color gets
-// nullptr.
-Code splitGroup(Comm& comm, int32_t color, int32_t key, int64_t deadlineNs,
+// nullptr. Ranks agree on `digest`: 0, or that of a list which colors and keys were made from.
+Code splitGroup(Comm& comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
                 std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error);
 
 }  // namespace windlass

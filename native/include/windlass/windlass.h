@@ -171,6 +171,12 @@ WL_API int32_t wl_comm_size(const wl_comm_t* comm);
 WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                              wl_comm_t** out, wl_error_t* error);
 
+/* Collective, with one list of `count` different ranks on every rank of comm, listed or not: those
+ * listed meet in a new communicator, ordered as listed, with its own control block. A rank that is
+ * not listed gets *out = NULL. Lists of several calls may overlap. */
+WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
+                              int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
+
 /* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with
  * `reason`. Any thread. The first failure stands; a later abort changes nothing. */
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);

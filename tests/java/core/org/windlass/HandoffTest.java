@@ -38,6 +38,8 @@ class HandoffTest {
       window.put(in, right, window.tensor(DType.I32, ranks));
       signals.notify(right, 0, 1);
       signals.await((communicator.rank() + ranks - 1) % ranks, 0, 1);
+      communicator.async(c -> c.allReduce(in, ReduceOp.SUM)).await();
+      assertThat(in.getLong(0)).isEqualTo(ranks * (ranks - 1) / 2);
       try (Communicator all = communicator.split(0, 0)) {
         all.barrier();
       }

@@ -327,6 +327,45 @@ class LifetimeTest {
   }
 
   @Test
+  void aFailureThatNobodyAwaitsIsReported() throws Exception {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      List<LogRecord> records =
+          logged(
+              () -> {
+                communicator.async(c -> c.broadcast(null, 0));
+                communicator.barrier();
+              },
+              () -> true);
+      LogRecord record = leak(records, "An operation of rank 0 failed and nobody awaited it");
+      assertThat(record.getThrown())
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("broadcast");
+    }
+  }
+
+  @Test
+  void aFailureThatSomebodyLearnsOfIsNotReported() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      AtomicReference<WeakReference<Operation<Void>>> last = new AtomicReference<>();
+      List<LogRecord> records =
+          logged(
+              () -> {
+                Operation<Void> awaited = communicator.async(c -> c.broadcast(null, 0));
+                assertThatThrownBy(awaited::await).isInstanceOf(InvalidArgumentException.class);
+                communicator.async(c -> c.broadcast(null, 0)).toCompletableFuture();
+                communicator.async(Collectives::barrier);
+                last.set(new WeakReference<>(communicator.async(Collectives::barrier)));
+                communicator.abort("over"); // which every later call says
+                Communicator.local(1); // dropped, so that there is a report to wait for
+              },
+              () -> last.get().get() == null);
+      assertThat(records).noneMatch(record -> record.getMessage().startsWith("An operation"));
+    }
+  }
+
+  @Test
   void theWatcherEndsWithTheLastCommunicator() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
       group.run(Communicator::barrier);

@@ -163,19 +163,26 @@ class ReductionsTest {
       group.run(
           comm -> {
             for (long size : SIZES) {
-              long bytes = 3 * (ranks + 1) * (size * dtype.bytes() + 64);
+              long bytes = 2 * (ranks + 3) * (size * dtype.bytes() + 64);
               try (Window window = comm.window(bytes)) {
-                for (boolean inPlace : new boolean[] {false, true}) {
-                  Tensor whole = window.tensor(dtype, ranks, size);
-                  Tensor part =
-                      inPlace ? whole.select(0, comm.rank()) : Tensor.allocate(dtype, size);
-                  gathers(comm, reference, whole, part);
-                  for (ReduceOp op : ReduceOp.values()) {
-                    if (dtype.canReduce(op)) {
-                      reduces(comm, reference, op, whole, part, inPlace);
+                for (CollectivesTest.Buffers buffers : CollectivesTest.Buffers.values()) {
+                  for (boolean inPlace : new boolean[] {false, true}) {
+                    Tensor whole = buffers.make(window, dtype, ranks, size);
+                    Tensor part =
+                        inPlace
+                            ? whole.select(0, comm.rank())
+                            : buffers.make(window, dtype, size);
+                    Tensor in = buffers.make(window, dtype, size);
+                    Tensor out = inPlace ? in : buffers.make(window, dtype, size);
+                    gathers(comm, reference, whole, part);
+                    for (ReduceOp op : ReduceOp.values()) {
+                      if (dtype.canReduce(op)) {
+                        reduceScatter(comm, reference, op, whole, part);
+                        reduces(comm, reference, op, in, out);
+                      }
                     }
+                    comm.barrier();
                   }
-                  comm.barrier();
                 }
               }
             }
@@ -200,21 +207,18 @@ class ReductionsTest {
     compare("scatter", part, i -> reference.input(root, comm.rank() * size + i));
   }
 
-  private static void reduces(
-      Communicator comm,
-      Reference reference,
-      ReduceOp op,
-      Tensor whole,
-      Tensor part,
-      boolean inPlace) {
+  private static void reduceScatter(
+      Communicator comm, Reference reference, ReduceOp op, Tensor whole, Tensor part) {
     long size = part.numel();
-    DType dtype = part.dtype();
     reference.fill(whole, comm.rank());
     comm.reduceScatter(whole, part, op);
     compare("reduce-scatter " + op, part, i -> reference.reduced(op, comm.rank() * size + i));
+  }
 
-    Tensor in = Tensor.allocate(dtype, size);
-    Tensor out = inPlace ? in : Tensor.allocate(dtype, size);
+  private static void reduces(
+      Communicator comm, Reference reference, ReduceOp op, Tensor in, Tensor out) {
+    boolean inPlace = in == out;
+    DType dtype = in.dtype();
     reference.fill(in, comm.rank());
     comm.reduce(in, comm.rank() == 0 ? out : null, op, 0);
     if (comm.rank() == 0) {

@@ -66,6 +66,7 @@ class WrongCallsTest {
 
   static {
     groups();
+    subsets();
     collectives();
     partCollectives();
     windows();
@@ -94,6 +95,20 @@ class WrongCallsTest {
     invalid("unknown target", "target is \"tpu\"", () -> Target.parse("tpu"));
     invalid("unknown algorithm", "algorithm is \"warp\"", () -> Algorithm.parse("warp"));
     wrong("absent target", UnsupportedException.class, "target a5", Target.A5::require);
+  }
+
+  private static void subsets() {
+    invalid("no list", "ranks is null", () -> RANK.subset((int[]) null));
+    invalid("an empty list", "ranks is empty", RANK::subset);
+    invalid("a listed rank out of range", "ranks[1] is 4", () -> RANK.subset(0, 4));
+    invalid("a negative listed rank", "ranks[0] is -1", () -> RANK.subset(-1));
+    invalid("a rank listed twice", "ranks[2] is 1", () -> RANK.subset(1, 0, 1));
+    invalid("no asynchronous call", "async: call is null", () -> RANK.async(null));
+    invalid("no call with a result", "asyncCall: call is null", () -> RANK.asyncCall(null));
+    invalid(
+        "no limit",
+        "deadline is PT0S",
+        () -> ONE.async(Collectives::barrier).await(Duration.ZERO));
   }
 
   private static void runInsideRun() {

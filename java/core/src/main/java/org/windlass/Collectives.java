@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 
@@ -44,7 +46,7 @@ public sealed class Collectives permits Communicator {
   /** Returns once every rank has called it. */
   public final void barrier() {
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       handOff(this::barrier);
       return;
     }
@@ -245,7 +247,7 @@ public sealed class Collectives permits Communicator {
     Arguments.buffers("allToAllv", in, out);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allToAllv(in, sendCounts, out));
     }
     long[] received =
@@ -264,7 +266,7 @@ public sealed class Collectives permits Communicator {
     Arguments.buffers("allGatherv", in, out);
     Arguments.list("allGatherv", "counts", counts, size());
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       handOff(() -> allGatherv(in, out, counts));
       return;
     }
@@ -283,7 +285,7 @@ public sealed class Collectives permits Communicator {
     Arguments.list("reduceScatterv", "counts", counts, size());
     Arguments.reducible("reduceScatterv", in, op);
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       handOff(() -> reduceScatterv(in, out, counts, op));
       return;
     }
@@ -299,7 +301,7 @@ public sealed class Collectives permits Communicator {
       long[] receiveCounts,
       long[] receiveOffsets) {
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       handOff(
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
       return;
@@ -317,10 +319,42 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
+  /**
+   * Submits {@code call}, which calls operations of the object that it is given, and returns at
+   * once: {@code comm.async(c -> c.allReduce(gradients, ReduceOp.SUM))}.
+   *
+   * <p>Each rank has one thread for this, made on first use, which runs what was submitted in that
+   * order. An operation called without {@code async} while some are queued waits its turn behind
+   * them. So ranks agree on the order within a communicator, and may differ in the order across
+   * communicators. A deadline counts from when an operation begins, not while it is queued.
+   *
+   * <p>Tensors that {@code call} names are kept reachable; to close one before the operation is
+   * over ends that with {@link ClosedException} if it has not begun. When the communicator is
+   * closed or dies, what is queued ends with that failure and its {@code call} never runs.
+   */
+  public final Operation<Void> async(Consumer<? super Collectives> call) {
+    if (call == null) {
+      throw new InvalidArgumentException("async: call is null");
+    }
+    return asyncCall(
+        operations -> {
+          call.accept(operations);
+          return null;
+        });
+  }
+
+  /** {@link #async} with a result: {@code comm.asyncCall(c -> c.allToAllv(in, counts, out))}. */
+  public final <T> Operation<T> asyncCall(Function<? super Collectives, ? extends T> call) {
+    if (call == null) {
+      throw new InvalidArgumentException("asyncCall: call is null");
+    }
+    return new Operation<>(endpoint.submit(() -> call.apply(this)));
+  }
+
   private void run(
       int operation, Tensor in, Tensor out, long count, int op, int root, int algorithm) {
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       handOff(() -> run(operation, in, out, count, op, root, algorithm));
       return;
     }

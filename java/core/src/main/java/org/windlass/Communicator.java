@@ -2,11 +2,13 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Optional;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
 import org.windlass.internal.RankLook;
 import org.windlass.internal.Scratch;
 
@@ -23,8 +25,11 @@ import org.windlass.internal.Scratch;
  * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
  * DeviceException} the communicator is dead: every further operation throws the same. A thread that
  * is interrupted while an operation blocks leaves it with an AbortedException, its interrupt flag
- * set. An operation called from a virtual or ForkJoin thread runs on a platform thread of the
- * communicator's own.
+ * set.
+ *
+ * <p>An operation runs on its caller's thread. What is submitted by {@link #async}, called from a
+ * virtual or ForkJoin thread, or called while such operations are queued, runs on a platform thread
+ * of the communicator's own.
  */
 public final class Communicator extends Collectives implements AutoCloseable {
   private final Duration deadline;
@@ -117,10 +122,38 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   private Communicator split(int color, int key, long deadlineNs) {
-    long handle =
-        call(
-            (out, error) ->
-                Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
+    return join(
+        (out, error) -> Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
+  }
+
+  /**
+   * Collective: the listed ranks meet in a new communicator, where they are ranks 0, 1, ... in the
+   * order of the list. Every rank calls it with the same list, also one that isn't listed. Lists of
+   * several calls may overlap: each communicator has a control block and a failure record of its
+   * own, and is closed on its own.
+   *
+   * @return null on a rank that isn't listed
+   */
+  public Communicator subset(int... ranks) {
+    if (ranks == null) {
+      throw new InvalidArgumentException("subset: ranks is null");
+    }
+    ByteBuffer list = NativeMemory.copy(ranks);
+    long address = NativeMemory.address(list);
+    int count = ranks.length;
+    try {
+      return join(
+          (out, error) ->
+              Native.wl_comm_subset(
+                  endpoint.handle, address, count, Deadlines.DEFAULT, out, error));
+    } finally {
+      Reference.reachabilityFence(list);
+    }
+  }
+
+  /** Makes a communicator from this one; null where the native call gives no handle. */
+  private Communicator join(NativeCall nativeCall) {
+    long handle = call(nativeCall);
     if (handle == 0) {
       return null;
     }
@@ -143,7 +176,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** Makes a collective call that names no memory of the caller's; its out-parameter. */
   long call(NativeCall nativeCall) {
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> call(nativeCall));
     }
     endpoint.begin(thread);
@@ -199,8 +232,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /**
    * Leaves the communicator. An operation in progress on this rank ends with {@link
-   * ClosedException} first, as does every later one; a peer that waits for this rank gets an {@link
-   * AbortedException} that names it. Idempotent.
+   * ClosedException} first, as do those queued and every later one; a peer that waits for this
+   * rank gets an {@link AbortedException} that names it. Idempotent.
    */
   @Override
   public void close() {

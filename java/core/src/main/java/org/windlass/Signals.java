@@ -57,6 +57,10 @@ public final class Signals {
    * @throws InvalidArgumentException if the value is there and beyond already
    */
   public void notify(int peer, int index, int value) {
+    if (window.mustQueue()) {
+      window.communicator().handOff(() -> notify(peer, index, value));
+      return;
+    }
     long signal = signal("notify", peer, index);
     Endpoint own = window.enter("notify");
     int code = Native.wl_notify(own.handle, window.handle, peer, signal, value, own.error);
@@ -68,7 +72,7 @@ public final class Signals {
    * beyond. A {@link TimeoutException} names the peer and what it set last.
    */
   public void await(int peer, int index, int value) {
-    if (Endpoint.mustHandOff(Thread.currentThread())) {
+    if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {
       window.communicator().handOff(() -> await(peer, index, value));
       return;
     }
@@ -83,6 +87,9 @@ public final class Signals {
    * around it ends when the peer leaves.
    */
   public boolean test(int peer, int index, int value) {
+    if (window.mustQueue()) {
+      return window.communicator().endpoint.handOff(() -> test(peer, index, value));
+    }
     long signal = signal("test", peer, index);
     Endpoint own = window.enter("test");
     long out = own.scratch.out();

@@ -3,7 +3,10 @@ package org.windlass;
 
 import java.util.List;
 
-/** A deadline passed; the message names the ranks that are behind. The communicator is dead. */
+/**
+ * A deadline passed; the message names the ranks that are behind. The communicator is dead, unless
+ * it was the limit of {@link Operation#await(java.time.Duration)}, which ends that wait alone.
+ */
 public final class TimeoutException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

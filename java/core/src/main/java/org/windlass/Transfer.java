@@ -183,11 +183,11 @@ public final class Transfer implements AutoCloseable {
 
   private void run(long version, long deadlineNs) {
     Thread thread = Thread.currentThread();
-    if (Endpoint.mustHandOff(thread)) {
+    Endpoint endpoint = communicator.endpoint;
+    if (endpoint.mustHandOff(thread)) {
       communicator.handOff(() -> run(version, deadlineNs));
       return;
     }
-    Endpoint endpoint = communicator.endpoint;
     endpoint.begin(thread);
     if (!handle.pin()) {
       endpoint.end();

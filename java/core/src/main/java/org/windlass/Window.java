@@ -166,6 +166,10 @@ public final class Window implements AutoCloseable {
   }
 
   private void move(String what, Move move, Tensor local, int peer, DistributedTensor remote) {
+    if (mustQueue()) {
+      communicator.handOff(() -> move(what, move, local, peer, remote));
+      return;
+    }
     Endpoint own = enter(what);
     Memory other = local.memory == memory ? null : local.memory;
     if (other != null && !other.hold()) {
@@ -176,6 +180,11 @@ public final class Window implements AutoCloseable {
     long to = Elements.describe(own.scratch, 1, remote);
     leave(own, move.call(own.handle, handle, from, peer, to, own.error), other);
     Reference.reachabilityFence(local);
+  }
+
+  /** Whether a call on this rank takes its turn behind others. */
+  boolean mustQueue() {
+    return communicator.endpoint.mustQueue(Thread.currentThread());
   }
 
   /** Begins a call on this rank that uses the window's memory. */

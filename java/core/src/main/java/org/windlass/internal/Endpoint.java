@@ -11,8 +11,9 @@ import org.windlass.WindlassException;
 
 /**
  * One rank's native communicator and what a call on it needs: the right to be the one call in
- * progress, an error record, the pins that a failed call leaves behind, and the hand-off for
- * threads that must not block. It doesn't reach the public object, so that the cleaner may free it.
+ * progress, an error record, the pins that a failed call leaves behind, and the queue of calls
+ * that don't run on their caller. It doesn't reach the public object, so that the cleaner may free
+ * it.
  *
  * <p>A call is {@link #begin}, the native function with {@link #error}, then {@link #end} after
  * success or {@link #settle} after anything else.
@@ -47,6 +48,7 @@ public final class Endpoint {
   public final Scratch scratch = Scratch.take();
 
   private final Handle nativeHandle;
+  private final CallQueue queue;
 
   /** The thread whose call is in progress. */
   private volatile Thread caller;
@@ -63,9 +65,6 @@ public final class Endpoint {
   /** Pins of failed calls, held until no rank can touch their memory any more. Guarded by this. */
   private final List<Lifetime> limbo = new ArrayList<>();
 
-  /** Guarded by this. */
-  private Handoff handoff;
-
   private volatile boolean closed;
 
   /** Made on first use. */
@@ -78,6 +77,7 @@ public final class Endpoint {
     this.size = Native.wl_comm_size(handle);
     this.error = scratch.error();
     this.nativeHandle = new Handle(handle);
+    this.queue = new CallQueue("windlass-calls-" + rank);
     Watcher.add(this);
   }
 
@@ -187,8 +187,15 @@ public final class Endpoint {
     }
   }
 
+  /** Ends the communicator on every rank, unless it has ended. */
   public void abort(String reason) {
-    Native.wl_comm_abort(handle, NativeMemory.utf8(reason.replace('\0', ' ')), 0);
+    if (nativeHandle.pin()) {
+      try {
+        Native.wl_comm_abort(handle, NativeMemory.utf8(reason.replace('\0', ' ')), 0);
+      } finally {
+        nativeHandle.unpin();
+      }
+    }
   }
 
   /**
@@ -197,12 +204,7 @@ public final class Endpoint {
   public void close() {
     Native.wl_comm_close(handle, 0);
     closed = true;
-    synchronized (this) {
-      if (handoff != null) {
-        handoff.shutdown();
-        handoff = null;
-      }
-    }
+    queue.shutdown();
     drain();
     forgetIfDone();
   }
@@ -213,23 +215,36 @@ public final class Endpoint {
     nativeHandle.end();
   }
 
-  /** Whether a call from {@code thread} must run on another thread, so as not to block it. */
-  public static boolean mustHandOff(Thread thread) {
-    return thread.getClass() != Thread.class && Handoff.shared(thread);
+  /** Whether a call from {@code thread} takes its turn behind others on the communicator's own. */
+  public boolean mustQueue(Thread thread) {
+    return queue.precedes(thread);
   }
 
   /**
-   * Runs {@code call} on the communicator's own thread; the caller waits and may be interrupted.
+   * Whether a call from {@code thread} that may block runs on the communicator's own thread: others
+   * are queued before it, or {@code thread} must not block.
+   */
+  public boolean mustHandOff(Thread thread) {
+    return queue.precedes(thread) || CallQueue.mustNotBlock(thread);
+  }
+
+  /**
+   * Runs {@code call} on the communicator's own thread, after those queued before it; the caller
+   * waits and may be interrupted.
    */
   public <T> T handOff(Supplier<T> call) {
-    Handoff target;
-    synchronized (this) {
-      if (handoff == null) {
-        handoff = new Handoff("windlass-calls-" + rank);
-      }
-      target = handoff;
-    }
-    return target.run(call, this);
+    return submit(call).join();
+  }
+
+  /**
+   * Queues {@code call} for the communicator's own thread.
+   *
+   * @param call keeps the communicator reachable
+   */
+  public <T> QueuedCall<T> submit(Supplier<T> call) {
+    QueuedCall<T> queued = new QueuedCall<>(this, queue, call);
+    queue.add(queued);
+    return queued;
   }
 
   /** The watcher's look, on its thread alone. True if it should look again soon. */

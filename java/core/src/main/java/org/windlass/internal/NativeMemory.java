@@ -44,6 +44,13 @@ public final class NativeMemory {
     return Arrays.copyOf(bytes, bytes.length + 1);
   }
 
+  /** A copy in native memory, in native byte order. */
+  public static ByteBuffer copy(int[] values) {
+    ByteBuffer copy = Structs.allocate(values.length * Integer.BYTES);
+    copy.asIntBuffer().put(values);
+    return copy;
+  }
+
   private static native ByteBuffer view(long address, long bytes);
 
   private static native long addressOf(Buffer direct);

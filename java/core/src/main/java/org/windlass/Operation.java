@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.time.Duration;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import org.windlass.internal.QueuedCall;
+
+/**
+ * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}. All
+ * methods are legal from any thread at any time.
+ *
+ * <p>Its outputs are complete, and its inputs may be changed or freed, once it is over. One that
+ * fails while nobody awaits it isn't lost: later calls say why the communicator died, and where it
+ * lives the failure is logged once the operation is unreachable.
+ *
+ * @param <T> what its call returns
+ */
+public final class Operation<T> {
+  private final QueuedCall<T> call;
+
+  Operation(QueuedCall<T> call) {
+    this.call = call;
+    call.reportUnlessAsked(this);
+  }
+
+  /**
+   * Returns once the operation is over, and returns or throws what its call did.
+   *
+   * <p>It only waits: a thread that is interrupted meanwhile leaves with an {@link
+   * AbortedException}, its interrupt flag set, while the operation goes on and the communicator
+   * lives.
+   *
+   * @throws CancellationException if it was cancelled before it began
+   */
+  public T await() {
+    return call.await(Long.MAX_VALUE);
+  }
+
+  /**
+   * {@link #await()} for no longer than {@code limit}. Then it leaves with a {@link
+   * TimeoutException}, while the operation goes on and the communicator lives; {@link #isDone}
+   * tells that from an operation which passed its own deadline.
+   */
+  public T await(Duration limit) {
+    return call.await(Deadlines.nanos(limit));
+  }
+
+  /** Whether it is over, in whatever way. */
+  public boolean isDone() {
+    return call.isDone();
+  }
+
+  /**
+   * Ends the operation. Before it has begun, it is taken back: the communicator lives, and peers
+   * must take back theirs, or they find a mismatch or time out. In progress, the communicator is
+   * aborted on every rank. Afterwards nothing happens.
+   *
+   * @return whether it was taken back
+   */
+  public boolean cancel() {
+    return call.cancel();
+  }
+
+  /**
+   * A future that ends as the operation does; cancelling it is {@link #cancel}. What depends on it
+   * runs on the communicator's thread, ahead of operations that wait there, unless it is given an
+   * executor.
+   */
+  public CompletableFuture<T> toCompletableFuture() {
+    return call.future();
+  }
+}

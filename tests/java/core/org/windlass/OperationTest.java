@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static java.time.Duration.ofMillis;
+import static java.time.Duration.ofSeconds;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.io.IOException;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Asynchronous operations: their order, what comes of them, waiting for them, cancelling them. */
+@Timeout(60)
+class OperationTest {
+  /** An operation in progress until it is told to end; those behind it wait. */
+  private static final class Gate {
+    private final CountDownLatch begun = new CountDownLatch(1);
+    private final CountDownLatch open = new CountDownLatch(1);
+    final Operation<Void> operation;
+
+    Gate(Communicator communicator) {
+      operation =
+          communicator.async(
+              c -> {
+                begun.countDown();
+                pass(open);
+              });
+      pass(begun);
+    }
+
+    void open() {
+      open.countDown();
+    }
+
+    private static void pass(CountDownLatch latch) {
+      try {
+        assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+
+  /** A thread inside a call, and what comes of it. */
+  private static final class Caller {
+    final AtomicReference<Throwable> failure = new AtomicReference<>();
+    volatile boolean interruptFlag;
+    final Thread thread;
+
+    Caller(Runnable call) throws InterruptedException {
+      CountDownLatch entering = new CountDownLatch(1);
+      thread =
+          new Thread(
+              () -> {
+                entering.countDown();
+                failure.set(catchThrowable(call::run));
+                interruptFlag = Thread.currentThread().isInterrupted();
+              });
+      thread.start();
+      entering.await();
+      Thread.sleep(50);
+    }
+
+    /** Milliseconds from an interrupt to the end of the call. */
+    double interrupt() throws InterruptedException {
+      long start = System.nanoTime();
+      thread.interrupt();
+      thread.join();
+      return (System.nanoTime() - start) / 1e6;
+    }
+  }
+
+  /** Waits for less time than an idle thread lives. */
+  private static void until(BooleanSupplier done) throws InterruptedException {
+    long end = System.nanoTime() + ofSeconds(8).toNanos();
+    while (!done.getAsBoolean() && System.nanoTime() < end) {
+      Thread.sleep(5);
+    }
+    assertThat(done.getAsBoolean()).isTrue();
+  }
+
+  /** Whether a communicator's own thread of that rank exists. */
+  private static boolean hasThread(int rank) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(thread -> thread.getName().equals("windlass-calls-" + rank));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 8})
+  void outputsAreCompleteOnceItIsOver(int ranks) {
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(
+          communicator -> {
+            try (Window window = communicator.window(1 << 16)) {
+              for (Tensor tensor :
+                  List.of(window.tensor(DType.I64, 500), Tensor.allocate(DType.I64, 500))) {
+                tensor.fill(communicator.rank() + 1L);
+                Operation<Void> sum = communicator.async(c -> c.allReduce(tensor, ReduceOp.SUM));
+                sum.await(ofSeconds(20));
+                assertThat(sum.isDone()).isTrue();
+                assertThat(tensor.getLong(499)).isEqualTo(ranks * (ranks + 1L) / 2);
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void whatACallReturnsIsTheResult() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            int rank = communicator.rank();
+            Tensor in = Tensor.allocate(DType.I32, 3).fill(rank);
+            Tensor out = Tensor.allocate(DType.I32, 6);
+            long[] counts = {1, 2};
+            Operation<long[]> exchange =
+                communicator.asyncCall(c -> c.allToAllv(in, counts, out));
+            assertThat(exchange.await()).containsExactly(rank + 1, rank + 1);
+            assertThat(exchange.toCompletableFuture().join()).hasSize(2);
+            assertThat(out.getLong(rank)).isZero();
+            assertThat(out.getLong(rank + 1)).isEqualTo(1);
+          });
+    }
+  }
+
+  @Test
+  void callsRunInOrderAndOthersWaitTheirTurnBehindThem() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            List<Integer> order = Collections.synchronizedList(new ArrayList<>());
+            Gate gate = new Gate(communicator);
+            for (int i = 0; i < 100; i++) {
+              int number = i;
+              communicator.async(
+                  c -> {
+                    if (number == 50) {
+                      sleep(20);
+                    }
+                    order.add(number);
+                  });
+            }
+            assertThat(order).isEmpty();
+            gate.open();
+            communicator.barrier();
+            assertThat(order).hasSize(100).isSorted();
+          });
+    }
+  }
+
+  /** All that takes part in the order, called while an operation is in progress. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "barrier",
+        "broadcast",
+        "allToAllv",
+        "exchange",
+        "allGatherv",
+        "reduceScatterv",
+        "window",
+        "split",
+        "transfer",
+        "put",
+        "notify",
+        "test",
+        "await"
+      })
+  void noKindOfCallOvertakesAnOperation(String kind) {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Tensor from = Tensor.allocate(DType.I32, 1);
+      Tensor to = Tensor.allocate(DType.I32, 1);
+      Layout whole = Layout.parse("1:R");
+      Batch batch = communicator.batch();
+      batch.add("x", new long[] {1}, DType.I32, whole, from, whole, to);
+      try (Transfer transfer = batch.register();
+          Window window = communicator.window(1 << 12)) {
+        DistributedTensor remote = window.tensor(DType.I32, 1);
+        Signals signals = window.signals(1);
+        signals.notify(0, 0, 1);
+        long[] one = {1};
+        AtomicBoolean over = new AtomicBoolean();
+        communicator.async(
+            c -> {
+              sleep(50);
+              over.set(true);
+            });
+        switch (kind) {
+          case "barrier" -> communicator.barrier();
+          case "broadcast" -> communicator.broadcast(from, 0);
+          case "window" -> communicator.window(64).close();
+          case "split" -> communicator.split(0, 0).close();
+          case "allToAllv" -> communicator.allToAllv(from, one, to);
+          case "exchange" -> communicator.allToAllv(from, one, to, one);
+          case "allGatherv" -> communicator.allGatherv(from, to, one);
+          case "reduceScatterv" -> communicator.reduceScatterv(from, to, one, ReduceOp.SUM);
+          case "transfer" -> transfer.run();
+          case "put" -> window.put(from, 0, remote);
+          case "notify" -> signals.notify(0, 0, 2);
+          case "test" -> signals.test(0, 0, 1);
+          case "await" -> signals.await(0, 0, 1);
+          default -> throw new AssertionError(kind);
+        }
+        assertThat(over).isTrue();
+      }
+    }
+  }
+
+  private static void sleep(int millis) {
+    try {
+      Thread.sleep(millis);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void onlyWhatIsQueuedTakesAThread() throws Exception {
+    int last = 11; // no other test has that many ranks and a call queued
+    try (LocalGroup group = Communicator.local(last + 1)) {
+      group.run(Communicator::barrier);
+      assertThat(hasThread(last)).isFalse();
+      group.run(communicator -> communicator.async(Collectives::barrier).await());
+      assertThat(hasThread(last)).isTrue();
+    }
+    until(() -> !hasThread(last));
+  }
+
+  @Test
+  void aCallMayMakeSeveralOperationsUnderItsDeadline() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Tensor[] tensors = {Tensor.allocate(DType.I32, 3), Tensor.allocate(DType.I32, 3)};
+      group.run(
+          communicator -> {
+            Tensor own = tensors[communicator.rank()].fill(communicator.rank() + 1L);
+            communicator
+                .async(
+                    c -> {
+                      c.broadcast(own, 1);
+                      c.allReduce(own, ReduceOp.SUM);
+                      communicator.window(64).close();
+                    })
+                .await();
+            assertThat(own.getLong(2)).isEqualTo(4);
+          });
+      Operation<Void> late = group.communicator(0).within(ofMillis(100)).async(Collectives::barrier);
+      assertThatThrownBy(late::await)
+          .isInstanceOf(TimeoutException.class)
+          .hasMessageContaining("rank 1");
+      assertThat(group.communicator(0).failure()).isPresent();
+    }
+  }
+
+  @Test
+  void awaitThrowsWhatTheCallThrew() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      assertThatThrownBy(communicator.async(c -> c.broadcast(null, 0))::await)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("out is null");
+      for (Throwable thrown :
+          List.of(new IllegalStateException(), new AssertionError(), new IOException())) {
+        Operation<Void> operation =
+            communicator.async(c -> OperationTest.<RuntimeException>sneak(thrown));
+        assertThat(catchThrowable(operation::await)).isSameAs(thrown);
+        assertThat(catchThrowable(operation::await)).isSameAs(thrown);
+      }
+      communicator.async(Collectives::barrier).await();
+    }
+  }
+
+  @SuppressWarnings("unchecked") // X is erased: nothing is cast
+  private static <X extends Throwable> void sneak(Throwable thrown) throws X {
+    throw (X) thrown;
+  }
+
+  @Test
+  void aWaitThatTimesOutLeavesTheOperation() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      Operation<Void> barrier = communicator.async(Collectives::barrier);
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> barrier.await(ofMillis(50)))
+          .isInstanceOf(TimeoutException.class)
+          .hasMessageContaining("not over after PT0.05S");
+      assertThat((System.nanoTime() - start) / 1e6).isBetween(50.0, 2_000.0);
+      assertThat(barrier.isDone()).isFalse();
+      assertThat(communicator.failure()).isEmpty();
+      group.communicator(1).barrier();
+      barrier.await();
+    }
+  }
+
+  @Test
+  void anInterruptedWaitLeavesTheOperation() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      Operation<Void> barrier = communicator.async(Collectives::barrier);
+      double best = Double.MAX_VALUE; // other work on the machine only adds time
+      for (int attempt = 0; attempt < 8 && best >= 100; attempt++) {
+        Caller waiting = new Caller(barrier::await);
+        best = Math.min(best, waiting.interrupt());
+        assertThat(waiting.failure.get())
+            .isInstanceOf(AbortedException.class)
+            .hasMessageContaining("interrupted")
+            .hasMessageContaining("goes on");
+        assertThat(waiting.interruptFlag).isTrue();
+      }
+      assertThat(best).isLessThan(100);
+      assertThat(communicator.failure()).isEmpty();
+      group.communicator(1).barrier();
+      barrier.await();
+    }
+  }
+
+  @Test
+  void anInterruptedCallThatWaitsItsTurnEndsTheCommunicator() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      Gate gate = new Gate(communicator);
+      Caller waiting = new Caller(communicator::barrier);
+      waiting.interrupt(); // returns while the gate is closed
+      assertThat(waiting.failure.get())
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("interrupted");
+      assertThat(waiting.interruptFlag).isTrue();
+      assertThat(group.communicator(1).failure()).isPresent();
+      gate.open();
+    }
+  }
+
+  @Test
+  void anOperationCannotAwaitOneBehindIt() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Operation<Void> outer = communicator.async(c -> c.async(Collectives::barrier).await());
+      assertThatThrownBy(outer::await)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("awaits it");
+      communicator.barrier();
+    }
+  }
+
+  @Test
+  void cancelBeforeItBeginsTakesItBack() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            Gate gate = new Gate(communicator);
+            AtomicBoolean ran = new AtomicBoolean();
+            Operation<Void> first = communicator.async(c -> ran.set(true));
+            Operation<Void> second = communicator.async(Collectives::barrier);
+            assertThat(first.cancel()).isTrue();
+            assertThat(first.isDone()).isTrue();
+            assertThat(first.cancel()).isFalse();
+            assertThatThrownBy(first::await).isInstanceOf(CancellationException.class);
+            gate.open();
+            second.await();
+            assertThat(ran).isFalse();
+            communicator.barrier();
+            assertThat(communicator.failure()).isEmpty();
+          });
+    }
+  }
+
+  @Test
+  void aPeerOfWhatWasTakenBackFindsAMismatch() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Throwable[] failures = new Throwable[2];
+      group.run(
+          communicator -> {
+            Gate gate = new Gate(communicator);
+            Tensor value = Tensor.allocate(DType.I32, 1);
+            Operation<Void> barrier = communicator.async(Collectives::barrier);
+            Operation<Void> sum = communicator.async(c -> c.allReduce(value, ReduceOp.SUM));
+            if (communicator.rank() == 0) {
+              assertThat(barrier.cancel()).isTrue();
+            }
+            gate.open();
+            failures[communicator.rank()] = catchThrowable(sum::await);
+          });
+      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
+    }
+  }
+
+  @Test
+  void cancelInProgressAbortsOnEveryRank() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      CountDownLatch begun = new CountDownLatch(1);
+      Operation<Void> barrier =
+          communicator.async(
+              c -> {
+                begun.countDown();
+                c.barrier();
+              });
+      begun.await();
+      assertThat(barrier.cancel()).isFalse();
+      assertThatThrownBy(barrier::await)
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("cancelled");
+      assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
+    }
+  }
+
+  @Test
+  void cancelAfterTheEndDoesNothing() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Operation<Void> barrier = group.communicator(0).async(Collectives::barrier);
+      barrier.await();
+      assertThat(barrier.cancel()).isFalse();
+      barrier.await();
+      assertThat(group.communicator(0).failure()).isEmpty();
+    }
+  }
+
+  @Test
+  void cancelRacesWithTheBeginning() {
+    try (LocalGroup group = Communicator.local(1)) {
+      int takenBack = 0;
+      for (int round = 0; round < 2000; round++) {
+        AtomicBoolean ran = new AtomicBoolean();
+        Operation<Void> operation = group.communicator(0).async(c -> ran.set(true));
+        if (round % 2 == 0) {
+          Thread.onSpinWait();
+        }
+        if (operation.cancel()) {
+          takenBack++;
+          assertThatThrownBy(operation::await).isInstanceOf(CancellationException.class);
+          group.communicator(0).barrier();
+          assertThat(ran).isFalse();
+        } else if (group.communicator(0).failure().isPresent()) {
+          break; // it was in progress
+        } else {
+          operation.await();
+          assertThat(ran).isTrue();
+        }
+      }
+      assertThat(takenBack).isPositive();
+    }
+  }
+
+  @Test
+  void aTensorClosedBeforeTheCallBeginsEndsIt() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Window window = communicator.window(1 << 12);
+      Tensor plain = Tensor.allocate(DType.F32, 100);
+      Tensor distributed = window.tensor(DType.F32, 100);
+      Gate gate = new Gate(communicator);
+      List<Operation<Void>> operations =
+          List.of(
+              communicator.async(c -> c.allReduce(plain, ReduceOp.SUM)),
+              communicator.async(c -> c.broadcast(distributed, 0)));
+      plain.close();
+      window.close();
+      gate.open();
+      for (Operation<Void> operation : operations) {
+        assertThatThrownBy(operation::await).isInstanceOf(ClosedException.class);
+      }
+      communicator.barrier();
+    }
+  }
+
+  @Test
+  void tensorsOfAQueuedCallStayReachableUntilItIsOver() throws Exception {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Gate gate = new Gate(communicator);
+      WeakReference<Tensor> tensor = new WeakReference<>(Tensor.allocate(DType.F32, 1000));
+      Operation<Void> operation = reduceLater(communicator, tensor.get());
+      for (int i = 0; i < 3; i++) {
+        System.gc();
+        Thread.sleep(10);
+      }
+      assertThat(tensor.get()).isNotNull();
+      gate.open();
+      operation.await();
+      until(
+          () -> {
+            System.gc();
+            return tensor.get() == null;
+          });
+      Reference.reachabilityFence(operation);
+    }
+  }
+
+  private static Operation<Void> reduceLater(Communicator communicator, Tensor tensor) {
+    return communicator.async(c -> c.allReduce(tensor, ReduceOp.SUM));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void theEndOfTheCommunicatorEndsWhatIsQueued(boolean close) {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      Operation<Void> inProgress = communicator.async(Collectives::barrier);
+      AtomicBoolean ran = new AtomicBoolean();
+      List<Operation<Void>> queued = new ArrayList<>();
+      for (int i = 0; i < 10; i++) {
+        queued.add(communicator.async(c -> ran.set(true)));
+      }
+      if (close) {
+        communicator.close();
+      } else {
+        group.communicator(1).abort("enough");
+      }
+      queued.add(inProgress);
+      queued.add(communicator.async(c -> ran.set(true)));
+      for (Operation<Void> operation : queued) {
+        assertThatThrownBy(() -> operation.await(ofSeconds(20)))
+            .isInstanceOf(close ? ClosedException.class : AbortedException.class)
+            .hasMessageContaining(close ? "closed" : "enough");
+      }
+      assertThat(ran).isFalse();
+    }
+  }
+
+  @Test
+  void closeRacesWithSubmissions() throws Exception {
+    for (int round = 0; round < 200; round++) {
+      LocalGroup group = Communicator.local(1);
+      Communicator communicator = group.communicator(0);
+      Thread closer = new Thread(group::close);
+      List<Operation<Void>> operations = new ArrayList<>();
+      for (int i = 0; i < 100; i++) {
+        operations.add(communicator.async(Collectives::barrier));
+        if (i == 20) {
+          closer.start();
+        }
+      }
+      closer.join();
+      for (Operation<Void> operation : operations) {
+        Throwable failure = catchThrowable(() -> operation.await(ofSeconds(20)));
+        if (failure != null) {
+          assertThat(failure).isInstanceOf(ClosedException.class);
+        }
+      }
+    }
+  }
+
+  @Test
+  void aFutureEndsAsTheOperationDoes() throws Exception {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      AtomicReference<String> ranOn = new AtomicReference<>();
+      Gate gate = new Gate(communicator);
+      CompletableFuture<Void> after =
+          communicator
+              .async(Collectives::barrier)
+              .toCompletableFuture()
+              .thenRun(
+                  () -> {
+                    communicator.barrier();
+                    ranOn.set(Thread.currentThread().getName());
+                  });
+      assertThat(after).isNotDone();
+      gate.open();
+      after.get(20, TimeUnit.SECONDS);
+      assertThat(ranOn.get()).isEqualTo("windlass-calls-0");
+
+      Operation<Void> failing = communicator.async(c -> c.broadcast(null, 0));
+      assertThat(failing.toCompletableFuture())
+          .failsWithin(ofSeconds(20))
+          .withThrowableThat()
+          .havingCause()
+          .isInstanceOf(InvalidArgumentException.class);
+      assertThat(failing.toCompletableFuture()).isCompletedExceptionally();
+    }
+  }
+
+  @Test
+  void cancellingAFutureCancelsTheOperation() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator communicator = group.communicator(0);
+      Gate gate = new Gate(communicator);
+      Operation<Void> queued = communicator.async(Collectives::barrier);
+      CompletableFuture<Void> future = queued.toCompletableFuture();
+      assertThat(future.cancel(false)).isTrue();
+      assertThat(future).isCancelled();
+      assertThatThrownBy(queued::await).isInstanceOf(CancellationException.class);
+      assertThat(communicator.failure()).isEmpty();
+
+      CompletableFuture<Void> inProgress = gate.operation.toCompletableFuture();
+      assertThat(inProgress.cancel(true)).isFalse();
+      assertThat(communicator.failure()).isPresent();
+      gate.open();
+    }
+  }
+
+  @Test
+  void completingAFutureByHandChangesNothingElse() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Gate gate = new Gate(communicator);
+      CompletableFuture<Void> future = gate.operation.toCompletableFuture();
+      assertThat(future.complete(null)).isTrue();
+      assertThat(future.cancel(true)).isFalse();
+      assertThat(gate.operation.isDone()).isFalse();
+      assertThat(communicator.failure()).isEmpty();
+      gate.open();
+      gate.operation.await();
+    }
+  }
+
+  @Test
+  void workersOfOnePoolAwaitEachOthersRanks() throws Exception {
+    int ranks = 6;
+    ForkJoinPool pool = new ForkJoinPool(2);
+    try (LocalGroup group = Communicator.local(ranks)) {
+      List<CompletableFuture<Void>> done = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        Communicator communicator = group.communicator(rank);
+        done.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  for (int i = 0; i < 20; i++) {
+                    communicator.async(Collectives::barrier).await();
+                  }
+                },
+                pool));
+      }
+      CompletableFuture.allOf(done.toArray(new CompletableFuture<?>[0])).get(30, TimeUnit.SECONDS);
+    } finally {
+      pool.shutdown();
+    }
+  }
+}

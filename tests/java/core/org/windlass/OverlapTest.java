@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static java.time.Duration.ofSeconds;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Communicators over some of the ranks, which share ranks with one another. */
+@Timeout(120)
+class OverlapTest {
+  private static final int[][] PATH = {{0, 1}, {1, 2}};
+  private static final int[][] STAR = {{0, 2}, {1, 2}};
+  private static final int[][] TRIANGLE = {{0, 1}, {1, 2}, {2, 0}};
+
+  /** One of several communicators over listed ranks of a parent, at one rank of it. */
+  private record Domain(int[] ranks, Communicator communicator) {
+    static List<Domain> all(Communicator parent, int[][] lists) {
+      List<Domain> domains = new ArrayList<>();
+      for (int[] ranks : lists) {
+        Communicator communicator = parent.subset(ranks);
+        boolean listed = Arrays.stream(ranks).anyMatch(rank -> rank == parent.rank());
+        assertThat(communicator != null).isEqualTo(listed);
+        if (listed) {
+          domains.add(new Domain(ranks, communicator));
+        }
+      }
+      return domains;
+    }
+
+    static void close(List<Domain> domains) {
+      domains.forEach(domain -> domain.communicator.close());
+    }
+
+    /** Sum over its ranks of {@link #term}. */
+    long sum(int number) {
+      return Arrays.stream(ranks).mapToLong(rank -> term(rank, number)).sum();
+    }
+  }
+
+  /** What {@code rank} of the parent adds in operation {@code number}. */
+  private static long term(int rank, int number) {
+    return (rank + 1) * 1_000_003L * (number + 1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "2", "0,1", "2,0", "1,3,0", "3,2,1,0"})
+  void ranksAreDenseInTheOrderOfTheList(String list) {
+    int[] ranks = Arrays.stream(list.split(",")).mapToInt(Integer::parseInt).toArray();
+    try (LocalGroup group = Communicator.local(4)) {
+      group.run(
+          parent -> {
+            List<Domain> domains = Domain.all(parent, new int[][] {ranks});
+            for (Domain domain : domains) {
+              Communicator own = domain.communicator;
+              assertThat(own.size()).isEqualTo(ranks.length);
+              assertThat(ranks[own.rank()]).isEqualTo(parent.rank());
+              Tensor gathered = Tensor.allocate(DType.I32, ranks.length);
+              own.allGather(Tensor.allocate(DType.I32, 1).fill(parent.rank()), gathered);
+              for (int i = 0; i < ranks.length; i++) {
+                assertThat(gathered.getLong(i)).isEqualTo(ranks[i]);
+              }
+            }
+            Domain.close(domains);
+            parent.barrier();
+          });
+    }
+  }
+
+  @Test
+  void differentListsAreAMismatch() {
+    for (int[] other : new int[][] {{1, 0}, {0}, {0, 1, 2}, {0, 2}}) {
+      try (LocalGroup group = Communicator.local(3)) {
+        Throwable[] failures = new Throwable[3];
+        group.run(
+            parent ->
+                failures[parent.rank()] =
+                    catchThrowable(
+                        () -> parent.subset(parent.rank() == 2 ? other : new int[] {0, 1})));
+        assertThat(failures)
+            .allSatisfy(
+                failure ->
+                    assertThat(failure)
+                        .isInstanceOf(MismatchException.class)
+                        .hasMessageContaining("split(the ranks of list"));
+      }
+    }
+  }
+
+  @Test
+  void aSubsetIsNoSplit() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Throwable[] failures = new Throwable[2];
+      group.run(
+          parent ->
+              failures[parent.rank()] =
+                  catchThrowable(
+                      () -> {
+                        if (parent.rank() == 0) {
+                          parent.subset(0, 1);
+                        } else {
+                          parent.split(0, 0);
+                        }
+                      }));
+      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
+    }
+  }
+
+  @Test
+  void oneThreadUsesSeveralAtOnce() {
+    for (int[][] lists : new int[][][] {PATH, STAR}) {
+      try (LocalGroup group = Communicator.local(3)) {
+        group.run(
+            parent -> {
+              List<Domain> domains = Domain.all(parent, lists);
+              List<Domain> used = new ArrayList<>(domains);
+              used.add(new Domain(new int[] {0, 1, 2}, parent));
+              for (int number = 0; number < 500; number++) {
+                for (Domain domain : used) {
+                  Tensor sum = Tensor.allocate(DType.I64, 5).fill(term(parent.rank(), number));
+                  domain.communicator.allReduce(sum, ReduceOp.SUM);
+                  assertThat(sum.getLong(4)).isEqualTo(domain.sum(number));
+                }
+              }
+              Domain.close(domains);
+            });
+      }
+    }
+  }
+
+  /** With one queue for all its communicators, every rank would wait for the next one round. */
+  @Test
+  void aCircleOfOperationsInProgressEnds() {
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          parent -> {
+            List<Domain> domains = Domain.all(parent, TRIANGLE);
+            if (domains.get(0).ranks[0] != parent.rank()) {
+              Collections.reverse(domains);
+            }
+            List<Operation<Void>> operations = new ArrayList<>();
+            for (Domain domain : domains) {
+              operations.add(domain.communicator.async(Collectives::barrier));
+            }
+            for (Operation<Void> operation : operations) {
+              operation.await(ofSeconds(30));
+            }
+            Domain.close(domains);
+          });
+    }
+  }
+
+  @Test
+  void oneThatDiesLeavesTheOthers() {
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          parent -> {
+            List<Domain> domains = Domain.all(parent, PATH);
+            Domain first = domains.get(0);
+            if (parent.rank() == 0) {
+              first.communicator.abort("the pair 0, 1 alone");
+            } else if (parent.rank() == 1) {
+              assertThat(catchThrowable(first.communicator::barrier))
+                  .isInstanceOf(AbortedException.class);
+            }
+            if (parent.rank() != 0) {
+              domains.get(domains.size() - 1).communicator.barrier();
+            }
+            parent.barrier();
+            Domain.close(domains);
+          });
+    }
+  }
+
+  private static final int STRESS_OPERATIONS = 10_000;
+
+  /** An operation in flight, and what shall come of it. */
+  private record InFlight(Operation<Void> operation, Tensor sum, long expected) {
+    void check() {
+      operation.await(ofSeconds(60));
+      assertThat(sum.getLong(sum.numel() - 1)).isEqualTo(expected);
+      assertThat(sum.getLong(0)).isEqualTo(expected);
+    }
+  }
+
+  @Test
+  void tenThousandOperationsInDifferentOrdersOnDifferentRanks() {
+    long seed = new Random().nextLong();
+    System.out.println("OverlapTest seed " + seed);
+    int[][] lists = {{0, 1}, {1, 2}, {0, 2}, {2, 1, 0}, {1}};
+    int each = STRESS_OPERATIONS / lists.length;
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          parent -> {
+            Random random = new Random(seed + parent.rank());
+            List<Domain> domains = Domain.all(parent, lists);
+            int[] submitted = new int[domains.size()];
+            List<InFlight> inFlight = new ArrayList<>();
+            for (int left = each * domains.size(); left > 0; left--) {
+              int chosen = random.nextInt(domains.size());
+              while (submitted[chosen] == each) {
+                chosen = (chosen + 1) % domains.size();
+              }
+              int number = submitted[chosen]++;
+              inFlight.add(
+                  submit(parent.rank(), domains.get(chosen), number, random.nextInt(300)));
+              delay(random.nextInt(300));
+            }
+            inFlight.forEach(InFlight::check);
+            Domain.close(domains);
+          });
+    }
+  }
+
+  private static InFlight submit(int rank, Domain domain, int number, int drawn) {
+    long elements = 1 + number * 7919L % 300;
+    Tensor sum = Tensor.allocate(DType.I64, elements).fill(term(rank, number));
+    Operation<Void> operation =
+        domain.communicator.async(
+            c -> {
+              delay(drawn);
+              c.allReduce(sum, ReduceOp.SUM);
+            });
+    return new InFlight(operation, sum, domain.sum(number));
+  }
+
+  /** Seldom any. */
+  private static void delay(int drawn) {
+    if (drawn == 0) {
+      try {
+        Thread.sleep(1);
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    } else if (drawn < 10) {
+      Thread.yield();
+    }
+  }
+}
