@@ -12,10 +12,9 @@ namespace windlass {
 
 // Counts and offsets, in elements, of an operation whose parts differ in size: one for each rank.
 struct PartLists {
-  const int64_t* inCounts;   // nullptr: the input is one part
-  const int64_t* inOffsets;  // nullptr: side by side in ascending rank
-  const int64_t*
-      outCounts;  // nullptr: the output is one part, or its parts are packed as they come
+  const int64_t* inCounts;    // nullptr: the input is one part
+  const int64_t* inOffsets;   // nullptr: side by side in ascending rank
+  const int64_t* outCounts;   // nullptr: the output is one part, or packed as its parts come
   const int64_t* outOffsets;  // nullptr: side by side in ascending rank
   uint64_t room;              // bytes of the output, where its parts are packed as they come
 };

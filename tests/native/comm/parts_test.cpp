@@ -226,7 +226,7 @@ TEST_P(Parts, ReduceScatterKeepsTheCanonicalOrder) {
   LocalRanks ranks(ranksCount, 30'000'000'000, 1, cores);
   uint32_t round = 0;
   for (const Shape shape : kShapes) {
-    for (int op = 0; op < WL_REDUCE_OP_COUNT; ++op) {
+    for (int op = 0; op < (kSlow > 1 ? 1 : WL_REDUCE_OP_COUNT); ++op) {
       for (const bool inPlace : {false, true}) {
         const uint64_t from = seed() + ++round;
         ranks.run([&](int rank, wl_comm_t* comm) {
