@@ -112,7 +112,7 @@ class ReportTest {
       assertThat(call.took()).isGreaterThanOrEqualTo(Duration.ofMillis(50));
       assertThat(report.ranks()).extracting(Report.Rank::closed).containsExactly(false, true);
       assertThat(report.toString())
-          .startsWith("dead: the communicator is dead: rank 0 waited 0.050 s in barrier")
+          .startsWith("the communicator is dead: rank 0 waited 0.050 s in barrier")
           .contains("   0  Timeout in barrier #1")
           .contains("   1  closed, no call yet");
     }

@@ -179,7 +179,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
             .map(String::stripTrailing)
             .collect(Collectors.joining("\n"));
     String header = String.format(Locale.ROOT, format, "rank", "where", "since", "contested", "waits for");
-    String dead = failure.map(why -> "dead: " + why.getMessage() + "\n").orElse("");
+    String dead = failure.map(why -> why.getMessage() + "\n").orElse("");
     return dead + header + "\n" + lines;
   }
 

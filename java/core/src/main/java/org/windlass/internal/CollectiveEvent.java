@@ -15,7 +15,7 @@ import org.windlass.Algorithm;
 
 /**
  * One operation of one rank, for JDK Flight Recorder. Off unless a recording enables it: {@code
- * -XX:StartFlightRecording:windlass.Collective#enabled=true}. A call that took part in no operation
+ * -XX:StartFlightRecording:+windlass.Collective#enabled=true}. A call that took part in no operation
  * makes none.
  */
 @Name("windlass.Collective")

@@ -6,6 +6,7 @@ import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import jdk.jfr.FlightRecorder;
 import org.windlass.InvalidArgumentException;
 import org.windlass.WindlassException;
 
@@ -109,7 +110,8 @@ public final class Endpoint {
       throw inUse();
     }
     CALLS.setOpaque(this, calls + 1);
-    if (EVENTS && CollectiveEvent.wanted()) {
+    // The class of the event takes long to load: not before the first recording.
+    if (EVENTS && FlightRecorder.isInitialized() && CollectiveEvent.wanted()) {
       event = CollectiveEvent.begin(handle);
     }
   }
