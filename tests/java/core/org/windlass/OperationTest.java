@@ -262,7 +262,8 @@ class OperationTest {
                 .await();
             assertThat(own.getLong(2)).isEqualTo(4);
           });
-      Operation<Void> late = group.communicator(0).within(ofMillis(100)).async(Collectives::barrier);
+      Collectives hurried = group.communicator(0).within(ofMillis(100));
+      Operation<Void> late = hurried.async(Collectives::barrier);
       assertThatThrownBy(late::await)
           .isInstanceOf(TimeoutException.class)
           .hasMessageContaining("rank 1");
