@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call costs from C, on a communicator of one rank, where nothing waits: the median over
+// batches of ns a call. CallBenchmark.java measures the same calls from Java.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "windlass/windlass.h"
+
+namespace {
+
+constexpr int kBatches = 51;
+constexpr int kCalls = 100'000;
+
+double nanosecondsOf(const std::function<int32_t()>& call) {
+  std::vector<double> batches;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto start = std::chrono::steady_clock::now();
+    int32_t failed = 0;
+    for (int i = 0; i < kCalls; ++i) failed |= call();
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    if (failed != 0) return -1;
+    batches.push_back(took.count() / kCalls);
+  }
+  std::sort(batches.begin(), batches.end());
+  return batches[kBatches / 2];
+}
+
+}  // namespace
+
+int main() {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  wl_group_config_t config = {};
+  config.struct_size = sizeof config;
+  config.ranks = 1;
+  wl_group_t* group = nullptr;
+  wl_comm_t* comm = nullptr;
+  wl_window_t* window = nullptr;
+  if (wl_group_create(&config, &group, &error) != WL_OK ||
+      wl_group_join(group, 0, &comm, &error) != WL_OK ||
+      wl_window_create(comm, 4096, 0, &window, &error) != WL_OK) {
+    std::fprintf(stderr, "%s\n", error.message);
+    return 1;
+  }
+  auto* in = static_cast<unsigned char*>(wl_window_address(window, 0));
+  unsigned char* out = in + 2048;
+  std::printf("barrier     %7.1f ns\n", nanosecondsOf([&] { return wl_barrier(comm, 0, &error); }));
+  std::printf("all-to-all  %7.1f ns\n", nanosecondsOf([&] {
+                return wl_all_to_all(comm, in, out, 1, WL_F32, WL_AUTO, 0, &error);
+              }));
+  std::printf("all-reduce  %7.1f ns\n", nanosecondsOf([&] {
+                return wl_all_reduce(comm, in, out, 1, WL_F32, WL_SUM, WL_AUTO, 0, &error);
+              }));
+  std::printf("broadcast   %7.1f ns\n", nanosecondsOf([&] {
+                return wl_broadcast(comm, in, in, 1, WL_F32, 0, WL_AUTO, 0, &error);
+              }));
+  wl_window_free(window);
+  wl_comm_free(comm);
+  wl_group_release(group);
+  return 0;
+}
