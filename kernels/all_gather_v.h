@@ -23,7 +23,8 @@ struct AllGatherV : PartItems {
     const Part whole = launch.parts(rank).out[from];
     const Part part = whole.piece(block % count, count);
     if (part.bytes == 0) return;
-    const uint8_t* in = static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
+    const uint8_t* in =
+        static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
     uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + part.start;
     if (in == out) return;
     ByteTile tile;
