@@ -18,9 +18,10 @@ namespace {
 constexpr int64_t kSpinNs = 50'000;
 constexpr int kLooksBetweenClocks = 128;
 constexpr int kYields = 64;
-// A yield that takes longer met a thread that computes: sleep at once, and try yielding again
-// later.
-constexpr int64_t kContestedYieldNs = 200'000;
+// A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
+// try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
+// would take those for such a thread, and keep every rank asleep for good.
+constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
 
