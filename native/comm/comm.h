@@ -169,6 +169,7 @@ class alignas(kLine) Comm {
   uint32_t allEntered_;               // every rank is known to have entered this sequence
   int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
   int64_t contestedUntilNs_ = 0;
+  int64_t leaveCoreAfterNs_ = 0;
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };
 

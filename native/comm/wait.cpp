@@ -24,6 +24,23 @@ constexpr int kYields = 64;
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
+// The kernel parts two ranks that share a core while another idles at a tick, up to 4 ms later;
+// they part by themselves at once. Where a core was contested of late, the other one may not idle:
+// a rank that moves there waits for a time slice.
+constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
+constexpr int64_t kStayAfterContestNs = 100'000'000;
+
+// Moves this thread to another core that it may use, if there is one.
+void leaveCore() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<size_t>(sched_getcpu()), &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (sched_setaffinity(0, sizeof others, &others) == 0) {
+    sched_setaffinity(0, sizeof allowed, &allowed);
+  }
+}
 
 }  // namespace
 
@@ -36,6 +53,10 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   bool ready = false;
   while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited)) {
+      if (now >= leaveCoreAfterNs_) {
+        leaveCoreAfterNs_ = now + kLeaveCoreEveryNs;
+        leaveCore();
+      }
       ready = yieldOnce(look, &now);
       if (!ready && now < contestedUntilNs_) break;
     }
@@ -84,6 +105,7 @@ bool Comm::yieldOnce(Look look, int64_t* now) {
   const int64_t after = clockNs();
   if (after - *now > kContestedYieldNs) {
     contestedUntilNs_ = after + kContestedForNs;
+    leaveCoreAfterNs_ = after + kStayAfterContestNs;
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
