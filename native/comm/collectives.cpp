@@ -45,6 +45,7 @@ Call exchange(const Comm& comm, const void* in, void* out, const PartLists& part
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL_V, packed ? 1 : 0, dtype);
   call.args = {in, out, nullptr};
+  call.inBytes = sent;
   call.workBytes = std::max(kSharedWorkBytes, sent * ranks);
   call.deadlineNs = deadlineNs;
   call.error = error;

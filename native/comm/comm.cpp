@@ -55,7 +55,7 @@ void Comm::takeSequence(const Call& call) {
   ++sequence_;
   ++operations_;
   own_.state.sequence.store(sequence_, std::memory_order_relaxed);
-  recorder_.enter(sequence_, call.descriptor, call.bytes);
+  recorder_.enter(sequence_, call.descriptor, call.parts == nullptr ? call.bytes : call.inBytes);
 }
 
 Code Comm::outcome(Code code, wl_error_t* error) {

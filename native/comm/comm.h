@@ -24,7 +24,7 @@ struct Call {
   Descriptor descriptor;
   RankArgs args;
   uint64_t bytes;      // Launch::bytes, or what a transfer writes to this rank
-  uint64_t inBytes;    // of args.in, for kernels that stage it
+  uint64_t inBytes;    // of args.in, for kernels that stage it and where parts differ in size
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;

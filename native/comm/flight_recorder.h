@@ -17,8 +17,8 @@ namespace windlass {
 // One operation as a reader sees it. Times are CLOCK_MONOTONIC nanoseconds.
 struct Recorded {
   Descriptor descriptor;
-  uint64_t bytes;  // Call::bytes
-  uint32_t sequence;
+  uint64_t bytes;
+  uint32_t sequence;  // of the last operation that took one, where this one takes none
   int32_t code;       // wl_code; WL_RECORD_INSIDE while the operation is in progress
   int64_t enteredNs;  // 0 until ENTER is published or a wait turns slow
   int64_t leftNs;     // 0 while inside; enteredNs when the end was not stamped

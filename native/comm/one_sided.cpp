@@ -21,7 +21,9 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
 }  // namespace
 
 void Comm::record(const Descriptor& descriptor) {
-  recorder_.enter(sequence_, descriptor, 0);
+  const bool moves = descriptor.operation() == WL_OP_PUT || descriptor.operation() == WL_OP_GET;
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
+  recorder_.enter(sequence_, descriptor, moves ? descriptor.count * elementBytes : 0);
   recorder_.stampEntry();
 }
 

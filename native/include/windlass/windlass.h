@@ -204,15 +204,17 @@ WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_
 /* One recorded operation. Times are those of wl_clock_ns, good to about a microsecond. */
 typedef struct wl_record {
   uint32_t struct_size;
-  uint32_t sequence;
+  uint32_t sequence; /* of a one-sided operation, that of the last one before */
   int32_t operation; /* wl_operation */
   int32_t algorithm; /* wl_algorithm; WL_AUTO where the operation has one alone */
   int32_t dtype;     /* this, op and root as the operation takes them, else 0 */
   int32_t op;
-  int32_t root;
-  int32_t code;   /* wl_code that the call returned, or WL_RECORD_INSIDE */
-  uint64_t count; /* elements, bytes of a window, a plan's fingerprint, or a transfer's version */
-  uint64_t bytes; /* of one part, as wl_floor_config_t counts them; a transfer's to this rank */
+  int32_t root;       /* or a one-sided operation's peer */
+  int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE */
+  uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
+                         fingerprint */
+  uint64_t bytes;     /* of one part, as wl_floor_config_t counts them; what this rank sends, where
+                         parts     differ in size; what a transfer writes to this rank */
   int64_t entered_ns; /* 0: not yet */
   int64_t left_ns;    /* 0 while inside. An operation that neither waited nor moved a lot lasts some
                          microseconds, and its end is not looked at: then it is entered_ns */
@@ -401,7 +403,8 @@ WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
  * signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
 WL_API int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                          uint32_t value, wl_error_t* error);
-/* Returns once `peer`'s line of this rank's signal has reached `value`; WL_TIMEOUT names the peer. */
+/* Returns once `peer`'s line of this rank's signal has reached `value`; WL_TIMEOUT names the peer.
+ */
 WL_API int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                        uint32_t value, int64_t deadline_ns, wl_error_t* error);
 /* One look: *reached is 1 where wl_wait would return at once, else 0. */

@@ -113,6 +113,43 @@ TEST(Recorded, TimesAreThoseOfTheClockAndTheLastToEnterIsNamed) {
   }
 }
 
+TEST(Recorded, AOneSidedOperationHidesNoCollective) {
+  LocalRanks ranks(2);
+  ranks.run([](int rank, wl_comm_t* comm) {
+    Error error;
+    wl_window_t* window = nullptr;
+    ASSERT_EQ(WL_OK, wl_window_create(comm, 4096, 0, &window, &error)) << error.message;
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    if (rank == 0) {
+      ASSERT_EQ(WL_OK, wl_notify(comm, window, 1, 0, 7, &error)) << error.message;
+    } else {
+      ASSERT_EQ(WL_OK, wl_wait(comm, window, 0, 0, 7, 0, &error)) << error.message;
+    }
+    wl_window_free(window);
+  });
+  EXPECT_EQ(1, wl_comm_last_to_enter(ranks.comms[0], 2));
+  const wl_record_t notify = recorded(ranks.comms[1], 0).at(0);
+  EXPECT_STREQ("notify(value 7 to rank 1)", notify.text);
+  EXPECT_EQ(2u, notify.sequence);
+  EXPECT_EQ(1, notify.root);
+  EXPECT_STREQ("wait(value 7 from rank 0)", recorded(ranks.comms[0], 1).at(0).text);
+}
+
+TEST(Recorded, BytesArePartsOfOneSizeOrWhatTheRankSends) {
+  LocalRanks ranks(2);
+  ranks.run([](int rank, wl_comm_t* comm) {
+    Error error;
+    const int64_t counts[] = {3, 5};
+    std::vector<float> in(static_cast<size_t>(counts[rank])), out(8);
+    ASSERT_EQ(WL_OK, wl_all_gather_v(comm, in.data(), in.size(), out.data(), out.size(), counts,
+                                     WL_F32, 0, &error))
+        << error.message;
+  });
+  EXPECT_EQ(12u, recorded(ranks.comms[0], 0).at(0).bytes);
+  EXPECT_EQ(20u, recorded(ranks.comms[0], 1).at(0).bytes);
+}
+
 TEST(Recorded, TheEndOfWhatMovesALotIsStamped) {
   constexpr uint64_t kBytes = uint64_t{8} << 20;
   LocalRanks ranks(1);

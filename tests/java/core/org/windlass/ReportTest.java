@@ -76,7 +76,7 @@ class ReportTest {
       assertThat(lines[0]).startsWith("rank  where").endsWith("waits for");
       assertThat(lines[1]).matches("   0  in barrier #2 +\\d+\\.?\\d* m?s +\\d+  (1, )?2");
       assertThat(lines[3])
-          .matches("   2  after all-to-all\\(1024 x f32 to each rank, push\\) #1 +\\S+ m?s +\\d+");
+          .matches("   2  left all-to-all\\(1024 x f32 to each rank, push\\) #1 +\\S+ m?s +\\d+");
 
       group.communicator(2).barrier();
       for (Thread thread : hanging) {
@@ -85,6 +85,30 @@ class ReportTest {
       Report.Call waited = other.report().ranks().get(0).recent().get(0);
       assertThat(waited.inside()).isFalse();
       assertThat(waited.waited()).isBetween(Duration.ofMillis(50), waited.took());
+    }
+  }
+
+  @Test
+  void aOneSidedWaitNamesThePeerThatItConcerns() {
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          communicator -> {
+            try (Window window = communicator.window(4096)) {
+              Signals signals = window.signals(1);
+              if (communicator.rank() == 2) {
+                signals.await(1, 0, 5);
+              } else if (communicator.rank() == 1) {
+                Report report =
+                    await(communicator, seen -> seen.ranks().get(2).waitsFor().contains(1));
+                Report.Call call = report.ranks().get(2).current().orElseThrow();
+                assertThat(call.oneSided()).isTrue();
+                assertThat(call.toString()).isEqualTo("wait(value 5 from rank 1) after #1");
+                assertThat(report.ranks().get(2).waitsFor()).containsExactly(1);
+                signals.notify(2, 0, 5);
+              }
+              communicator.barrier();
+            }
+          });
     }
   }
 

@@ -51,10 +51,13 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   /**
    * One operation of one rank.
    *
-   * @param sequence its number, the same on all ranks
+   * @param sequence its number, the same on all ranks; of a one-sided operation, which has none,
+   *     that of the last one before
    * @param operation such as {@code all-to-all}
    * @param text the operation with what it moves
-   * @param bytes of one part, as {@code windlass bench} counts them; a transfer's to this rank
+   * @param oneSided whether it is the rank's own: a put, get, notify or wait
+   * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where parts
+   *     differ in size; what a transfer writes to the rank
    * @param inside whether it is in progress
    * @param failure why it ended, unless it is in progress or ended well
    * @param since how long ago it was entered
@@ -65,6 +68,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       int sequence,
       String operation,
       String text,
+      boolean oneSided,
       long bytes,
       boolean inside,
       Optional<ErrorCode> failure,
@@ -72,15 +76,15 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       Duration took,
       Duration waited) {
     private static Call of(RankLook.Recorded recorded, long now) {
-      boolean inside = recorded.code() == Native.WL_RECORD_INSIDE;
-      long left = inside ? now : recorded.leftNs();
+      long left = recorded.inside() ? now : recorded.leftNs();
       long entered = recorded.enteredNs() == 0 ? left : recorded.enteredNs();
       return new Call(
           recorded.sequence(),
           Native.wl_operation_name(recorded.operation()),
           recorded.text(),
+          recorded.oneSided(),
           recorded.bytes(),
-          inside,
+          recorded.inside(),
           Arrays.stream(ErrorCode.values())
               .filter(code -> code.number() == recorded.code())
               .findFirst(),
@@ -95,7 +99,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
 
     @Override
     public String toString() {
-      return text + " #" + Integer.toUnsignedString(sequence);
+      return text + (oneSided ? " after #" : " #") + Integer.toUnsignedString(sequence);
     }
   }
 
@@ -146,7 +150,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
 
   private static boolean inside(RankLook look) {
     return !look.recorded().isEmpty()
-        && look.recorded().get(0).code() == Native.WL_RECORD_INSIDE;
+        && look.recorded().get(0).inside();
   }
 
   private static boolean entered(RankLook look, int sequence) {
@@ -156,6 +160,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   private static boolean works(RankLook look, int sequence) {
     return inside(look)
         && look.recorded().get(0).sequence() == sequence
+        && !look.recorded().get(0).oneSided()
         && look.awaited() == RankLook.NOBODY;
   }
 
@@ -192,7 +197,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
     if (last.inside()) {
       return closed + "in " + last;
     }
-    return closed + last.failure().map(code -> code + " in ").orElse("after ") + last;
+    return closed + last.failure().map(code -> code + " in ").orElse("left ") + last;
   }
 
   /** How long it has been where it is. */

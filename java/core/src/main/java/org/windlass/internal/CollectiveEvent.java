@@ -15,8 +15,8 @@ import org.windlass.Algorithm;
 
 /**
  * One operation of one rank, for JDK Flight Recorder. Off unless a recording enables it: {@code
- * -XX:StartFlightRecording:+windlass.Collective#enabled=true}. A call that took part in no operation
- * makes none.
+ * -XX:StartFlightRecording:+windlass.Collective#enabled=true}. One-sided operations, and calls that
+ * were refused, make none.
  */
 @Name("windlass.Collective")
 @Label("Collective")
@@ -45,7 +45,9 @@ final class CollectiveEvent extends Event {
   long sequence;
 
   @Label("Bytes")
-  @Description("Of one part: what the command line calls --bytes; a transfer's to this rank")
+  @Description(
+      "Of one part, as windlass bench counts them; what the rank sends, where parts differ in size;"
+          + " what a transfer writes to the rank")
   @DataAmount
   long bytes;
 

@@ -21,6 +21,7 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
   /**
    * One recorded operation. Times are those of {@code wl_clock_ns}.
    *
+   * @param sequence of a one-sided operation, that of the last one before
    * @param text the operation with what it moves
    * @param code {@code WL_RECORD_INSIDE} while it is in progress
    * @param enteredNs 0 if it has not entered yet
@@ -33,7 +34,16 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
       int code,
       long enteredNs,
       long leftNs,
-      long waitedNs) {}
+      long waitedNs) {
+    public boolean inside() {
+      return code == Native.WL_RECORD_INSIDE;
+    }
+
+    /** Whether it is the rank's own, and takes no sequence. */
+    public boolean oneSided() {
+      return operation >= Native.WL_OP_PUT && operation <= Native.WL_OP_WAIT;
+    }
+  }
 
   /** A look at every rank. */
   public static List<RankLook> all(Endpoint endpoint) {
