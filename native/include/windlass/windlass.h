@@ -214,7 +214,7 @@ typedef struct wl_record {
   uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
                          fingerprint */
   uint64_t bytes;     /* of one part, as wl_floor_config_t counts them; what this rank sends, where
-                         parts     differ in size; what a transfer writes to this rank */
+                         parts differ in size; what a transfer writes to this rank */
   int64_t entered_ns; /* 0: not yet */
   int64_t left_ns;    /* 0 while inside. An operation that neither waited nor moved a lot lasts some
                          microseconds, and its end is not looked at: then it is entered_ns */
