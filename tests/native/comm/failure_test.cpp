@@ -312,6 +312,11 @@ bool stopInMidCopy() {
 }
 
 TEST(Release, MemoryFreedAfterATimeoutOutlivesAPeerStoppedInMidCopy) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP()
+      << "ThreadSanitizer delivers a signal after a copy, not in it: the builds without it "
+         "and with AddressSanitizer run this";
+#endif
   sem_init(&stopped, 0, 0);
   sem_init(&resume, 0, 0);
   struct sigaction action = {};

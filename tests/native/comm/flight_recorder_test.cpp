@@ -331,7 +331,8 @@ TEST(TimeoutText, SaysWhatTheRankThatIsBehindDidLastAndHowLongAgo) {
   char unit[8] = "";
   ASSERT_NE(std::string::npos, at) << text;
   ASSERT_EQ(2, std::sscanf(text.c_str() + at, "#4 %lf %7s ago. See what that", &ago, unit)) << text;
-  EXPECT_GE(ago * (std::string(unit) == "s" ? 1000 : 1), 100) << text;
+  // Rank 0 may enter the barrier before rank 3 has left what came before.
+  EXPECT_GE(ago * (std::string(unit) == "s" ? 1000 : 1), 50) << text;
   EXPECT_TRUE(says(text, std::string(unit) + " ago. See what that")) << text;
 }
 
