@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Asynchronous operations: their order, what comes of them, waiting for them, cancelling them. */
-@Timeout(60)
+@Timeout(120)
 class OperationTest {
   /** An operation in progress until it is told to end; those behind it wait. */
   private static final class Gate {
@@ -538,7 +538,7 @@ class OperationTest {
 
   @Test
   void closeRacesWithSubmissions() throws Exception {
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 50; round++) {
       LocalGroup group = Communicator.local(1);
       Communicator communicator = group.communicator(0);
       Thread closer = new Thread(group::close);
