@@ -101,7 +101,7 @@ int32_t wl_all_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count
                 "a ring of %u ranks takes %u phases; at most %u, so use two-phase", ranks,
                 2 * (ranks - 1), kMostPhases);
   }
-  const bool staged = bytes <= comm->comm.group().stageBytes() && !ring;
+  const bool staged = bytes <= kStagedAllReduce && !ring;
   if (chosen == WL_ONE_PHASE && in == out && bytes > 0 && !staged && ranks > 1) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "one-phase all-reduce of %llu bytes cannot be in place: every rank reads every "

@@ -19,6 +19,15 @@
 namespace windlass {
 namespace {
 
+// Bytes of input up to which staging pays, as measured: what all peers read whole, one after the
+// other; what each reads from all.
+constexpr uint64_t kStagedBroadcast = uint64_t{64} << 10;
+constexpr uint64_t kStagedMove = uint64_t{16} << 10;
+
+bool stages(const Comm& comm, uint64_t inBytes, uint64_t limit) {
+  return inBytes <= std::min(limit, comm.group().stageBytes());
+}
+
 // Counts that are the same on every rank: what they add to, and what ranks compare.
 struct Counts {
   uint64_t sum = 0;
@@ -67,7 +76,7 @@ Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t by
   call.workBytes = bytes * ranks * ranks;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  if (call.inBytes <= comm.group().stageBytes()) return comm.run<AllToAllEager>(call);
+  if (stages(comm, call.inBytes, kStagedMove)) return comm.run<AllToAllEager>(call);
   return chosen == WL_PUSH ? comm.run<AllToAllPush>(call) : comm.run<AllToAllPull>(call);
 }
 
@@ -82,8 +91,8 @@ Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   call.workBytes = bytes * comm.group().ranks();
   call.deadlineNs = deadlineNs;
   call.error = error;
-  return bytes <= comm.group().stageBytes() ? comm.run<BroadcastEager>(call)
-                                            : comm.run<Broadcast>(call);
+  return stages(comm, bytes, kStagedBroadcast) ? comm.run<BroadcastEager>(call)
+                                               : comm.run<Broadcast>(call);
 }
 
 Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -92,8 +101,8 @@ Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   const Descriptor descriptor = Descriptor::of(WL_OP_ALL_GATHER, count, dtype);
   const Call call = {
       descriptor, {in, out, nullptr}, bytes, bytes, bytes * ranks * ranks, deadlineNs, error};
-  return bytes <= comm.group().stageBytes() ? comm.run<AllGatherEager>(call)
-                                            : comm.run<AllGather>(call);
+  return stages(comm, bytes, kStagedMove) ? comm.run<AllGatherEager>(call)
+                                          : comm.run<AllGather>(call);
 }
 
 Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
@@ -103,8 +112,8 @@ Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64
   const Call call = {descriptor,    {in, out, nullptr},    bytes,
                      bytes * ranks, bytes * ranks * ranks, deadlineNs,
                      error};
-  return call.inBytes <= comm.group().stageBytes() ? comm.run<ReduceScatterEager>(call)
-                                                   : comm.run<ReduceScatter>(call);
+  return stages(comm, call.inBytes, kStagedMove) ? comm.run<ReduceScatterEager>(call)
+                                                 : comm.run<ReduceScatter>(call);
 }
 
 Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -116,7 +125,7 @@ Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   if (algorithm == WL_RING && ranks > 1) return comm.run<AllReduceRing>(call);
   if (algorithm == WL_BIDIRECTIONAL_RING && ranks > 1)
     return comm.run<AllReduceBidirectionalRing>(call);
-  if (bytes <= comm.group().stageBytes()) return comm.run<AllReduceEager>(call);
+  if (stages(comm, bytes, kStagedAllReduce)) return comm.run<AllReduceEager>(call);
   return algorithm == WL_TWO_PHASE ? comm.run<AllReduceTwoPhase>(call)
                                    : comm.run<AllReduceOnePhase>(call);
 }
@@ -143,7 +152,7 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
   const Call call = {descriptor, {in, out, nullptr},           bytes,
                      bytes,      bytes * comm.group().ranks(), deadlineNs,
                      error};
-  return bytes <= comm.group().stageBytes() ? comm.run<ReduceEager>(call) : comm.run<Reduce>(call);
+  return stages(comm, bytes, kStagedMove) ? comm.run<ReduceEager>(call) : comm.run<Reduce>(call);
 }
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
@@ -187,8 +196,8 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return all.largest * elementBytes <= comm.group().stageBytes() ? comm.run<AllGatherVEager>(call)
-                                                                 : comm.run<AllGatherV>(call);
+  return stages(comm, all.largest * elementBytes, kStagedMove) ? comm.run<AllGatherVEager>(call)
+                                                               : comm.run<AllGatherV>(call);
 }
 
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
@@ -204,8 +213,8 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return call.inBytes <= comm.group().stageBytes() ? comm.run<ReduceScatterVEager>(call)
-                                                   : comm.run<ReduceScatterV>(call);
+  return stages(comm, call.inBytes, kStagedMove) ? comm.run<ReduceScatterVEager>(call)
+                                                 : comm.run<ReduceScatterV>(call);
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {

@@ -19,7 +19,9 @@ Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
 // `out` holds `bytes`, `in` that for every rank.
 Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
                    int32_t dtype, int32_t op, int64_t deadlineNs, wl_error_t* error);
-// algorithm: not WL_AUTO. In place, one-phase takes what is staged: bytes <= stageBytes().
+// Up to so many bytes every rank stages its input and folds those of all.
+constexpr uint64_t kStagedAllReduce = uint64_t{4} << 10;
+// algorithm: not WL_AUTO. In place, one-phase takes what is staged: bytes <= kStagedAllReduce.
 Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
                int32_t op, int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
 // Each rank's part holds `bytes`; the whole is read, or written, on the root alone.

@@ -53,7 +53,6 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
 
 void Comm::takeSequence(const Call& call) {
   ++sequence_;
-  ++operations_;
   own_.state.sequence.store(sequence_, std::memory_order_relaxed);
   recorder_.enter(sequence_, call.descriptor, call.parts == nullptr ? call.bytes : call.inBytes);
 }

@@ -85,6 +85,8 @@ class alignas(kLine) Comm {
   // Ends a call whose table of parts finds no memory; nothing was sent.
   Code endWithoutParts(const Call& call);
   void takeSequence(const Call& call);
+  // Waits until every rank has entered the operation before this one, and compares what they call.
+  Code awaitPrevious(Deadline& deadline);
   void publishEntry(const Call& call, bool staged);
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
   void record(const Descriptor& descriptor);
@@ -136,13 +138,26 @@ class alignas(kLine) Comm {
   // Whether an awaited rank was last seen on this rank's core, so that it runs only once this one
   // gives the core up.
   bool sharesCore(uint32_t awaited) const;
-  bool yieldAwhile(Look look, int64_t* now);
+  // The ranks last seen on this rank's core.
+  struct Neighbours {
+    uint32_t lower;  // that number below this rank's
+    bool needed;     // one of them is awaited, or has not entered the operation
+  };
+  Neighbours neighbours(uint32_t awaited) const;
+  int32_t coreOf(uint32_t peer) const {
+    return group_->lines(peer).state.core.load(std::memory_order_relaxed);
+  }
+  // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
+  void leaveCore(int64_t now);
+  bool yieldAwhile(Look look, uint32_t awaited, int64_t* now);
   // Gives the core up once, unless it is contested; then whether ready().
-  bool yieldOnce(Look look, int64_t* now);
+  bool yieldOnce(Look look, uint32_t awaited, int64_t* now);
   // Whether the look found what it waits for; `code` says what else ended the wait.
   bool sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code);
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
   Code interruption(Deadline& deadline, int64_t now);
+  // Ok, or a failure record that names two ranks, this one and a peer, that call different things.
+  Code differing();
   // Ok, or a failure record that names a peer that left without what this rank waits for.
   Code missed();
   bool left(uint32_t peer) const;
@@ -165,7 +180,7 @@ class alignas(kLine) Comm {
   uint32_t sequence_;                 // of the operation in progress, or of the last one
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
-  uint64_t operations_ = 0;           // entered so far
+  uint64_t meetings_ = 0;             // entered so far
   uint32_t allEntered_;               // every rank is known to have entered this sequence
   int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
   int64_t contestedUntilNs_ = 0;

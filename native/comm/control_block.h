@@ -46,7 +46,6 @@ struct Descriptor {
 // A staged input of up to kInlineBytes rides in the ENTER's own line, a larger one in the rank's
 // stage.
 constexpr uint64_t kInlineBytes = 16;
-constexpr uint64_t kStageBytes = 4096;
 
 // ENTER: `sequence` is stored with release once the rest is set.
 struct alignas(kLine) Entry {
@@ -122,10 +121,6 @@ struct RankLines {
 };
 static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
-// Where ranks have cores: small inputs, by parity of the operation like the entries.
-struct alignas(kLine) Stage {
-  unsigned char bytes[2][kStageBytes];
-};
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
 // Lines that all ranks write.

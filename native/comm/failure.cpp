@@ -236,6 +236,15 @@ Code Comm::missed() {
   return WL_OK;
 }
 
+Code Comm::differing() {
+  if (signal_ != nullptr || !group_->entered(rank_, sequence_)) return WL_OK;
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (!group_->entered(peer, sequence_)) continue;
+    if (!agree(rank_, peer, sequence_)) return publishMismatch(rank_, peer, sequence_);
+  }
+  return WL_OK;
+}
+
 Code Comm::publishLeft() {
   const int32_t culprit = current_.root();
   char what[256];

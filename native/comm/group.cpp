@@ -26,16 +26,17 @@ Group::Group(const GroupConfig& config) : config_(config), made_(TickScale::Mark
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
-  const uint64_t stages = group->oversubscribed() ? 0 : config.ranks;
   const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
   const uint64_t recorderBytes = sizeof(FlightRecorder) * uint64_t{config.ranks};
-  const uint64_t bytes = lineBytes + recorderBytes + sizeof(Stage) * stages;
-  if (allocateMemory(bytes, 4096, &group->block_, nullptr) != WL_OK) return nullptr;
+  const uint64_t stageBytes = 2 * group->stageBytes() * config.ranks;
+  if (allocateMemory(lineBytes + recorderBytes, 4096, &group->block_, nullptr) != WL_OK ||
+      reserveMemory(stageBytes, 4096, &group->stages_, nullptr) != WL_OK) {
+    return nullptr;
+  }
   auto* base = static_cast<unsigned char*>(group->block_);
   group->shared_ = new (base) SharedLines();
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
   group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
-  if (stages > 0) group->stages_ = reinterpret_cast<Stage*>(base + lineBytes + recorderBytes);
   const uint32_t before = config.firstSequence - 1;
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
@@ -55,6 +56,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
 
 Group::~Group() {
   for (void* parts : parts_) freeMemory(parts);
+  freeMemory(stages_);
   freeMemory(block_);
 }
 

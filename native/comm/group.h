@@ -38,11 +38,15 @@ class Group {
   // once.
   bool oversubscribed() const { return config_.ranks > config_.cores; }
 
-  // A rank stages its input when that is at most this long; 0 where the last arriver runs small
-  // operations.
-  uint64_t stageBytes() const { return oversubscribed() ? 0 : kStageBytes; }
+  // Ranks that share a core when all cores have about as many.
+  uint32_t ranksPerCore() const { return (config_.ranks + config_.cores - 1) / config_.cores; }
+
+  // Room for an input that a rank stages. Where ranks exceed cores a copy costs less than the
+  // acknowledgements, which take another turn of all threads.
+  uint64_t stageBytes() const { return oversubscribed() ? kLongStage : kShortStage; }
+  // By parity of the operation, like the entries.
   unsigned char* stage(uint32_t rank, uint32_t sequence) {
-    return stages_[rank].bytes[sequence & 1];
+    return static_cast<unsigned char*>(stages_) + (2 * rank + (sequence & 1)) * stageBytes();
   }
 
   // Where `rank` states its parts, by parity like its entries: made by its first operation that has
@@ -88,6 +92,9 @@ class Group {
   void retire(std::shared_ptr<const void> memory);
 
  private:
+  static constexpr uint64_t kShortStage = uint64_t{4} << 10;
+  static constexpr uint64_t kLongStage = uint64_t{64} << 10;
+
   explicit Group(const GroupConfig& config);
 
   GroupConfig config_;
@@ -95,8 +102,8 @@ class Group {
   RankLines* lines_ = nullptr;
   SharedLines* shared_ = nullptr;
   FlightRecorder* recorders_ = nullptr;
-  Stage* stages_ = nullptr;  // nullptr where ranks exceed cores
-  void* block_ = nullptr;
+  void* block_ = nullptr;  // of the lines and recorders
+  void* stages_ = nullptr;
   std::vector<void*> parts_;  // each touched by its rank alone until an entry names it
   wl_error_t record_ = {};
   std::mutex mutex_;  // guards what follows; never held in an operation

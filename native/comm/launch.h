@@ -42,14 +42,18 @@ Code Comm::run(const Call& call) {
       reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);
   K::plan(launch);
-  const bool shared = call.workBytes >= kSharedWorkBytes;
+  const bool meets = group_->oversubscribed() && !K::kStaged;
+  const bool shared = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs);
   if (shared) {
     own_.work.finished.store(0, std::memory_order_relaxed);
     own_.work.next.store(workWord(sequence_, 0), std::memory_order_relaxed);
   }
-  const Code code = group_->oversubscribed() ? runMeeting<K>(call, launch, shared, deadline)
-                                             : runDirect<K>(call, launch, shared, deadline);
+  Code code = awaitPrevious(deadline);
+  if (code == WL_OK) {
+    code = meets ? runMeeting<K>(call, launch, shared, deadline)
+                 : runDirect<K>(call, launch, shared, deadline);
+  }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
 
@@ -81,6 +85,18 @@ class Comm::Helped {
   const bool open_;
 };
 
+// A rank that staged its input, or waited for the root alone, has left without a look at all peers:
+// it looks now, before it enters again.
+inline Code Comm::awaitPrevious(Deadline& deadline) {
+  for (uint32_t peer = 0; allEntered_ != sequence_ - 1 && peer < group_->ranks(); ++peer) {
+    const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
+    if (code != WL_OK) return code;
+    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
+  }
+  allEntered_ = sequence_ - 1;
+  return WL_OK;
+}
+
 template <class Ready>
 Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
   const uint32_t looks = group_->oversubscribed() ? 1 : kFastLooks;
@@ -100,13 +116,6 @@ Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
 template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
-  for (uint32_t peer = 0; !reached(allEntered_, sequence_ - 1) && peer < ranks; ++peer) {
-    const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
-    if (code != WL_OK) return code;
-    // A rank that staged its input has left without a look at its peers: it looks now.
-    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
-  }
-  allEntered_ = sequence_ - 1;
   publishEntry(call, K::kStaged);
   if (call.workBytes >= kLongWorkBytes) announce(-1);
   const Helped<K> helped(*this, call, launch);
@@ -164,9 +173,9 @@ bool Comm::help(const Launch& launch, bool ownToo) {
         rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
     if (!group_->entered(owner, sequence_) || !agree(rank_, owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
+    if (phaseReached(word, sequence_, K::phases(launch))) continue;
     const uint32_t phase =
         static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
-    if (phase >= K::phases(launch)) continue;
     const uint32_t blocks = K::blocks(launch, owner);
     const Claim claim = nextClaim(owner, phase, blocks);
     if (claim.block >= blocks) continue;
@@ -191,7 +200,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
   publishEntry(call, false);
   const Helped<K> helped(*this, call, launch);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (arrived == operations_ * group_->ranks()) {
+  if (arrived == ++meetings_ * group_->ranks()) {
     if (Code code = compareAll(); code != WL_OK) return code;
     if (shared) {
       openStage<K>(launch, 0);
@@ -203,6 +212,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
         }
       }
       lines.released.store(sequence_, std::memory_order_release);
+      allEntered_ = sequence_;
       return WL_OK;
     }
   }
@@ -212,7 +222,9 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
     runStage<K>(launch);
     return reached(lines.released.load(std::memory_order_acquire), sequence_);
   };
-  return wait(released, kEveryRank, deadline);
+  const Code code = wait(released, kEveryRank, deadline);
+  if (code == WL_OK) allEntered_ = sequence_;
+  return code;
 }
 
 // Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after

@@ -18,29 +18,19 @@ namespace {
 constexpr int64_t kSpinNs = 50'000;
 constexpr int kLooksBetweenClocks = 128;
 constexpr int kYields = 64;
+// Looks before a yield that would bring only ranks that wait for another core's as well.
+constexpr int kLooksElsewhere = 256;
 // A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
 // try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
 // would take those for such a thread, and keep every rank asleep for good.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
-// The kernel parts two ranks that share a core while another idles at a tick, up to 4 ms later;
-// they part by themselves at once. Where a core was contested of late, the other one may not idle:
-// a rank that moves there waits for a time slice.
+// The kernel parts ranks that crowd a core while another has fewer at a tick, up to 4 ms later, or
+// never, since each runs for a moment only; they part by themselves at once. Where a core was
+// contested of late, the other one may not idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 100'000'000;
-
-// Moves this thread to another core that it may use, if there is one.
-void leaveCore() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  cpu_set_t others = allowed;
-  CPU_CLR(static_cast<size_t>(sched_getcpu()), &others);
-  if (CPU_COUNT(&others) == 0) return;
-  if (sched_setaffinity(0, sizeof others, &others) == 0) {
-    sched_setaffinity(0, sizeof allowed, &allowed);
-  }
-}
 
 }  // namespace
 
@@ -54,10 +44,9 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited)) {
       if (now >= leaveCoreAfterNs_) {
-        leaveCoreAfterNs_ = now + kLeaveCoreEveryNs;
-        leaveCore();
+        leaveCore(now);
       }
-      ready = yieldOnce(look, &now);
+      ready = yieldOnce(look, awaited, &now);
       if (!ready && now < contestedUntilNs_) break;
     }
     for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
@@ -68,9 +57,10 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
     if (!ready) code = interruption(deadline, now);
   }
   while (code == WL_OK && !ready) {
-    ready = yieldAwhile(look, &now) || sleepOnce(look, deadline, now, &code);
+    ready = yieldAwhile(look, awaited, &now) || sleepOnce(look, deadline, now, &code);
     now = clockNs();
     if (!ready && code == WL_OK) code = interruption(deadline, now);
+    if (!ready && code == WL_OK) code = differing();
   }
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   waitedNs_ += clockNs() - start;
@@ -80,25 +70,72 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
 bool Comm::sharesCore(uint32_t awaited) const {
   const int32_t core = sched_getcpu();
   if (awaited != kEveryRank) {
-    return group_->lines(awaited).state.core.load(std::memory_order_relaxed) == core;
+    return coreOf(awaited) == core;
   }
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    if (peer != rank_ && group_->lines(peer).state.core.load(std::memory_order_relaxed) == core) {
-      return true;
-    }
+    if (peer != rank_ && coreOf(peer) == core) return true;
   }
   return false;
 }
 
-bool Comm::yieldAwhile(Look look, int64_t* now) {
+bool Comm::yieldAwhile(Look look, uint32_t awaited, int64_t* now) {
   for (int i = 0; i < kYields && *now >= contestedUntilNs_; ++i) {
-    if (yieldOnce(look, now)) return true;
+    if (yieldOnce(look, awaited, now)) return true;
   }
   return false;
 }
 
-bool Comm::yieldOnce(Look look, int64_t* now) {
+void Comm::leaveCore(int64_t now) {
+  leaveCoreAfterNs_ = now + kLeaveCoreEveryNs;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  uint32_t ranks[CPU_SETSIZE] = {};
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    const auto core = static_cast<uint32_t>(coreOf(peer));
+    if (core < CPU_SETSIZE) ++ranks[core];
+  }
+  const auto own = static_cast<uint32_t>(sched_getcpu());
+  uint32_t freest = own;
+  for (uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (core == own || !CPU_ISSET(core, &allowed)) continue;
+    if (freest == own || ranks[core] < ranks[freest]) freest = core;
+  }
+  if (freest == own) return;
+  cpu_set_t chosen;
+  CPU_ZERO(&chosen);
+  CPU_SET(freest, &chosen);
+  if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) {
+    sched_setaffinity(0, sizeof allowed, &allowed);
+  }
+  own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
+}
+
+Comm::Neighbours Comm::neighbours(uint32_t awaited) const {
+  Neighbours near = {0, false};
+  const int32_t core = sched_getcpu();
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (peer == rank_ || coreOf(peer) != core) continue;
+    if (peer < rank_) ++near.lower;
+    if (peer == awaited || !group_->entered(peer, sequence_)) near.needed = true;
+  }
+  return near;
+}
+
+bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
+  if (group_->oversubscribed()) {
+    const Neighbours near = neighbours(awaited);
+    if (near.lower >= group_->ranksPerCore() && *now >= leaveCoreAfterNs_) {
+      leaveCore(*now);
+      *now = clockNs();
+      return look.ready(look.context);
+    }
+    for (int i = 0; !near.needed && i < kLooksElsewhere; ++i) {
+      if (look.ready(look.context)) return true;
+      cpuPause();
+    }
+    if (!near.needed) *now = clockNs();
+  }
   sched_yield();
   own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
   if (look.ready(look.context)) return true;

@@ -18,7 +18,7 @@ constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 proc
 
 }  // namespace
 
-Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
+Code reserveMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   *memory = nullptr;
   if ((alignment & (alignment - 1)) != 0) {
@@ -35,9 +35,14 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: out of memory",
                 static_cast<unsigned long long>(bytes));
   }
-  std::memset(block, 0, std::max<uint64_t>(64, bytes));
   *memory = block;
   return WL_OK;
+}
+
+Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
+  const Code code = reserveMemory(bytes, alignment, memory, error);
+  if (code == WL_OK) std::memset(*memory, 0, std::max<uint64_t>(64, bytes));
+  return code;
 }
 
 void freeMemory(void* memory) {

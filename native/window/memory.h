@@ -10,6 +10,8 @@ namespace windlass {
 
 // Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
+// Likewise, but not zeroed: a large block takes pages as they are written.
+Code reserveMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
 void freeMemory(void* memory);
 
 // The memory of an in-process window: one anonymous mapping with a segment for each rank, every
