@@ -224,6 +224,25 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
   }
 }
 
+TEST(Mismatch, ReachesThoseInsideThoughTheOtherSideReturnedAndCallsNothingMore) {
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(3, 20'000 * kMs, 1, cores);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint32_t value = 5;
+      if (rank == 2) {
+        // The root of a small broadcast waits for nobody.
+        wl_broadcast(comm, &value, &value, 1, WL_U32, 2, WL_AUTO, 0, &error);
+        return;
+      }
+      const int64_t start = wl_clock_ns();
+      EXPECT_EQ(WL_MISMATCH, wl_barrier(comm, 0, &error)) << error.message;
+      EXPECT_TRUE(contains(error.message, "rank 2"));
+      EXPECT_LE(wl_clock_ns() - start, 10'000 * kMs) << "half the deadline";
+    });
+  }
+}
+
 TEST(Begin, ASecondThreadOnOneRankIsRefused) {
   LocalRanks ranks(2, 500 * kMs);
   std::thread first([&] {
