@@ -147,6 +147,8 @@ class alignas(kLine) Comm {
   int32_t coreOf(uint32_t peer) const {
     return group_->lines(peer).state.core.load(std::memory_order_relaxed);
   }
+  // Not where ranks met a thread that computes: the kernel knows which core that one needs.
+  bool mayLeaveCore(int64_t now) const;
   // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
   void leaveCore(int64_t now);
   bool yieldAwhile(Look look, uint32_t awaited, int64_t* now);

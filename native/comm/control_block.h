@@ -133,6 +133,7 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
   alignas(kLine) std::atomic<const wl_error_t*> failure;  // the record, once it is whole
   std::atomic<uint32_t> failing;                          // 1 once somebody writes it
+  std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
 };
 
 }  // namespace windlass

@@ -30,7 +30,34 @@ constexpr int64_t kLongestSleepNs = 8'000'000;
 // never, since each runs for a moment only; they part by themselves at once. Where a core was
 // contested of late, the other one may not idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
-constexpr int64_t kStayAfterContestNs = 100'000'000;
+constexpr int64_t kStayAfterContestNs = 1'000'000'000;
+constexpr uint64_t kSliceNs = 100'000;  // the shortest that the kernel grants
+
+// Of sched_setattr(2); <linux/sched/types.h> and <sched.h> don't go together.
+struct SchedulingAttributes {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime;  // the slice of a thread of SCHED_OTHER
+  uint64_t deadline;
+  uint64_t period;
+};
+
+// Asks for short time slices, once a thread, since a thread that yields forgoes the rest of its
+// slice to those that compute: some 3 ms of the default length. A kernel before 6.12 grants none,
+// and nothing else changes.
+void takeShortSlices() {
+  static thread_local bool asked = false;
+  if (asked) return;
+  asked = true;
+  SchedulingAttributes attributes = {};
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;
+  attributes.runtime = kSliceNs;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 
 }  // namespace
 
@@ -43,9 +70,7 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   bool ready = false;
   while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited)) {
-      if (now >= leaveCoreAfterNs_) {
-        leaveCore(now);
-      }
+      if (mayLeaveCore(now)) leaveCore(now);
       ready = yieldOnce(look, awaited, &now);
       if (!ready && now < contestedUntilNs_) break;
     }
@@ -83,6 +108,11 @@ bool Comm::yieldAwhile(Look look, uint32_t awaited, int64_t* now) {
     if (yieldOnce(look, awaited, now)) return true;
   }
   return false;
+}
+
+bool Comm::mayLeaveCore(int64_t now) const {
+  const int64_t contested = group_->shared().contestedNs.load(std::memory_order_relaxed);
+  return now >= leaveCoreAfterNs_ && (contested == 0 || now - contested >= kStayAfterContestNs);
 }
 
 void Comm::leaveCore(int64_t now) {
@@ -125,7 +155,7 @@ bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
   if (group_->oversubscribed()) {
     const Neighbours near = neighbours(awaited);
-    if (near.lower >= group_->ranksPerCore() && *now >= leaveCoreAfterNs_) {
+    if (near.lower >= group_->ranksPerCore() && mayLeaveCore(*now)) {
       leaveCore(*now);
       *now = clockNs();
       return look.ready(look.context);
@@ -142,7 +172,8 @@ bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   const int64_t after = clockNs();
   if (after - *now > kContestedYieldNs) {
     contestedUntilNs_ = after + kContestedForNs;
-    leaveCoreAfterNs_ = after + kStayAfterContestNs;
+    group_->shared().contestedNs.store(after, std::memory_order_relaxed);
+    takeShortSlices();
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
