@@ -129,6 +129,7 @@ Code Comm::close(wl_error_t* error) {
 
 void Comm::publishEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
+  entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
   entry.args = call.args;
   if (call.parts != nullptr) entry.args.aux = stateParts(call);

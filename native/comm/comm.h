@@ -144,8 +144,12 @@ class alignas(kLine) Comm {
     bool needed;     // one of them is awaited, or has not entered the operation
   };
   Neighbours neighbours(uint32_t awaited) const;
+  // The core on which a peer was last seen. The entry's line is looked at anyway; to look at the
+  // state's would take it from its writer.
   int32_t coreOf(uint32_t peer) const {
-    return group_->lines(peer).state.core.load(std::memory_order_relaxed);
+    const RankLines& lines = group_->lines(peer);
+    return (signal_ != nullptr ? lines.state.core : lines.entry[(sequence_ - 1) & 1].core)
+        .load(std::memory_order_relaxed);
   }
   // Not where ranks met a thread that computes: the kernel knows which core that one needs.
   bool mayLeaveCore(int64_t now) const;

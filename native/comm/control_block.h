@@ -50,6 +50,7 @@ constexpr uint64_t kInlineBytes = 16;
 // ENTER: `sequence` is stored with release once the rest is set.
 struct alignas(kLine) Entry {
   std::atomic<uint32_t> sequence;
+  std::atomic<int32_t> core;  // on which the rank entered
   Descriptor descriptor;
   RankArgs args;
   unsigned char inlined[kInlineBytes];
@@ -100,7 +101,7 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> sequence;
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
-  std::atomic<int32_t> core;     // on which this rank last entered or gave up its core
+  std::atomic<int32_t> core;     // on which this rank last began an operation
   std::atomic<uint32_t> closing;
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core

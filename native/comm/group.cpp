@@ -42,6 +42,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
     lines.entry[before & 1].sequence.store(before, std::memory_order_relaxed);
     lines.entry[config.firstSequence & 1].sequence.store(before - 1, std::memory_order_relaxed);
+    for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
     lines.done.word.store(uint64_t{before} << 32, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);

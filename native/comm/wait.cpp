@@ -137,7 +137,6 @@ void Comm::leaveCore(int64_t now) {
   if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) {
     sched_setaffinity(0, sizeof allowed, &allowed);
   }
-  own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
 }
 
 Comm::Neighbours Comm::neighbours(uint32_t awaited) const {
@@ -167,7 +166,6 @@ bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
     if (!near.needed) *now = clockNs();
   }
   sched_yield();
-  own_.state.core.store(sched_getcpu(), std::memory_order_relaxed);
   if (look.ready(look.context)) return true;
   const int64_t after = clockNs();
   if (after - *now > kContestedYieldNs) {

@@ -52,7 +52,11 @@ inline void TPUT(const Dst& dst, const Src& src, TileT&) noexcept {
   static_assert(std::is_same_v<T, std::remove_const_t<typename Src::Element>>, "one dtype");
   static_assert(Dst::kLayout == Src::kLayout, "one layout");
   assert(detail::sameShape(dst, src));
-  detail::store<atomic, T>(detail::viewOf(dst), detail::viewOf(src));
+  if constexpr (atomic == AtomicType::None && Dst::kOneRow && Src::kOneRow) {
+    copyBytes(dst.data(), src.data(), static_cast<size_t>(src.GetShape(4)) * sizeof(T));
+  } else {
+    detail::store<atomic, T>(detail::viewOf(dst), detail::viewOf(src));
+  }
 }
 
 template <AtomicType atomic = AtomicType::None, typename Dst, typename Src, typename TileT>

@@ -67,6 +67,7 @@ class Extents {
 
  public:
   static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
+  static constexpr int64_t kGiven[] = {N...};
 
   template <typename... V>
   explicit constexpr Extents(V... values) noexcept {
@@ -100,6 +101,10 @@ class GlobalTensor {
  public:
   using Element = T;
   static constexpr Layout kLayout = layout;
+  // Whether the type says that the elements stand side by side in one row.
+  static constexpr bool kOneRow = ShapeT::kGiven[0] == 1 && ShapeT::kGiven[1] == 1 &&
+                                  ShapeT::kGiven[2] == 1 && ShapeT::kGiven[3] == 1 &&
+                                  StrideT::kGiven[4] == 1;
 
   GlobalTensor(T* ptr, const ShapeT& shape, const StrideT& stride) noexcept
       : ptr_(ptr), shape_(shape), stride_(stride) {}
