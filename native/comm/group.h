@@ -34,8 +34,8 @@ class Group {
 
   const GroupConfig& config() const { return config_; }
   uint32_t ranks() const { return config_.ranks; }
-  // More ranks than cores: whoever arrives last opens the operation, and waits give up the core at
-  // once.
+  // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
+  // operation whose inputs are not staged.
   bool oversubscribed() const { return config_.ranks > config_.cores; }
 
   // Ranks that share a core when all cores have about as many.

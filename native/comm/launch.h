@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the items of an operation come to run. Two ways, the same items:
 //
-//  - direct, when every rank has a core: a rank runs its own items as soon as the peers that they
-//    need have entered. Large items are claimed, so that a rank that only waits runs others'.
-//  - meeting, when ranks exceed cores: ranks count themselves in, and the last arriver opens the
-//    operation. Small: it runs every item of every rank itself, so that an operation costs one
-//    rotation of the threads. Large: whoever is on a core claims items, its own first; phases
-//    follow one another.
+//  - direct, when every rank has a core, or its input is staged: a rank runs its own items as soon
+//    as the peers that they need have entered. Large items are claimed, so that a rank that only
+//    waits runs others'.
+//  - meeting, when ranks exceed cores and inputs are not staged: ranks count themselves in, and the
+//    last arriver opens the operation. Small: it runs every item of every rank itself, so that an
+//    operation costs one rotation of the threads. Large: whoever is on a core claims items, its own
+//    first; phases follow one another.
 #pragma once
 
 #include <type_traits>
