@@ -62,10 +62,10 @@ Code Comm::run(const Call& call) {
 template <class K>
 class Comm::Helped {
  public:
-  Helped(Comm& comm, const Call& call, const Launch& launch)
+  Helped(Comm& comm, const Call& call, const Launch& launch, bool shared)
       : comm_(comm),
         launch_(launch),
-        open_(comm.workers_ != nullptr && call.workBytes >= kLongWorkBytes) {
+        open_(comm.workers_ != nullptr && shared && call.workBytes >= kLongWorkBytes) {
     if (open_) comm_.workers_->open(step, this);
   }
   ~Helped() {
@@ -119,7 +119,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
   const uint32_t ranks = group_->ranks();
   publishEntry(call, K::kStaged);
   if (call.workBytes >= kLongWorkBytes) announce(-1);
-  const Helped<K> helped(*this, call, launch);
+  const Helped<K> helped(*this, call, launch, shared);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, shared, deadline);
     if (code != WL_OK) return code;
@@ -199,7 +199,7 @@ template <class K>
 Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   SharedLines& lines = group_->shared();
   publishEntry(call, false);
-  const Helped<K> helped(*this, call, launch);
+  const Helped<K> helped(*this, call, launch, shared);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == ++meetings_ * group_->ranks()) {
     if (Code code = compareAll(); code != WL_OK) return code;
