@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redistribution of chunks: prepare, finalize, and both in one pass.
+// Redistribution of chunks, whatever the mode: a sequence of phases of items, each of which takes
+// one or several strided views to one view in one pass.
 //
-// args     aux  ChunkBlocks: the chunks whose target the rank is
-// phases   one: the blocks of a rank's chunks. For each chunk
-//          prepare:  slice -> reduce the Partial group in place, in the source dtype -> cast to the
-//                    wire dtype, into a contiguous buffer
-//          finalize: cast the buffer to the target dtype -> target slice
-//          direct:   the same bits in one pass from source to target memory, nothing staged
-// signals  ENTER of every rank before any source is read or target written; DONE of every rank
-//          before return, since they read this rank's sources or write its targets
-// order    a rank's DONE releases what its blocks wrote and acknowledges what they read
+// args     aux  ChunkBlocks: the items that the rank writes, by phase
+// phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
+//          direct:    one item takes source memory to target memory: slice -> reduce the Partial
+//                     group in the source dtype -> cast to the wire dtype -> cast to the target's
+//          staged:    prepare, in phase k: slice -> reduce -> cast to the wire dtype, into a stage
+//                     finalize, in phase k + 1: the stage -> cast to the target dtype -> slice;
+//                     so that phase k + 1 prepares one bucket while it finalizes another
+//          gathered:  a root prepares the whole tensor in phase k, every target copies it to a
+//                     stage of its own in k + 1 and cuts its slice out in k + 2
+// signals  ENTER of every rank before any source is read or target written; in each phase the
+//          previous one of every rank, which wrote the stages that this one reads and has read those
+//          that it overwrites; DONE of every rank before return, since they read this rank's sources
+// order    a rank's DONE releases what its items wrote and acknowledges what they read
 #pragma once
 
 #include "native/isa/isa.h"
@@ -17,33 +22,8 @@
 
 namespace windlass {
 
-// A contiguous view of `buffer` with the item's shape; `strides` holds target.ndim values.
-inline StridedView contiguous(const ChunkItem& item, void* buffer, DType dtype, int64_t* strides) {
-  int64_t step = 1;
-  for (uint32_t d = item.target.ndim; d-- > 0;) {
-    strides[d] = step;
-    step *= item.target.shape[d];
-  }
-  return {buffer, dtype, item.target.ndim, item.target.shape, strides};
-}
-
-// `wire` holds the item's elements in the wire dtype, contiguous. The sources stay as they are.
-inline void chunkPrepare(const ChunkItem& item, void* wire) {
-  int64_t strides[kMaxDims];
-  const StridedView prepared = contiguous(item, wire, item.wire, strides);
-  if (item.sourceCount == 1) {
-    TMOVE_CVT(prepared, item.sources[0]);
-  } else {
-    TFOLD(&prepared, 1, item.sources, item.sourceCount, item.op);
-  }
-}
-
-inline void chunkFinalize(const ChunkItem& item, void* wire) {
-  int64_t strides[kMaxDims];
-  TMOVE_CVT(item.target, contiguous(item, wire, item.wire, strides));
-}
-
-inline void chunkDirect(const ChunkItem& item) {
+// Rounds to the wire dtype in between. The sources stay as they are.
+inline void moveChunk(const ChunkItem& item) {
   if (item.sourceCount == 1) {
     TMOVE_CVT(item.target, item.sources[0], item.wire);
   } else {
@@ -51,8 +31,8 @@ inline void chunkDirect(const ChunkItem& item) {
   }
 }
 
-struct RedistributeDirect {
-  static constexpr uint32_t phases(const Launch&) { return 1; }
+struct Redistribute {
+  static uint32_t phases(const Launch& launch) { return launch.phases; }
   static constexpr bool kStaged = false;
   static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
     return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);
@@ -62,11 +42,13 @@ struct RedistributeDirect {
     return chunks(launch, rank).blocks;
   }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const ChunkBlocks& own = chunks(launch, rank);
+    if (k >= own.phases) return;
+    const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
     uint64_t bytes = 0;
-    for (uint64_t i = own.first[block]; i < own.first[block + 1]; ++i) {
-      chunkDirect(own.items[i]);
+    for (uint64_t i = first[0]; i < first[1]; ++i) {
+      moveChunk(own.items[i]);
       bytes += own.items[i].targetBytes;
     }
     __atomic_fetch_add(own.movedBytes, bytes, __ATOMIC_RELAXED);

@@ -40,6 +40,10 @@ uint64_t wl_transfer_progress(const wl_transfer_t* transfer) {
   return transfer == nullptr ? 0 : transfer->transfer->progress();
 }
 
+uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {
+  return transfer == nullptr ? 0 : transfer->transfer->stagingBytes();
+}
+
 void wl_transfer_free(wl_transfer_t* transfer) {
   delete transfer;
 }

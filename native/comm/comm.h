@@ -29,6 +29,7 @@ struct Call {
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
+  uint32_t phases = 0;               // Launch::phases
 };
 
 // Aligned so that no two ranks, whose threads write their own at every operation, share a line.

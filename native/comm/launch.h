@@ -39,6 +39,7 @@ Code Comm::run(const Call& call) {
   launch.dtype = static_cast<DType>(call.descriptor.dtype());
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
+  launch.phases = call.phases;
   launch.entries =
       reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);

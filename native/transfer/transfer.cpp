@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/transfer/transfer.h"
 
+#include <algorithm>
 #include <new>
 
 #include "kernels/chunk.h"
@@ -39,7 +40,7 @@ struct Register {
         std::vector<const BoundPlan*> plans;
         for (uint32_t peer = 0; peer < launch.ranks; ++peer)
           plans.push_back(of(launch, peer).plan.get());
-        if (own.failure.code == WL_OK) own.plan->resolve(plans, &own.failure);
+        if (own.failure.code == WL_OK) own.plan->resolve(rank, plans, &own.failure);
         return;
       }
       for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
@@ -80,23 +81,36 @@ Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t de
   return WL_OK;
 }
 
+Transfer::Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans)
+    : comm_(comm), group_(comm.groupPointer()), id_(id), plans_(std::move(plans)) {
+  for (const auto& plan : plans_) phases_ = std::max(phases_, plan->phases());
+}
+
 Transfer::~Transfer() {
   for (const auto& plan : plans_) group_->retire(plan);
 }
 
 Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   BoundPlan& own = *plans_[comm_.rank()];
-  uint64_t bytes = 0;
-  for (const auto& plan : plans_) bytes += plan->targetBytes();
   own.resetMoved();
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
-  call.args.aux = const_cast<ChunkBlocks*>(&own.blocks());
   call.bytes = own.targetBytes();
-  call.workBytes = bytes;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  return comm_.run<RedistributeDirect>(call);
+  const bool several = phases_ > kMostPhases;
+  const int64_t limitNs = deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs;
+  const int64_t startNs = several ? clockNs() : 0;
+  for (uint32_t w = 0, left = phases_; left > 0; ++w, left -= call.phases) {
+    call.phases = std::min(left, kMostPhases);
+    call.args.aux = const_cast<ChunkBlocks*>(&own.blocks(w));
+    call.workBytes = 0;
+    for (const auto& plan : plans_) call.workBytes += plan->workBytes(w);
+    // One deadline for all; what is over ends the next wait.
+    if (several) call.deadlineNs = std::max<int64_t>(1, limitNs - (clockNs() - startNs));
+    if (Code code = comm_.run<Redistribute>(call); code != WL_OK) return code;
+  }
+  return WL_OK;
 }
 
 uint64_t Transfer::progress() const {

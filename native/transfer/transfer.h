@@ -7,6 +7,7 @@
 
 #include "native/comm/comm.h"
 #include "native/transfer/binding.h"
+#include "native/transfer/stages.h"
 
 namespace windlass {
 
@@ -14,38 +15,51 @@ namespace windlass {
 // register and, by way of ChunkBlocks, while they run.
 class BoundPlan {
  public:
-  // Reads and checks what needs no peer.
+  // Reads and checks what needs no peer, and allocates the stages.
   Code read(const wl_transfer_config_t& config, wl_error_t* error);
-  // Resolves this rank's chunks against the bindings of all ranks. `plans` holds one pointer a
-  // rank.
-  Code resolve(const std::vector<const BoundPlan*>& plans, wl_error_t* error);
+  // Resolves the chunks of rank `rank`, which brought this, against the bindings and stages of all
+  // ranks. `plans` holds one pointer a rank.
+  Code resolve(uint32_t rank, const std::vector<const BoundPlan*>& plans, wl_error_t* error);
 
-  const ChunkBlocks& blocks() const { return blocks_; }
+  // Phases that the items of this rank need.
+  uint32_t phases() const { return phases_; }
+  // The items of the kMostPhases phases from w * kMostPhases on, which may be beyond this rank's.
+  const ChunkBlocks& blocks(uint32_t w) const {
+    return w < windows_.size() ? windows_[w] : nothing_;
+  }
+  // Bytes that the items of these phases write, to stages too.
+  uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
   uint64_t targetBytes() const { return targetBytes_; }
+  uint64_t stagingBytes() const { return stages_.bytes(); }
   uint64_t moved() const { return __atomic_load_n(&moved_, __ATOMIC_RELAXED); }
   void resetMoved() { __atomic_store_n(&moved_, 0, __ATOMIC_RELAXED); }
 
  private:
   struct Box;
-  Code readChunk(Words& in, uint64_t index, const std::vector<const BoundPlan*>& plans, Box* box,
-                 wl_error_t* error);
+  Code readChunk(Words& in, uint64_t index, uint32_t rank,
+                 const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error);
   void addItems(Box& box, const int64_t* start, const int64_t* length);
+  Code makeBlocks(wl_error_t* error);
   const int64_t* keep(const int64_t* values, uint32_t count);
 
   std::vector<Binding> sources_;
   std::vector<Binding> targets_;
+  Stages stages_;
   std::vector<int64_t> chunkWords_;
   uint64_t chunkCount_ = 0;
 
-  std::vector<ChunkItem> items_;
+  std::vector<ChunkItem> items_;  // by phase
   std::vector<uint64_t> first_;
   std::vector<std::unique_ptr<StridedView[]>> views_;
   std::vector<std::unique_ptr<int64_t[]>> numbers_;
   uint64_t numbersLeft_ = 0;
   int64_t* nextNumber_ = nullptr;
+  uint32_t phases_ = 1;
   uint64_t targetBytes_ = 0;
   uint64_t moved_ = 0;
-  ChunkBlocks blocks_ = {};
+  std::vector<ChunkBlocks> windows_;
+  std::vector<uint64_t> workBytes_;  // for each window
+  ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0, &moved_};
 };
 
 class Transfer {
@@ -55,17 +69,19 @@ class Transfer {
                      std::unique_ptr<Transfer>* out, wl_error_t* error);
   ~Transfer();
 
+  // One operation for every kMostPhases phases.
   Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
   uint64_t progress() const;
+  uint64_t stagingBytes() const { return plans_[comm_.rank()]->stagingBytes(); }
 
  private:
-  Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans)
-      : comm_(comm), group_(comm.groupPointer()), id_(id), plans_(std::move(plans)) {}
+  Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans);
 
   Comm& comm_;
   const std::shared_ptr<Group> group_;
   const uint32_t id_;                                    // sequence of the registration
   const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
+  uint32_t phases_ = 1;                                  // of the rank that needs most
 };
 
 }  // namespace windlass

@@ -108,8 +108,8 @@ struct ChunkItem {
   uint32_t sourceCount;
   ReduceOp op;
   DType wire;
-  uint32_t reserved;
-  uint64_t targetBytes;
+  uint32_t phase;
+  uint64_t targetBytes;  // 0 where `target` is a stage
 };
 
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
@@ -143,11 +143,12 @@ struct PartTable {
   uint32_t refused;  // 1 once any rank needs more than its room; atomic
 };
 
-// The items whose target a rank is: RankArgs::aux of a transfer. Block b is items [first[b],
-// first[b + 1]).
+// The items that a rank writes: RankArgs::aux of a transfer. Block b of phase k is items [first[n],
+// first[n + 1]), n = k * blocks + b; phases from `phases` on have none.
 struct ChunkBlocks {
   const ChunkItem* items;
   const uint64_t* first;
+  uint32_t phases;
   uint32_t blocks;
   uint64_t* movedBytes;  // grows atomically as blocks run
 };
@@ -161,6 +162,7 @@ struct Launch {
   uint64_t
       bytes;  // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
               // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
+  uint32_t phases;               // of a transfer, whose kernel takes its caller's word
   uint32_t pieces;               // into which a unit is cut
   uint64_t pieceBytes;           // of every piece but the last
   const unsigned char* entries;  // rank 0's RankArgs

@@ -416,11 +416,21 @@ WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer,
 /* A plan reaches the native side as 64-bit words, so that Java writes them without structs.
  *
  * bindings: for each local view, in order: dtype, ndim, address, low, bytes, shape[ndim],
- * strides[ndim] `low` and `bytes` are the allocation that the view lies in; every element must lie
- * inside. chunks:   for each chunk that this rank is a target of, in order: target_binding,
- * wire_dtype, op, ndim, sources, length[ndim], target_start[ndim], then for each source: rank,
- * binding, start[ndim] `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates
- * of the binding's shape; a source binding is an index into that rank's source bindings. */
+ * strides[ndim]. `low` and `bytes` are the allocation that the view lies in; every element must lie
+ * inside.
+ *
+ * stages: for each box that this rank stages, in order: phase, dtype, ndim, offset, readers,
+ * shape[ndim], then the ranks that read it. It lies dense at `offset` bytes of one of two stages,
+ * that of even or that of odd phases, is written in its phase, and read in the next: after that
+ * another box may lie there. The stages are the transfer's own memory, as long as the boxes need.
+ *
+ * chunks: for each chunk that this rank writes, in order: phase, target_binding, wire_dtype, op,
+ * ndim, sources, length[ndim], target_start[ndim], then for each source: rank, binding,
+ * start[ndim]. `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates of the
+ * binding's shape; a source binding is an index into that rank's source bindings. Target binding
+ * -1 - n is box n of this rank's stages; source binding -1 - n is box n of those that `rank` stages
+ * and this rank reads. A chunk that reads a box runs in the phase after the box's; any other in
+ * `phase`. Every rank ends a phase before any begins the next. */
 typedef struct wl_transfer_config {
   uint32_t struct_size;
   uint32_t reserved;
@@ -434,18 +444,23 @@ typedef struct wl_transfer_config {
   const int64_t* chunks;
   uint64_t chunk_words;
   uint64_t chunk_count;
+  const int64_t* stages;
+  uint64_t stage_words;
+  uint64_t stage_count;
 } wl_transfer_config_t;
 
-/* Collective: exchanges bindings, checks every chunk against the bindings at both ends. */
+/* Collective: exchanges bindings, checks every chunk against the bindings at both ends, and
+ * allocates the stages. */
 WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config,
                                   int64_t deadline_ns, wl_transfer_t** transfer, wl_error_t* error);
-/* Collective: moves every chunk once, directly from source memory to target memory. `version` must
- * agree. */
+/* Collective: runs every chunk once. `version` must agree. */
 WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                                wl_error_t* error);
 /* Bytes written to targets of all ranks so far in the run in progress, or by the last one. Any
  * thread. */
 WL_API uint64_t wl_transfer_progress(const wl_transfer_t* transfer);
+/* Bytes of this rank's stages. Any thread. */
+WL_API uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);
 
 /* ---- the floor

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers over random boxes, strides, dtypes and Partial groups, against an element-by-element
-// reference; chunk prepare and finalize against the direct pass; and configurations that must be
-// refused.
-#include <cstdlib>
+// Transfers of sharded and partial tensors against an element-by-element reference; staged ones
+// against direct ones, over many phases; their failures; and configurations that must be refused.
+#include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <random>
 #include <string>
+#include <thread>
 
-#include "kernels/chunk.h"
 #include "tests/native/comm/local_ranks.h"
+#include "windlass/kernel.h"
 
 namespace windlass_test {
 namespace {
@@ -72,8 +74,8 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
         targets = {WL_F32, 2,    address, address, static_cast<int64_t>(target.memory.size()),
                    rows,   wide, 1,       rows};
         for (int from = 0; from < n; ++from) {
-          chunks.insert(chunks.end(), {0, WL_F32, WL_SUM, 2, 1, mine, wide, from * mine, 0, from, 0,
-                                       0, rank * wide});
+          chunks.insert(chunks.end(), {0, 0, WL_F32, WL_SUM, 2, 1, mine, wide, from * mine, 0, from,
+                                       0, 0, rank * wide});
         }
         const wl_transfer_config_t config =
             configOf(sources, 1, targets, 1, chunks, static_cast<uint64_t>(n));
@@ -127,7 +129,7 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
       Word sources, targets, chunks;
       source.describe(&sources);
       target.describe(&targets);
-      chunks = {0, WL_F32, WL_SUM, 2, n, 64, kColumns, 0, 0};
+      chunks = {0, 0, WL_F32, WL_SUM, 2, n, 64, kColumns, 0, 0};
       for (int from = 0; from < n; ++from) chunks.insert(chunks.end(), {from, 0, rank * 64, 0});
       const wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, 1);
       Error error;
@@ -186,7 +188,7 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   alignas(64) static float output[64];
   const auto outAddress = static_cast<int64_t>(reinterpret_cast<uintptr_t>(output));
   const Word goodTarget = {WL_F32, 2, outAddress, outAddress, 256, 4, 8, 8, 1};
-  const Word goodChunk = {0, WL_F32, WL_SUM, 2, 1, 2, 3, 1, 2, 0, 0, 0, 0};
+  const Word goodChunk = {0, 0, WL_F32, WL_SUM, 2, 1, 2, 3, 1, 2, 0, 0, 0, 0};
   struct Change {
     const char* what;
     int which;  // 0 source, 1 target, 2 chunk
@@ -209,23 +211,25 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
       {"stride", 0, 7, -8, WL_INVALID_ARGUMENT},
       {"stride", 1, 7, 0, WL_INVALID_ARGUMENT},
       {"stride", 0, 7, int64_t{1} << 62, WL_INVALID_ARGUMENT},
-      {"target binding", 2, 0, 1, WL_INVALID_ARGUMENT},
-      {"target binding", 2, 0, -1, WL_INVALID_ARGUMENT},
-      {"wire", 2, 1, 40, WL_INVALID_ARGUMENT},
-      {"wire", 2, 1, WL_I32, WL_UNSUPPORTED},
-      {"op", 2, 2, 5, WL_INVALID_ARGUMENT},
-      {"dimensions", 2, 3, 3, WL_INVALID_ARGUMENT},
-      {"sources", 2, 4, 0, WL_INVALID_ARGUMENT},
-      {"sources", 2, 4, 2, WL_INVALID_ARGUMENT},
-      {"sources", 2, 4, int64_t{1} << 40, WL_INVALID_ARGUMENT},
-      {"length", 2, 5, -1, WL_INVALID_ARGUMENT},
-      {"length", 2, 6, 9, WL_INVALID_ARGUMENT},
-      {"target start", 2, 7, 3, WL_INVALID_ARGUMENT},
-      {"target start", 2, 8, -1, WL_INVALID_ARGUMENT},
-      {"rank", 2, 9, 2, WL_INVALID_ARGUMENT},
-      {"rank", 2, 9, -1, WL_INVALID_ARGUMENT},
-      {"binding", 2, 10, 1, WL_INVALID_ARGUMENT},
-      {"source start", 2, 12, 6, WL_INVALID_ARGUMENT},
+      {"phase", 2, 0, -1, WL_INVALID_ARGUMENT},
+      {"phase", 2, 0, int64_t{1} << 20, WL_INVALID_ARGUMENT},
+      {"target binding", 2, 1, 1, WL_INVALID_ARGUMENT},
+      {"target binding", 2, 1, -1, WL_INVALID_ARGUMENT},
+      {"wire", 2, 2, 40, WL_INVALID_ARGUMENT},
+      {"wire", 2, 2, WL_I32, WL_UNSUPPORTED},
+      {"op", 2, 3, 5, WL_INVALID_ARGUMENT},
+      {"dimensions", 2, 4, 3, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, 0, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, 2, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, int64_t{1} << 40, WL_INVALID_ARGUMENT},
+      {"length", 2, 6, -1, WL_INVALID_ARGUMENT},
+      {"length", 2, 7, 9, WL_INVALID_ARGUMENT},
+      {"target start", 2, 8, 3, WL_INVALID_ARGUMENT},
+      {"target start", 2, 9, -1, WL_INVALID_ARGUMENT},
+      {"rank", 2, 10, 2, WL_INVALID_ARGUMENT},
+      {"rank", 2, 10, -1, WL_INVALID_ARGUMENT},
+      {"binding", 2, 11, 1, WL_INVALID_ARGUMENT},
+      {"source start", 2, 13, 6, WL_INVALID_ARGUMENT},
   };
   for (const int cores : {1, 64}) {
     LocalRanks ranks(2, 20'000'000'000, 1, cores);
@@ -261,56 +265,249 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   }
 }
 
-uint32_t nextSeed() {
-  const char* given = std::getenv("WINDLASS_TEST_SEED");
-  const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
-                                         : std::random_device{}();
-  std::printf("seed %u (WINDLASS_TEST_SEED repeats it)\n", seed);
-  return seed;
+// A box of 3 x 4 f32 values goes from rank 0 to rank 1 by way of a stage.
+TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
+  alignas(64) static float memory[12];
+  alignas(64) static float output[12];
+  const auto binding = [](float* at) {
+    const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(at));
+    return Word{WL_F32, 2, address, address, 48, 3, 4, 4, 1};
+  };
+  const Word goodStage = {5, WL_BF16, 2, 64, 1, 3, 4, 1};
+  const Word goodPrepare = {5, -1, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, 0, 0, 0};
+  const Word goodFinalize = {0, 0, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, -1, 0, 0};
+  struct Change {
+    const char* what;
+    int which;  // 0 stage, 1 prepare, 2 finalize
+    size_t at;
+    int64_t value;
+    int code;
+  };
+  const Change changes[] = {
+      {"phase", 0, 0, -1, WL_UNSUPPORTED},
+      {"phase", 0, 0, int64_t{1} << 20, WL_UNSUPPORTED},
+      {"dtype", 0, 1, 99, WL_INVALID_ARGUMENT},
+      {"dimensions", 0, 2, 17, WL_INVALID_ARGUMENT},
+      {"dimensions", 0, 2, -1, WL_INVALID_ARGUMENT},
+      {"negative offset", 0, 3, -64, WL_INVALID_ARGUMENT},
+      {"unaligned offset", 0, 3, 1, WL_INVALID_ARGUMENT},
+      {"overflowing offset", 0, 3, INT64_MAX - 1, WL_INVALID_ARGUMENT},
+      {"offset beyond memory", 0, 3, int64_t{1} << 60, WL_RESOURCE},
+      {"readers", 0, 4, -1, WL_INVALID_ARGUMENT},
+      {"words end early", 0, 4, 2, WL_INVALID_ARGUMENT},
+      {"more words", 0, 4, 0, WL_INVALID_ARGUMENT},
+      {"empty shape", 0, 5, 0, WL_INVALID_ARGUMENT},
+      {"overflowing shape", 0, 5, int64_t{1} << 62, WL_INVALID_ARGUMENT},
+      {"reader", 0, 7, -1, WL_INVALID_ARGUMENT},
+      {"reader", 0, 7, WL_MAX_RANKS, WL_INVALID_ARGUMENT},
+      {"another's box", 0, 7, 0, WL_INVALID_ARGUMENT},
+      {"another phase", 1, 0, 4, WL_INVALID_ARGUMENT},
+      {"no such box", 1, 1, -2, WL_INVALID_ARGUMENT},
+      {"no such box", 1, 1, INT64_MIN, WL_INVALID_ARGUMENT},
+      {"beyond the box", 1, 8, 1, WL_INVALID_ARGUMENT},
+      {"two phases later", 2, 0, 7, WL_INVALID_ARGUMENT},
+      {"no box of that rank", 2, 10, 1, WL_INVALID_ARGUMENT},
+      {"no such box", 2, 11, -2, WL_INVALID_ARGUMENT},
+      {"no such box", 2, 11, INT64_MIN, WL_INVALID_ARGUMENT},
+      {"beyond the box", 2, 12, 1, WL_INVALID_ARGUMENT},
+      {nullptr, 0, 0, 5, WL_OK},
+  };
+  LocalRanks ranks(2);
+  for (const Change& change : changes) {
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Word stage = goodStage, prepare = goodPrepare, finalize = goodFinalize;
+      (change.which == 0   ? stage
+       : change.which == 1 ? prepare
+                           : finalize)[change.at] = change.value;
+      const Word source = binding(memory), target = binding(output);
+      wl_transfer_config_t config = rank == 0 ? configOf(source, 1, {}, 0, prepare, 1)
+                                              : configOf({}, 0, target, 1, finalize, 1);
+      if (rank == 0) {
+        for (int i = 0; i < 12; ++i) memory[i] = static_cast<float>(i);
+        config.stages = stage.data();
+        config.stage_words = stage.size();
+        config.stage_count = 1;
+      }
+      Error error;
+      wl_transfer_t* transfer = nullptr;
+      ASSERT_EQ(change.code, wl_transfer_create(comm, &config, 0, &transfer, &error))
+          << change.what << " = " << change.value << ": " << error.message;
+      if (change.code != WL_OK) {
+        EXPECT_NE(nullptr, std::strstr(error.message, "rank ")) << error.message;
+        EXPECT_EQ(nullptr, transfer);
+        return;
+      }
+      EXPECT_EQ(rank == 0 ? 128u : 0u, wl_transfer_staging_bytes(transfer));
+      EXPECT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
+      for (int i = 0; rank == 1 && i < 12; ++i) EXPECT_EQ(static_cast<float>(i), output[i]);
+      wl_transfer_free(transfer);
+    });
+  }
 }
 
-TEST(Chunk, PrepareThenFinalizeGivesTheBitsOfTheDirectPass) {
-  std::mt19937 random(nextSeed());
-  const windlass::DType floats[] = {windlass::DType::kF64,    windlass::DType::kF32,
-                                    windlass::DType::kF16,    windlass::DType::kBF16,
-                                    windlass::DType::kF8E4M3, windlass::DType::kF8E5M2};
-  for (int round = 0; round < 500; ++round) {
-    const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-    const uint32_t ndim = pick(5);
-    std::vector<int64_t> shape(ndim), targetStrides(ndim), sourceStrides(ndim);
-    int64_t elements = 1;
-    for (int64_t& size : shape) elements *= size = 1 + pick(9);
-    // Row-major on one side, column-major with a gap on the other.
-    int64_t step = 1;
-    for (uint32_t d = ndim; d-- > 0; step *= shape[d]) targetStrides[d] = step;
-    step = 1 + pick(2);
-    const int64_t gap = step;
-    for (uint32_t d = 0; d < ndim; step *= shape[d++]) sourceStrides[d] = step;
-    const windlass::DType from = floats[pick(6)], wire = floats[pick(6)], to = floats[pick(6)];
-    const uint32_t sourceCount = 1 + pick(4);
-    std::vector<std::vector<uint64_t>> memory(sourceCount);
-    std::vector<windlass::StridedView> sources;
-    for (auto& one : memory) {
-      one.resize(static_cast<size_t>(elements * gap + 1));
-      for (uint64_t& word : one) word = uint64_t{random()} << 32 | random();
-      sources.push_back({one.data(), from, ndim, shape.data(), sourceStrides.data()});
+// Row (r, t) of every rank's source goes to rank t, as a sum with the next rank's, in round r. The
+// stages of two rounds take turns.
+struct Rounds {
+  int ranks;
+  int64_t rounds;
+  int64_t width;
+  bool staged;
+  wl_dtype sourceType = WL_F32;
+  wl_dtype wire = WL_BF16;
+  wl_dtype targetType = WL_F64;
+
+  wl_transfer_t* create(wl_comm_t* comm, int rank, View* source, View* target) const {
+    Word sources, targets, chunks, stages;
+    source->describe(&sources);
+    target->describe(&targets);
+    uint64_t chunkCount = 0, stageCount = 0;
+    const int64_t n = ranks;
+    const auto sum = [&](int64_t phase, int64_t to, int64_t from, int64_t r, int64_t t,
+                         std::initializer_list<int64_t> start) {
+      chunks.insert(chunks.end(), {phase, to, wire, WL_SUM, 3, 2, 1, 1, width});
+      chunks.insert(chunks.end(), start);
+      for (const int64_t term : {from, (from + 1) % n}) {
+        chunks.insert(chunks.end(), {term, 0, r, t, 0});
+      }
+      ++chunkCount;
+    };
+    const int64_t slot = (width * sizeOf(wire) + 63) / 64 * 64;
+    for (int64_t r = 0; r < rounds; ++r) {
+      for (int64_t peer = 0; peer < n; ++peer) {
+        if (!staged) {
+          sum(0, 0, peer, r, rank, {peer, r, 0});
+          continue;
+        }
+        sum(r, -1 - static_cast<int64_t>(stageCount++), rank, r, peer, {0, 0, 0});
+        stages.insert(stages.end(), {r, wire, 3, peer * slot, 1, 1, 1, width, peer});
+        chunks.insert(chunks.end(),
+                      {0, 0, wire, WL_SUM, 3, 1, 1, 1, width, peer, r, 0, peer, -1 - r, 0, 0, 0});
+        ++chunkCount;
+      }
     }
-    const auto before = memory;
-    std::vector<uint64_t> direct(static_cast<size_t>(elements), 0), staged(direct), buffer(direct);
-    windlass::ChunkItem item = {};
-    item.sources = sources.data();
-    item.sourceCount = sourceCount;
-    item.op = static_cast<windlass::ReduceOp>(pick(windlass::kReduceOpCount));
-    item.wire = wire;
-    item.target = {direct.data(), to, ndim, shape.data(), targetStrides.data()};
-    windlass::chunkDirect(item);
-    item.target.data = staged.data();
-    windlass::chunkPrepare(item, buffer.data());
-    windlass::chunkFinalize(item, buffer.data());
-    ASSERT_EQ(direct, staged) << "round " << round << ": " << static_cast<int>(from) << " -> "
-                              << static_cast<int>(wire) << " -> " << static_cast<int>(to) << ", "
-                              << sourceCount << " sources, op " << static_cast<int>(item.op);
-    ASSERT_EQ(before, memory) << "sources are never modified";
+    wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, chunkCount);
+    config.stages = stages.data();
+    config.stage_words = stages.size();
+    config.stage_count = stageCount;
+    Error error;
+    wl_transfer_t* transfer = nullptr;
+    EXPECT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
+    const auto halves = static_cast<uint64_t>(rounds > 1 ? 2 : 1);
+    EXPECT_EQ(staged ? halves * static_cast<uint64_t>(n * slot) : 0u,
+              wl_transfer_staging_bytes(transfer));
+    return transfer;
+  }
+
+  static int64_t sizeOf(wl_dtype dtype) {
+    return static_cast<int64_t>(windlass::sizeOf(static_cast<windlass::DType>(dtype)));
+  }
+  View source() const {
+    return {sourceType,
+            {rounds, ranks, width},
+            {ranks * width, width, 1},
+            std::vector<uint8_t>(static_cast<size_t>(ranks * rounds * width * sizeOf(sourceType)))};
+  }
+  View target() const {
+    return {targetType,
+            {ranks, rounds, width},
+            {rounds * width, width, 1},
+            std::vector<uint8_t>(static_cast<size_t>(ranks * rounds * width * sizeOf(targetType)))};
+  }
+};
+
+// Few rounds and more than one operation holds; small enough for one thread and shared.
+TEST(Transfer, StagedRoundsGiveTheBitsOfTheDirectPass) {
+  struct Size {
+    int64_t rounds;
+    int64_t width;
+  };
+  const wl_dtype floats[] = {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2};
+  uint32_t trial = std::random_device{}();
+  std::printf("seed %u\n", trial);
+  for (const Size size : {Size{1, 5}, Size{3, 5}, Size{600, 5}, Size{4, 40000}, Size{300, 900}}) {
+    for (const int n : {1, 2, 5}) {
+      for (const int cores : {1, 64}) {
+        LocalRanks ranks(n, 20'000'000'000, 0xffffff00, cores);
+        ++trial;
+        const wl_dtype from = floats[trial % 6], wire = floats[trial / 6 % 6],
+                       to = floats[trial / 36 % 6];
+        ranks.run([&](int rank, wl_comm_t* comm) {
+          const Rounds staged{n, size.rounds, size.width, true, from, wire, to};
+          const Rounds direct{n, size.rounds, size.width, false, from, wire, to};
+          std::mt19937 random(trial + static_cast<uint32_t>(rank));
+          View source = staged.source(), expected = direct.target(), found = staged.target();
+          wl_transfer_t* one = staged.create(comm, rank, &source, &found);
+          wl_transfer_t* other = direct.create(comm, rank, &source, &expected);
+          ASSERT_TRUE(one != nullptr && other != nullptr);
+          Error error;
+          for (uint32_t version = 1; version <= 2; ++version) {
+            for (uint8_t& byte : source.memory) byte = static_cast<uint8_t>(random());
+            const std::vector<uint8_t> before = source.memory;
+            ASSERT_EQ(WL_OK, wl_transfer_run(one, version, 0, &error)) << error.message;
+            EXPECT_EQ(static_cast<uint64_t>(n) * found.memory.size(), wl_transfer_progress(one));
+            ASSERT_EQ(WL_OK, wl_transfer_run(other, version, 0, &error)) << error.message;
+            ASSERT_TRUE(expected.memory == found.memory)
+                << n << " ranks, " << cores << " cores, " << size.rounds << " x " << size.width
+                << ", dtypes " << from << " -> " << wire << " -> " << to;
+            ASSERT_TRUE(before == source.memory) << "sources are never modified";
+          }
+          wl_transfer_free(one);
+          wl_transfer_free(other);
+        });
+      }
+    }
+  }
+}
+
+TEST(Transfer, AStagedRunEndsWhenItsDeadlinePasses) {
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(2, 20'000'000'000, 1, cores);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const Rounds staged{2, 600, 5, true};
+      View source = staged.source(), target = staged.target();
+      wl_transfer_t* transfer = staged.create(comm, rank, &source, &target);
+      ASSERT_NE(nullptr, transfer);
+      Error error;
+      EXPECT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
+      if (rank == 0) {
+        const int64_t before = wl_clock_ns();
+        EXPECT_EQ(WL_TIMEOUT, wl_transfer_run(transfer, 2, 100'000'000, &error));
+        EXPECT_NE(nullptr, std::strstr(error.message, "rank 1")) << error.message;
+        EXPECT_LT(wl_clock_ns() - before, 10'000'000'000);
+      }
+      wl_transfer_free(transfer);
+    });
+  }
+}
+
+// A rank leaves the communicator between two runs of hundreds of phases, or within one.
+TEST(Transfer, AStagedRunEndsWhenItsCommunicatorIsAborted) {
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(3, 20'000'000'000, 1, cores);
+    std::atomic<int> runs{0};
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const Rounds staged{3, 600, 100, true};
+      View source = staged.source(), target = staged.target();
+      wl_transfer_t* transfer = staged.create(comm, rank, &source, &target);
+      ASSERT_NE(nullptr, transfer);
+      Error error;
+      std::thread ender;
+      if (rank == 0) {
+        ender = std::thread([&] {
+          while (runs.load() < 5) std::this_thread::yield();
+          Error ignored;
+          wl_comm_abort(comm, "the test says so", &ignored);
+        });
+      }
+      int32_t code = WL_OK;
+      for (uint64_t version = 1; code == WL_OK; ++version) {
+        code = wl_transfer_run(transfer, version, 0, &error);
+        ++runs;
+      }
+      EXPECT_EQ(WL_ABORTED, code) << error.message;
+      if (ender.joinable()) ender.join();
+      wl_transfer_free(transfer);
+    });
   }
 }
 

@@ -121,7 +121,8 @@ class PlanPropertyTest {
               PlanOptions.defaults().withTurn(i)));
     }
     for (long bucketBytes : new long[] {1, 60, 1 << 20}) {
-      List<Bucket> all = Bucket.pack(plans, bucketBytes);
+      List<Plan> sized = PlanTest.withBucketBytes(bucketBytes, plans);
+      List<Bucket> all = Bucket.pack(sized);
       int routes = 0;
       for (Bucket bucket : all) {
         routes += bucket.entries().size();
@@ -132,16 +133,40 @@ class PlanPropertyTest {
       }
       assertThat(routes).isEqualTo(plans.stream().mapToInt(plan -> plan.routes().size()).sum());
       for (int rank : to.mesh().ranks()) {
-        assertThat(contents(Bucket.pack(plans, rank, bucketBytes)))
+        assertThat(contents(Bucket.pack(sized, rank)))
             .isEqualTo(contents(all.stream().filter(b -> touches(b, rank)).toList()));
       }
     }
   }
 
-  private static Set<List<Bucket.Entry>> contents(List<Bucket> buckets) {
-    Set<List<Bucket.Entry>> contents = new HashSet<>();
-    buckets.forEach(bucket -> contents.add(bucket.entries()));
-    return contents;
+  @Property(tries = 1000, shrinking = ShrinkingMode.OFF)
+  void stagingKeepsToTwoBucketsForEachPeer(@ForAll long seed) {
+    RandomLayouts random = new RandomLayouts(seed, 16);
+    long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));
+    List<Plan> plans = new ArrayList<>();
+    for (int i = 0; i < 6; i++) {
+      long[] shape = random.shape(3, 600);
+      Layout from = random.layout(shape.length, false);
+      Layout to = random.layout(shape.length, false);
+      DType wire = List.of(DType.F64, DType.F32, DType.BF16, DType.F8E4M3).get(i % 4);
+      PlanOptions options =
+          new PlanOptions(TransferMode.STAGED, bucketBytes, i);
+      plans.add(Plan.of(from, to, shape, DType.F32, wire, DType.F32, options));
+    }
+    long most = (Math.max(bucketBytes, DType.F64.bytes()) + 63) / 64 * 64;
+    for (int rank = 0; rank < 64; rank++) {
+      Set<Integer> peers = new HashSet<>();
+      for (Bucket bucket : Bucket.pack(plans, rank)) {
+        if (bucket.source() == rank && bucket.transport() != Transport.LOCAL) {
+          peers.addAll(bucket.targets());
+        }
+      }
+      assertThat(Plan.stagingBytes(plans, rank)).isLessThanOrEqualTo(2 * most * peers.size());
+    }
+  }
+
+  private static List<List<Bucket.Entry>> contents(List<Bucket> buckets) {
+    return buckets.stream().map(Bucket::entries).toList();
   }
 
   private static boolean touches(Bucket bucket, int rank) {

@@ -4,6 +4,7 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import net.jqwik.api.ForAll;
@@ -166,11 +167,59 @@ class PlanTest {
         List.of(16L, 16L, 400L, 16L, 16L).stream()
             .map(n -> Plan.of(from, to, new long[] {n}, DType.U8))
             .toList();
-    List<Bucket> buckets = Bucket.pack(plans, 2, 24);
+    List<Bucket> buckets = Bucket.pack(withBucketBytes(24, plans), 2);
     assertThat(buckets.stream().map(b -> b.entries().stream().map(Bucket.Entry::tensor).toList()))
         .containsExactly(List.of(0, 1, 3), List.of(2), List.of(4));
-    assertThat(Bucket.pack(plans, 2, 1)).hasSize(5);
-    assertThat(Bucket.pack(plans, 100_000)).hasSize(2);
+    assertThat(Bucket.pack(withBucketBytes(1, plans), 2)).hasSize(5);
+    assertThat(Bucket.pack(plans)).hasSize(2);
+    List<Plan> several = new ArrayList<>(plans);
+    several.addAll(withBucketBytes(1 << 20, plans));
+    assertThat(Bucket.pack(several)).hasSize(4);
+  }
+
+  static List<Plan> withBucketBytes(long bytes, List<Plan> plans) {
+    return plans.stream().map(p -> with(p.options().withBucketBytes(bytes), p)).toList();
+  }
+
+  static Plan inMode(TransferMode mode, Plan plan) {
+    return with(plan.options().withMode(mode), plan);
+  }
+
+  private static Plan with(PlanOptions options, Plan plan) {
+    return Plan.of(
+        plan.from(),
+        plan.to(),
+        plan.shape(),
+        plan.dtype(),
+        plan.wire(),
+        plan.targetDtype(),
+        options);
+  }
+
+  @Test
+  void stagingIsWhatItsDefinitionSays() {
+    // Each of 2 sources sends 2 peers 4 x 4 elements: 64 bytes.
+    Plan plan = plan("2:S0", "2:S1", 8, 8);
+    assertThat(plan.stagingBytes()).isZero();
+    // One bucket to each peer, all in the first of two phases.
+    Plan staged = inMode(TransferMode.STAGED, plan);
+    assertThat(staged.stagingBytes()).isEqualTo(2 * 2 * 64);
+    assertThat(staged.stagingBytesFor(1)).isEqualTo(2 * 64);
+    assertThat(staged.stagingBytesFor(2)).isZero();
+    // In pieces of two rows, which take whole lines and turns.
+    assertThat(withBucketBytes(32, List.of(staged)).get(0).stagingBytes()).isEqualTo(2 * 2 * 2 * 64);
+    // A broadcast is staged once for both peers; what stays on a rank is not.
+    assertThat(inMode(TransferMode.STAGED, plan("1:S0", "2:R", 16)).stagingBytes()).isEqualTo(64);
+    assertThat(inMode(TransferMode.STAGED, plan("1:R", "1@0:R", 16)).stagingBytes()).isZero();
+    // Tensors of a batch share buckets; the second has room beside the first.
+    List<Plan> both =
+        List.of(
+            inMode(TransferMode.STAGED, plan("1:R", "1:R", 8)),
+            inMode(TransferMode.STAGED, plan("1:R", "1:R", 8)));
+    assertThat(Plan.stagingBytes(both)).isEqualTo(64);
+    // The whole on the root and on each target.
+    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytes()).isEqualTo(3 * 256);
+    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytesFor(1)).isZero();
   }
 
   @Test
@@ -185,6 +234,9 @@ class PlanTest {
                 plan("2@[1,0]:S0", "2@2:S1", 8, 8).fingerprint(),
                 plan("2:S0", "2:S1", 8, 9).fingerprint(),
                 plan("2:S0", "2:S1", 8, 8, 1).fingerprint(),
+                withBucketBytes(1, List.of(plan)).get(0).fingerprint(),
+                inMode(TransferMode.STAGED, plan).fingerprint(),
+                inMode(TransferMode.GATHER_BROADCAST, plan).fingerprint(),
                 Plan.of(plan.from(), plan.to(), plan.shape(), DType.I32).fingerprint()))
         .doesNotContain(plan.fingerprint())
         .doesNotHaveDuplicates();
@@ -193,7 +245,7 @@ class PlanTest {
   @Test
   void theFingerprintIsTheSameInEveryVirtualMachine() {
     // Computed outside Java from the definition in Fingerprint and Plan.
-    assertThat(plan("2:S0", "2:S1", 8, 8).fingerprint()).isEqualTo(-1932221694570986460L);
+    assertThat(plan("2:S0", "2:S1", 8, 8).fingerprint()).isEqualTo(-6964056386958383248L);
   }
 
   @Test
@@ -203,8 +255,9 @@ class PlanTest {
     refused(InvalidArgumentException.class, "extent -4", () -> plan("2:R", "2:R", -4));
     refused(
         InvalidArgumentException.class, "overflow", () -> plan("2:R", "2:R", 1L << 40, 1L << 40));
-    refused(InvalidArgumentException.class, "bucketBytes", () -> new PlanOptions(0, 0));
-    refused(InvalidArgumentException.class, "turn", () -> new PlanOptions(1, -1));
+    refused(InvalidArgumentException.class, "bucketBytes", () -> PlanOptions.defaults().withBucketBytes(0));
+    refused(InvalidArgumentException.class, "turn", () -> PlanOptions.defaults().withTurn(-1));
+    refused(InvalidArgumentException.class, "mode", () -> PlanOptions.defaults().withMode(null));
     Layout from = Layout.parse("2:P:avg");
     Layout to = Layout.parse("2@2:S0");
     long[] shape = {4};

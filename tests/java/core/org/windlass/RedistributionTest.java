@@ -14,18 +14,26 @@ import net.jqwik.api.ShrinkingMode;
 
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
- * against {@link DistributionReference} and {@link ScalarReference}: 2,000 tensors, in batches, on
- * strided views, with casts and Partial.
+ * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
+ * buckets of any size, on strided views, with casts and Partial. 3,000 tensors; 21,000 where the
+ * system property {@code windlass.long} is true.
  */
 class RedistributionTest {
-  private static final int BATCHES = 100;
+  private static final int TRIES = 150;
+  private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 7 : 1;
   private static final int TENSORS_A_BATCH = 20;
 
   private static final List<DType> FLOATS =
       List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
 
-  @Property(tries = BATCHES, shrinking = ShrinkingMode.OFF)
+  @Property(tries = TRIES, shrinking = ShrinkingMode.OFF)
   void everyTargetByteIsWhatTheReferenceSays(@ForAll long seed) {
+    for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
+      checkBatch(seed + batch);
+    }
+  }
+
+  private static void checkBatch(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(random.nextLong(), 16);
     List<Case> cases = new ArrayList<>();
@@ -61,10 +69,14 @@ class RedistributionTest {
       } else {
         batch.wire(Plan.defaultWire(each.from.dtype(), each.to.dtype()));
       }
-      batch.add(
-          each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
+      batch
+          .mode(each.mode)
+          .bucketBytes(each.bucketBytes)
+          .add(each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
     }
+    long staging = batch.stagingBytes();
     try (Transfer transfer = batch.register()) {
+      assertThat(transfer.stagingBytes()).isEqualTo(staging);
       for (int version = 1; version <= 2; version++) {
         for (int i = 0; i < cases.size(); i++) {
           write(sources.get(i), cases.get(i).sourceBits(rank, version));
@@ -151,7 +163,8 @@ class RedistributionTest {
     return bits;
   }
 
-  private record Case(TensorSpec from, TensorSpec to, DType wire, long salt) {
+  private record Case(
+      TensorSpec from, TensorSpec to, DType wire, TransferMode mode, long bucketBytes, long salt) {
     static Case random(String name, Random random, RandomLayouts layouts) {
       while (true) {
         long[] shape = layouts.shape(5, 300);
@@ -161,12 +174,18 @@ class RedistributionTest {
         boolean cast = FLOATS.contains(from) && random.nextBoolean();
         DType to = cast ? FLOATS.get(random.nextInt(FLOATS.size())) : from;
         DType wire =
-            cast && random.nextBoolean() ? FLOATS.get(random.nextInt(FLOATS.size())) : null;
+            FLOATS.contains(from) && random.nextBoolean()
+                ? FLOATS.get(random.nextInt(FLOATS.size()))
+                : null;
+        TransferMode mode = TransferMode.values()[random.nextInt(3)];
+        long bucketBytes = List.of(1L, 7L, 64L, 300L, 5000L, 1L << 40).get(random.nextInt(6));
         if (source.partialOp().map(from::canReduce).orElse(true)) {
           return new Case(
               TensorSpec.of(name, from, source, shape),
               TensorSpec.of(name, to, target, shape),
               wire,
+              mode,
+              bucketBytes,
               random.nextLong());
         }
       }

@@ -41,6 +41,12 @@ public final class Batch {
     return this;
   }
 
+  /** The {@link TransferMode} of tensors that are added from here on. */
+  public Batch mode(TransferMode mode) {
+    options = options.withMode(mode);
+    return this;
+  }
+
   /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
   public Batch bucketBytes(long bytes) {
     options = options.withBucketBytes(bytes);
@@ -167,6 +173,11 @@ public final class Batch {
   /** The plans of the tensors added so far, in order. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  /** Bytes that a transfer of the tensors added so far stages on this rank. */
+  public long stagingBytes() {
+    return Plan.stagingBytes(plans(), communicator.rank());
   }
 
   /** Collective: binds the plans to memory on all ranks. The batch is used up. */

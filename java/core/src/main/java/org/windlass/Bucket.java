@@ -7,7 +7,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.ObjIntConsumer;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 
 /**
  * Routes of one or more tensors that share one buffer and one wire operation: they agree in source,
@@ -24,6 +25,7 @@ public final class Bucket {
   public record Entry(int tensor, Route route) {}
 
   private record Key(
+      long bucketBytes,
       int source,
       Transport transport,
       List<Integer> targets,
@@ -37,22 +39,21 @@ public final class Bucket {
   private Bucket() {}
 
   /**
-   * Packs all routes of a batch.
+   * Packs all routes of a batch. A bucket holds at most the {@link PlanOptions#bucketBytes} of its
+   * plans, which agree in that; a route at least as large goes alone.
    *
    * @param plans one for each tensor, in the batch's order
-   * @param bucketBytes a bucket holds at most this; a route at least as large goes alone
    */
-  public static List<Bucket> pack(List<Plan> plans, long bucketBytes) {
-    return pack(
-        plans, bucketBytes, (plan, tensor, sink) -> plan.forEachRoute(r -> sink.accept(r, tensor)));
+  public static List<Bucket> pack(List<Plan> plans) {
+    return pack(plans, (plan, sink) -> plan.forEachRoute(sink));
   }
 
-  /** Packs the routes of a batch that {@code rank} takes part in. */
-  public static List<Bucket> pack(List<Plan> plans, int rank, long bucketBytes) {
-    return pack(
-        plans,
-        bucketBytes,
-        (plan, tensor, sink) -> plan.routesFor(rank).forEach(r -> sink.accept(r, tensor)));
+  /**
+   * Packs the routes of a batch that {@code rank} takes part in: the buckets of {@link #pack(List)}
+   * in which it does, in their order.
+   */
+  public static List<Bucket> pack(List<Plan> plans, int rank) {
+    return pack(plans, (plan, sink) -> plan.routesFor(rank).forEach(sink));
   }
 
   /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
@@ -84,42 +85,44 @@ public final class Bucket {
     return bytes;
   }
 
-  private interface Selection {
-    void of(Plan plan, int tensor, ObjIntConsumer<Route> sink);
-  }
-
-  private static List<Bucket> pack(List<Plan> plans, long bucketBytes, Selection selection) {
-    if (bucketBytes < 1) {
-      throw new InvalidArgumentException("bucketBytes is at least 1, not " + bucketBytes);
-    }
+  private static List<Bucket> pack(
+      List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
     List<Bucket> buckets = new ArrayList<>();
     Map<Key, Bucket> open = new HashMap<>();
-    ObjIntConsumer<Route> place =
-        (route, tensor) -> {
-          // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
-          long bytes = Math.max(1, route.bytes());
-          Key key = key(route);
-          Bucket bucket = bytes < bucketBytes ? open.get(key) : null;
-          if (bucket == null || bucket.bytes > bucketBytes - bytes) {
-            bucket = new Bucket();
-            buckets.add(bucket);
-            if (bytes < bucketBytes) {
-              open.put(key, bucket);
+    for (int i = 0; i < plans.size(); i++) {
+      int tensor = i;
+      long most = plans.get(tensor).options().bucketBytes();
+      selection.accept(
+          plans.get(tensor),
+          route -> {
+            // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
+            long bytes = Math.max(1, route.bytes());
+            Key key = key(route, most);
+            Bucket bucket = bytes < most ? open.get(key) : null;
+            if (bucket == null || bucket.bytes > most - bytes) {
+              bucket = new Bucket();
+              buckets.add(bucket);
+              if (bytes < most) {
+                open.put(key, bucket);
+              }
             }
-          }
-          bucket.entries.add(new Entry(tensor, route));
-          bucket.bytes += route.bytes();
-        };
-    for (int tensor = 0; tensor < plans.size(); tensor++) {
-      selection.of(plans.get(tensor), tensor, place);
+            bucket.entries.add(new Entry(tensor, route));
+            bucket.bytes += route.bytes();
+          });
     }
     return buckets;
   }
 
-  private static Key key(Route route) {
+  private static Key key(Route route, long bucketBytes) {
     Optional<Region> region =
         route.transport() == Transport.NONE ? Optional.of(route.region()) : Optional.empty();
     return new Key(
-        route.source(), route.transport(), route.targets(), route.sources(), route.op(), region);
+        bucketBytes,
+        route.source(),
+        route.transport(),
+        route.targets(),
+        route.sources(),
+        route.op(),
+        region);
   }
 }

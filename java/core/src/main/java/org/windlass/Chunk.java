@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -30,28 +29,6 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
 
   /** The boxes that make the region, row-major; none if the region is empty. */
   public List<Box> boxes() {
-    int ndim = route.ndim();
-    if (route.numel() == 0) {
-      return List.of();
-    }
-    List<Box> boxes = new ArrayList<>();
-    int[] at = new int[ndim];
-    int d;
-    do {
-      long[] length = new long[ndim];
-      long[] sourceStart = new long[ndim];
-      long[] targetStart = new long[ndim];
-      for (d = 0; d < ndim; d++) {
-        Overlap overlap = route.overlap(d);
-        length[d] = overlap.length(at[d]);
-        sourceStart[d] = overlap.sourceStart(at[d]);
-        targetStart[d] = overlap.targetStart(at[d]);
-      }
-      boxes.add(new Box(length, sourceStart, targetStart));
-      for (d = ndim - 1; d >= 0 && ++at[d] == route.overlap(d).segments; d--) {
-        at[d] = 0;
-      }
-    } while (d >= 0);
-    return boxes;
+    return route.boxes();
   }
 }

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -93,6 +94,10 @@ public final class Plan {
     requireCast(dtype, wire);
     requireCast(wire, targetDtype);
     from.partialOp().ifPresent(op -> requireReduce(dtype, op));
+    if (options.mode() != TransferMode.DIRECT && Math.min(dtype.bits(), wire.bits()) < 8) {
+      throw new UnsupportedException(
+          "elements of " + dtype + " are less than a byte, which mode " + options.mode() + " does not move");
+    }
     if (dtype.bits() < 8) {
       requireWholeBytes(from, shape, dtype);
       requireWholeBytes(to, shape, dtype);
@@ -171,12 +176,12 @@ public final class Plan {
 
   /** The buckets of all routes of this plan. */
   public List<Bucket> buckets() {
-    return Bucket.pack(List.of(this), options.bucketBytes());
+    return Bucket.pack(List.of(this));
   }
 
   /** The buckets of the routes that {@code rank} takes part in. */
   public List<Bucket> bucketsFor(int rank) {
-    return Bucket.pack(List.of(this), rank, options.bucketBytes());
+    return Bucket.pack(List.of(this), rank);
   }
 
   /** The bytes that all routes move. */
@@ -190,11 +195,53 @@ public final class Plan {
   }
 
   /**
-   * Bytes of staging that a direct transfer of this plan needs beside its tensors: none, since
-   * every target reads source memory.
+   * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: none
+   * in mode {@link TransferMode#DIRECT}. In mode {@link TransferMode#STAGED} tensors of a batch share
+   * buckets, so that it takes less than their sum.
    */
   public long stagingBytes() {
-    return 0;
+    return stagingBytes(List.of(this));
+  }
+
+  /** {@link #stagingBytes()} of one rank. */
+  public long stagingBytesFor(int rank) {
+    return stagingBytes(List.of(this), rank);
+  }
+
+  /** Bytes that a transfer of {@code plans} together stages, on all ranks. */
+  public static long stagingBytes(List<Plan> plans) {
+    BitSet ranks = new BitSet();
+    for (Plan plan : plans) {
+      if (plan.options.mode() != TransferMode.DIRECT) {
+        plan.from.mesh().ranks().forEach(ranks::set);
+        plan.to.mesh().ranks().forEach(ranks::set);
+      }
+    }
+    return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(plans, rank)).sum();
+  }
+
+  /** Bytes that {@code rank} stages in a transfer of {@code plans} together. */
+  public static long stagingBytes(List<Plan> plans, int rank) {
+    return Schedule.stagingBytes(plans, rank);
+  }
+
+  /**
+   * The plan as one JSON object, from which {@link #parse} makes it again: layouts, shape, dtypes,
+   * options and fingerprint, whose size does not depend on that of the mesh.
+   */
+  public String toJson() {
+    return PlanJson.encode(this);
+  }
+
+  /**
+   * The plan that {@link #toJson} wrote.
+   *
+   * @throws InvalidArgumentException if the text is anything else: it names the key, and what is
+   *     wrong there; or if the fingerprint is not that of the plan
+   * @throws UnsupportedException as {@link #of} does
+   */
+  public static Plan parse(String json) {
+    return PlanJson.decode(json);
   }
 
   /**
@@ -213,6 +260,7 @@ public final class Plan {
         .add(dtype.toString())
         .add(wire.toString())
         .add(targetDtype.toString())
+        .add(options.mode().toString())
         .add(options.bucketBytes())
         .add(options.turn())
         .value();

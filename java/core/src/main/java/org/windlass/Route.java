@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
@@ -98,12 +99,36 @@ public final class Route {
     return (sources.size() - 1) * terms.dtype().bytesOf(numel);
   }
 
-  Overlap overlap(int dim) {
-    return overlaps[dim];
+  /** The dtype on the wire. */
+  DType wire() {
+    return terms.wire();
   }
 
-  int ndim() {
-    return overlaps.length;
+  /** {@link Chunk#boxes}, which are the same for every rank. */
+  List<Chunk.Box> boxes() {
+    int ndim = overlaps.length;
+    if (numel == 0) {
+      return List.of();
+    }
+    List<Chunk.Box> boxes = new ArrayList<>();
+    int[] at = new int[ndim];
+    int d;
+    do {
+      long[] length = new long[ndim];
+      long[] sourceStart = new long[ndim];
+      long[] targetStart = new long[ndim];
+      for (d = 0; d < ndim; d++) {
+        Overlap overlap = overlaps[d];
+        length[d] = overlap.length(at[d]);
+        sourceStart[d] = overlap.sourceStart(at[d]);
+        targetStart[d] = overlap.targetStart(at[d]);
+      }
+      boxes.add(new Chunk.Box(length, sourceStart, targetStart));
+      for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].segments; d--) {
+        at[d] = 0;
+      }
+    } while (d >= 0);
+    return boxes;
   }
 
   @Override

@@ -4,6 +4,7 @@ package org.windlass;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,8 +16,8 @@ import org.windlass.internal.TransferHandle;
 import org.windlass.internal.TransferWords;
 
 /**
- * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once,
- * straight from the sources' memory to the targets'. The memory of the views stays until the
+ * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once, in the
+ * {@link TransferMode} of its plan. The memory of the views, and of what is staged, stays until the
  * transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
@@ -69,75 +70,60 @@ public final class Transfer implements AutoCloseable {
   private static TransferWords words(List<BoundTensor> tensors, int rank) {
     TransferWords words = new TransferWords();
     Fingerprint fingerprint = new Fingerprint();
-    int index = 0;
+    List<Plan> plans = new ArrayList<>(tensors.size());
     for (BoundTensor tensor : tensors) {
       fingerprint.add(tensor.from().name());
       fingerprint.add(tensor.to().name());
       fingerprint.add(tensor.plan().fingerprint());
-      bindSource(words, tensor);
-      if (tensor.target() != null && tensor.target().numel != 0) {
-        addChunks(words, tensor, index, bindTarget(words, tensor.target()), rank);
-      }
-      index++;
+      words.source(binding(tensor.from(), tensor.source()));
+      words.target(binding(tensor.to(), tensor.target()));
+      plans.add(tensor.plan());
     }
     words.fingerprint(fingerprint.value());
+    Schedule.of(plans, rank, new Steps(words));
     return words;
   }
 
   /**
-   * Every rank binds every source, if only as nothing: so a tensor has one binding index on all
-   * ranks.
+   * Every rank binds both ends of every tensor, if only as nothing: so a tensor has one binding
+   * index on all ranks.
    */
-  private static void bindSource(TransferWords words, BoundTensor tensor) {
-    Tensor view = tensor.source();
+  private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
+    int dtype = spec.dtype().code();
     if (view == null || view.numel == 0) {
-      long[] empty = new long[tensor.from().extents().length];
-      if (empty.length == 0) {
-        empty = new long[1];
-      }
-      words.source(tensor.from().dtype().code(), 0, 0, 0, empty, empty);
-    } else {
-      words.source(
-          view.dtype.code(),
-          view.address,
-          view.memory.address,
-          view.memory.bytes,
-          view.shape,
-          view.strides);
+      long[] empty = new long[Math.max(1, spec.extents().length)];
+      return new TransferWords.Binding(dtype, 0, 0, 0, empty, empty);
     }
+    return new TransferWords.Binding(
+        dtype, view.address, view.memory.address, view.memory.bytes, view.shape, view.strides);
   }
 
-  private static int bindTarget(TransferWords words, Tensor view) {
-    return words.target(
-        view.dtype.code(),
-        view.address,
-        view.memory.address,
-        view.memory.bytes,
-        view.shape,
-        view.strides);
-  }
+  /** A schedule's steps as words. */
+  private record Steps(TransferWords words) implements Schedule.Sink {
+    @Override
+    public void stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
+      words.stage(phase, dtype.code(), shape, offset, readers);
+    }
 
-  private static void addChunks(
-      TransferWords words, BoundTensor tensor, int sourceBinding, int targetBinding, int rank) {
-    int wire = tensor.plan().wire().code();
-    for (Chunk chunk : tensor.plan().chunksFor(rank)) {
-      if (!chunk.isTarget()) {
-        continue;
-      }
-      Route route = chunk.route();
-      int op = route.op().orElse(ReduceOp.SUM).code();
-      int[] sources = route.sources().stream().mapToInt(Integer::intValue).toArray();
-      for (Chunk.Box box : chunk.boxes()) {
-        words.chunk(
-            targetBinding,
-            wire,
-            op,
-            box.length(),
-            box.targetStart(),
-            sources,
-            sourceBinding,
-            box.sourceStart());
-      }
+    @Override
+    public void write(
+        int phase,
+        Schedule.Place target,
+        long[] length,
+        List<Integer> ranks,
+        Schedule.Place source,
+        DType wire,
+        ReduceOp op) {
+      words.chunk(
+          phase,
+          target.view(),
+          wire.code(),
+          op.code(),
+          length,
+          target.start(),
+          ranks,
+          source.view(),
+          source.start());
     }
   }
 
@@ -244,6 +230,19 @@ public final class Transfer implements AutoCloseable {
   /** Bytes that one run writes to targets of all ranks. */
   public long totalBytes() {
     return totalBytes;
+  }
+
+  /** Bytes of memory in which this rank stages what it sends on: none in direct mode. */
+  public long stagingBytes() {
+    if (!handle.pin()) {
+      throw new ClosedException("stagingBytes: the transfer was closed");
+    }
+    try {
+      return Native.wl_transfer_staging_bytes(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
   }
 
   /** The plans of the batch's tensors, in the order in which they were added. */

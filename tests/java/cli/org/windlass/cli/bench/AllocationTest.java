@@ -14,6 +14,7 @@ import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Layout;
+import org.windlass.TransferMode;
 
 /**
  * The sampling loop makes no garbage, so no collection falls into a sample. One rank: what it does
@@ -39,6 +40,7 @@ class AllocationTest {
             new long[] {8, 8},
             DType.F32,
             DType.BF16,
+            TransferMode.DIRECT,
             false,
             Duration.ofSeconds(60)),
         new CastWorkload(1, 4096, DType.F32, DType.BF16, false));

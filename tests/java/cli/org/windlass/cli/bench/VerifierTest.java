@@ -13,6 +13,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.Layout;
+import org.windlass.TransferMode;
 import org.windlass.VerificationFailedException;
 
 /** The verifiers accept what an operation should leave, and nothing else: not one wrong byte. */
@@ -120,7 +121,14 @@ class VerifierTest {
     long[] shape = {6, 5};
     RedistributeWorkload workload =
         new RedistributeWorkload(
-            from, to, shape, DType.F32, DType.BF16, true, Duration.ofSeconds(1));
+            from,
+            to,
+            shape,
+            DType.F32,
+            DType.BF16,
+            TransferMode.DIRECT,
+            true,
+            Duration.ofSeconds(1));
     byte[] digits = LocalDigits.of(to, shape, 5);
     ByteBuffer target = memory(4 * digits.length);
     for (int i = 0; i < digits.length; i++) {

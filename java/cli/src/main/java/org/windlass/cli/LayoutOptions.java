@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.util.Arrays;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.UnsupportedException;
+import org.windlass.TransferMode;
 import picocli.CommandLine.Option;
 
 /** From which layout to which, and how bytes move between them. */
@@ -29,7 +31,7 @@ final class LayoutOptions {
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}).")
+      description = "How bytes move: direct (${DEFAULT-VALUE}), staged; plan: gather-broadcast too.")
   private String mode;
 
   @Option(
@@ -54,14 +56,18 @@ final class LayoutOptions {
     return atLeastOne("--bucket-bytes", bucketBytes);
   }
 
-  /** Checks that the mode is direct, which is the one that this build has. */
-  void requireDirect() {
-    if (mode.equals("staged")) {
-      throw new UnsupportedException("--mode staged: not in this build, whose transfers are direct");
+  /** The mode, one of {@code known}. */
+  TransferMode mode(TransferMode... known) {
+    for (TransferMode each : known) {
+      if (each.toString().equals(mode)) {
+        return each;
+      }
     }
-    if (!mode.equals("direct")) {
-      throw new InvalidArgumentException("--mode " + mode + ": direct or staged");
-    }
+    throw new InvalidArgumentException(
+        "--mode "
+            + mode
+            + ": "
+            + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 
   /** An option's value, checked; empty where it was not given. */

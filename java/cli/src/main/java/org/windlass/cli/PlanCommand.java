@@ -12,6 +12,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.PlanOptions;
+import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
@@ -70,7 +71,6 @@ final class PlanCommand implements Runnable {
 
   @Override
   public void run() {
-    layouts.requireDirect();
     if (html != null) {
       throw new UnsupportedException("--html " + html + ": not in this build");
     }
@@ -87,9 +87,9 @@ final class PlanCommand implements Runnable {
   }
 
   private PlanOptions options() {
-    PlanOptions defaults = PlanOptions.defaults();
+    PlanOptions options = PlanOptions.defaults().withMode(layouts.mode(TransferMode.values()));
     OptionalLong bytes = layouts.bucketBytes();
-    return bytes.isPresent() ? defaults.withBucketBytes(bytes.getAsLong()) : defaults;
+    return bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options;
   }
 
   private PlannedTensor single() {

@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import org.windlass.cli.reshard.Reshard;
 import org.windlass.cli.reshard.ReshardRequest;
@@ -80,7 +81,6 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    layouts.requireDirect();
     if (rules != null) {
       throw new UnsupportedException("--rules " + rules + ": not in this build");
     }
@@ -93,6 +93,7 @@ final class ReshardCommand implements Runnable {
             LayoutOptions.require("--to", layouts.to(), "reshard takes a target layout"),
             layouts.wire(),
             Optional.ofNullable(dtype).map(DType::parse),
+            layouts.mode(TransferMode.DIRECT, TransferMode.STAGED),
             layouts.bucketBytes(),
             LayoutOptions.atLeastOne("--max-shard-bytes", maxShardBytes),
             force,

@@ -15,6 +15,7 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
+import org.windlass.internal.JsonText;
 
 /**
  * {@code layout.json}: what the tensors of a folder of rank files are as wholes.

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
 import org.windlass.internal.TensorAccess;
 

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
 
 /**

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
 
 /**
  * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was

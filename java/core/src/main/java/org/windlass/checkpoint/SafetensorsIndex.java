@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
 
 /**
  * {@code model.safetensors.index.json}: which file of the folder holds which tensor.

@@ -99,6 +99,9 @@ final class Structs {
     static final int CHUNKS = offset("chunks");
     static final int CHUNK_WORDS = offset("chunk_words");
     static final int CHUNK_COUNT = offset("chunk_count");
+    static final int STAGES = offset("stages");
+    static final int STAGE_WORDS = offset("stage_words");
+    static final int STAGE_COUNT = offset("stage_count");
 
     private TransferConfig() {}
 

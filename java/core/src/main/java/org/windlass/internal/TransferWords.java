@@ -3,52 +3,72 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 import org.windlass.ResourceException;
 
 /** A bound plan as the words of {@code wl_transfer_config_t}; windlass.h says what they mean. */
 public final class TransferWords {
   private final Words sources = new Words();
   private final Words targets = new Words();
+  private final Words stages = new Words();
   private final Words chunks = new Words();
   private final ByteBuffer config = Structs.allocate(Structs.TransferConfig.SIZE);
   private int sourceCount;
   private int targetCount;
+  private long stageCount;
   private long chunkCount;
+
+  /** A view in the allocation of {@code bytes} bytes at {@code low}. */
+  public record Binding(
+      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {}
 
   public void fingerprint(long value) {
     config.putLong(Structs.TransferConfig.FINGERPRINT, value);
   }
 
-  public void source(int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
+  public void source(Binding view) {
     sourceCount++;
-    sources.binding(dtype, address, low, bytes, shape, strides);
+    sources.binding(view);
   }
 
-  /** Its index among the targets. */
-  public int target(int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
-    targets.binding(dtype, address, low, bytes, shape, strides);
-    return targetCount++;
+  public void target(Binding view) {
+    targetCount++;
+    targets.binding(view);
+  }
+
+  /** A box that this rank stages for {@code readers}. */
+  public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {
+    stageCount++;
+    stages.add(phase);
+    stages.add(dtype);
+    stages.add(shape.length);
+    stages.add(offset);
+    stages.add(readers.size());
+    stages.add(shape);
+    readers.forEach(stages::add);
   }
 
   /**
-   * A box of a target view, made of boxes of the source views {@code sourceBinding} of {@code
-   * ranks}, all at {@code sourceStart}.
+   * A box of a target view or stage, made of boxes of the source views or stages {@code
+   * sourceBinding} of {@code ranks}, all at {@code sourceStart}.
    */
   public void chunk(
+      int phase,
       int targetBinding,
       int wire,
       int op,
       long[] length,
       long[] targetStart,
-      int[] ranks,
+      List<Integer> ranks,
       int sourceBinding,
       long[] sourceStart) {
     chunkCount++;
+    chunks.add(phase);
     chunks.add(targetBinding);
     chunks.add(wire);
     chunks.add(op);
     chunks.add(length.length);
-    chunks.add(ranks.length);
+    chunks.add(ranks.size());
     chunks.add(length);
     chunks.add(targetStart);
     for (int rank : ranks) {
@@ -70,6 +90,9 @@ public final class TransferWords {
     config.putLong(Structs.TransferConfig.CHUNKS, chunks.address());
     config.putLong(Structs.TransferConfig.CHUNK_WORDS, chunks.size);
     config.putLong(Structs.TransferConfig.CHUNK_COUNT, chunkCount);
+    config.putLong(Structs.TransferConfig.STAGES, stages.address());
+    config.putLong(Structs.TransferConfig.STAGE_WORDS, stages.size);
+    config.putLong(Structs.TransferConfig.STAGE_COUNT, stageCount);
     return NativeMemory.address(config);
   }
 
@@ -92,14 +115,14 @@ public final class TransferWords {
       size += more.length;
     }
 
-    void binding(int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
-      add(dtype);
-      add(shape.length);
-      add(address);
-      add(low);
-      add(bytes);
-      add(shape);
-      add(strides);
+    void binding(Binding view) {
+      add(view.dtype());
+      add(view.shape().length);
+      add(view.address());
+      add(view.low());
+      add(view.bytes());
+      add(view.shape());
+      add(view.strides());
     }
 
     private void reserve(int more) {

@@ -19,6 +19,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
+import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import org.windlass.cli.MovingOptions;
 import org.windlass.cli.Shape;
@@ -107,7 +108,10 @@ public final class BenchCommand implements Runnable {
       description = "redistribute: dtype on the wire; cast: target dtype.")
   private String wire;
 
-  @Option(names = "--mode", defaultValue = "direct", description = "direct (${DEFAULT-VALUE}).")
+  @Option(
+      names = "--mode",
+      defaultValue = "direct",
+      description = "redistribute: direct, staged or gather-broadcast (${DEFAULT-VALUE}).")
   private String mode;
 
   @Option(names = "--json", description = "One JSON object a line.")
@@ -154,9 +158,6 @@ public final class BenchCommand implements Runnable {
     }
     requireOneOf("--buffers", buffers, "window", "plain");
     requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
-    if (!mode.equals("direct")) {
-      throw new UnsupportedException("--mode " + mode + ": transfers are direct in this build");
-    }
     if (ranks != null && ranks < 1) {
       throw new InvalidArgumentException("--ranks: " + ranks + " is less than 1");
     }
@@ -229,6 +230,7 @@ public final class BenchCommand implements Runnable {
             Shape.parse(shape),
             type,
             wireOr(type),
+            TransferMode.parse(mode),
             isPlain(),
             moving.deadline());
     if (ranks != null && ranks != workload.ranks()) {

@@ -13,6 +13,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.Traffic;
 import org.windlass.Transfer;
+import org.windlass.TransferMode;
 import org.windlass.VerificationFailedException;
 import org.windlass.internal.Floor;
 
@@ -23,6 +24,7 @@ final class RedistributeWorkload implements Workload {
   private final long[] shape;
   private final DType dtype;
   private final DType wire;
+  private final TransferMode mode;
   private final boolean plain;
   private final Duration deadline;
   private final int ranks;
@@ -38,6 +40,7 @@ final class RedistributeWorkload implements Workload {
       long[] shape,
       DType dtype,
       DType wire,
+      TransferMode mode,
       boolean plain,
       Duration deadline) {
     from.check("bench", shape);
@@ -47,6 +50,7 @@ final class RedistributeWorkload implements Workload {
     this.shape = shape;
     this.dtype = dtype;
     this.wire = wire;
+    this.mode = mode;
     this.plain = plain;
     this.deadline = deadline;
     this.ranks = Math.max(from.mesh().highestRank(), to.mesh().highestRank()) + 1;
@@ -88,6 +92,7 @@ final class RedistributeWorkload implements Workload {
       this.transfer =
           comm.batch()
               .wire(wire)
+              .mode(mode)
               .add(
                   "bench",
                   shape,

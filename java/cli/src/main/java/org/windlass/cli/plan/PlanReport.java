@@ -77,7 +77,6 @@ public final class PlanReport {
     long sent = 0;
     long local = 0;
     long reduced = 0;
-    long staging = 0;
     for (PlannedTensor tensor : tensors) {
       addRanks(ranks, tensor);
       for (int i = 0; i < tensor.count(); i++) {
@@ -87,7 +86,6 @@ public final class PlanReport {
         sent += traffic.sentBytes();
         local += traffic.localBytes();
         reduced += traffic.reduceBytes();
-        staging += plan.stagingBytes();
         traffic
             .links()
             .forEach(
@@ -103,8 +101,8 @@ public final class PlanReport {
     links.forEach((ends, bytes) -> all.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
     long buckets =
         rank.isPresent()
-            ? Bucket.pack(plans, rank.getAsInt(), options.bucketBytes()).size()
-            : Bucket.pack(plans, options.bucketBytes()).size();
+            ? Bucket.pack(plans, rank.getAsInt()).size()
+            : Bucket.pack(plans).size();
     Planned planned =
         new Planned(
             null,
@@ -114,7 +112,7 @@ public final class PlanReport {
             List.of(),
             new Traffic(all, sent, local, reduced),
             buckets,
-            staging,
+            stagingBytes(plans),
             (System.nanoTime() - begin) / 1e6);
     lines.add(json ? json(planned) : text(planned));
     return lines;
@@ -135,12 +133,18 @@ public final class PlanReport {
         routes,
         traffic,
         buckets,
-        plan.stagingBytes(),
+        stagingBytes(List.of(plan)),
         (System.nanoTime() - begin) / 1e6);
   }
 
   private Traffic traffic(Plan plan) {
     return rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
+  }
+
+  private long stagingBytes(List<Plan> plans) {
+    return rank.isPresent()
+        ? Plan.stagingBytes(plans, rank.getAsInt())
+        : Plan.stagingBytes(plans);
   }
 
   private static void addRanks(BitSet ranks, PlannedTensor tensor) {

@@ -14,6 +14,7 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.Layout;
 import org.windlass.LocalGroup;
 import org.windlass.Transfer;
+import org.windlass.TransferMode;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 
@@ -27,6 +28,7 @@ final class Mover {
   private final Checkpoint in;
   private final Output output;
   private final List<Integer> targetRanks;
+  private final TransferMode mode;
   private final OptionalLong bucketBytes;
   private final RankNumbers numbers;
   private final ProgressWatch watch;
@@ -43,6 +45,7 @@ final class Mover {
     this.in = in;
     this.output = output;
     this.targetRanks = targetRanks;
+    this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
     List<Layout> layouts = new ArrayList<>();
     for (TensorMove move : moves) {
@@ -141,7 +144,7 @@ final class Mover {
   }
 
   private void transfer(Communicator comm, Step step) {
-    Batch batch = comm.batch();
+    Batch batch = comm.batch().mode(mode);
     bucketBytes.ifPresent(batch::bucketBytes);
     step.addTo(batch, comm.rank());
     try (Transfer transfer = batch.register(NO_LIMIT)) {

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.windlass.DType;
+import org.windlass.TransferMode;
 
 /**
  * What is asked of a redistribution of a checkpoint.
@@ -17,6 +18,7 @@ import org.windlass.DType;
  * @param to the default target layout
  * @param wire the dtype in which floating tensors cross ranks
  * @param dtype the dtype in which floating tensors are written
+ * @param mode how bytes move
  * @param bucketBytes the flush threshold of buckets
  * @param maxShardBytes the most tensor bytes in one file of the index form
  * @param force whether an existing OUT is exchanged
@@ -31,6 +33,7 @@ public record ReshardRequest(
     String to,
     Optional<DType> wire,
     Optional<DType> dtype,
+    TransferMode mode,
     OptionalLong bucketBytes,
     OptionalLong maxShardBytes,
     boolean force,

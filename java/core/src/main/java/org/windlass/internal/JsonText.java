@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.checkpoint;
+package org.windlass.internal;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
@@ -25,7 +25,7 @@ import org.windlass.InvalidArgumentException;
  * nothing but white space after it, integers that are integers. Every complaint is an
  * InvalidArgument that starts with where the text stands.
  */
-final class JsonText implements AutoCloseable {
+public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
   private static final JsonFactory FACTORY =
       JsonFactory.builder()
@@ -40,7 +40,7 @@ final class JsonText implements AutoCloseable {
 
   /** Reads the value that stands under a key; the parser is on that value's first token. */
   @FunctionalInterface
-  interface Member {
+  public interface Member {
     void read(String key) throws IOException;
   }
 
@@ -57,7 +57,7 @@ final class JsonText implements AutoCloseable {
    *
    * @param reader is called for each key of the object, with the parser on its value
    */
-  static void object(String where, byte[] bytes, Reader reader) {
+  public static void object(String where, byte[] bytes, Reader reader) {
     CharBuffer text;
     try {
       text =
@@ -91,12 +91,12 @@ final class JsonText implements AutoCloseable {
 
   /** What to do with each key of the outermost object. */
   @FunctionalInterface
-  interface Reader {
+  public interface Reader {
     void read(JsonText json, String key) throws IOException;
   }
 
   /** Reads an object; the parser is on its opening brace. */
-  void members(String what, Member member) throws IOException {
+  public void members(String what, Member member) throws IOException {
     if (parser.currentToken() != JsonToken.START_OBJECT) {
       throw bad(what + " is " + found() + ", not an object");
     }
@@ -115,7 +115,7 @@ final class JsonText implements AutoCloseable {
   }
 
   /** The string that the parser is on. */
-  String string(String what) throws IOException {
+  public String string(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_STRING) {
       throw bad(what + " is " + found() + ", not a string");
     }
@@ -127,7 +127,7 @@ final class JsonText implements AutoCloseable {
   }
 
   /** The integer that the parser is on: no sign, no fraction, no exponent, below 2^63. */
-  long natural(String what) throws IOException {
+  public long natural(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
       throw bad(what + " is " + found() + ", not an integer");
     }
@@ -142,7 +142,7 @@ final class JsonText implements AutoCloseable {
   }
 
   /** The list of integers that the parser is on. */
-  List<Long> naturals(String what) throws IOException {
+  public List<Long> naturals(String what) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
     }
@@ -154,11 +154,11 @@ final class JsonText implements AutoCloseable {
   }
 
   /** Passes over the value that the parser is on, checking that it is JSON. */
-  void skip() throws IOException {
+  public void skip() throws IOException {
     parser.skipChildren();
   }
 
-  InvalidArgumentException bad(String what) {
+  public InvalidArgumentException bad(String what) {
     return new InvalidArgumentException(where + ": " + what);
   }
 
@@ -173,7 +173,7 @@ final class JsonText implements AutoCloseable {
     };
   }
 
-  static String quoted(String text) {
+  public static String quoted(String text) {
     return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
   }
 

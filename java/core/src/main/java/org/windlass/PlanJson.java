@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.function.Function;
+import org.windlass.internal.JsonText;
+
+/** A plan as one JSON object: what it is a function of, and the fingerprint to check that by. */
+final class PlanJson {
+  private static final int VERSION = 1;
+  private static final String WHERE = "plan";
+
+  private PlanJson() {}
+
+  static String encode(Plan plan) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
+      json.writeStartObject();
+      json.writeNumberField("version", VERSION);
+      json.writeStringField("from", plan.from().qualified());
+      json.writeStringField("to", plan.to().qualified());
+      json.writeFieldName("shape");
+      json.writeArray(plan.shape(), 0, plan.shape().length);
+      json.writeStringField("dtype", plan.dtype().toString());
+      json.writeStringField("wire", plan.wire().toString());
+      json.writeStringField("target_dtype", plan.targetDtype().toString());
+      json.writeStringField("mode", plan.options().mode().toString());
+      json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
+      json.writeNumberField("turn", plan.options().turn());
+      json.writeStringField("fingerprint", hex(plan.fingerprint()));
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return text.toString();
+  }
+
+  /** What stands under the keys so far. */
+  private static final class Fields {
+    Long version;
+    Layout from;
+    Layout to;
+    List<Long> shape;
+    DType dtype;
+    DType wire;
+    DType targetDtype;
+    TransferMode mode;
+    Long bucketBytes;
+    Integer turn;
+    String fingerprint;
+  }
+
+  static Plan decode(String text) {
+    Fields fields = new Fields();
+    JsonText.object(
+        WHERE, text.getBytes(StandardCharsets.UTF_8), (json, key) -> read(json, key, fields));
+    require("version", fields.version);
+    Plan plan =
+        Plan.of(
+            require("from", fields.from),
+            require("to", fields.to),
+            require("shape", fields.shape).stream().mapToLong(Long::longValue).toArray(),
+            require("dtype", fields.dtype),
+            require("wire", fields.wire),
+            require("target_dtype", fields.targetDtype),
+            new PlanOptions(
+                require("mode", fields.mode),
+                require("bucket_bytes", fields.bucketBytes),
+                require("turn", fields.turn)));
+    if (!require("fingerprint", fields.fingerprint).equals(hex(plan.fingerprint()))) {
+      throw new InvalidArgumentException(
+          WHERE
+              + ": fingerprint is "
+              + fields.fingerprint
+              + ", but what stands here plans to "
+              + hex(plan.fingerprint())
+              + "; it was changed, or another version of Windlass wrote it: plan again");
+    }
+    return plan;
+  }
+
+  private static void read(JsonText json, String key, Fields fields) throws IOException {
+    switch (key) {
+      case "version" -> {
+        fields.version = json.natural(key);
+        if (fields.version != VERSION) {
+          throw json.bad(key + " is " + fields.version + "; only " + VERSION + " is known");
+        }
+      }
+      case "from" -> fields.from = parsed(json, key, Layout::parse);
+      case "to" -> fields.to = parsed(json, key, Layout::parse);
+      case "shape" -> fields.shape = json.naturals(key);
+      case "dtype" -> fields.dtype = parsed(json, key, DType::parse);
+      case "wire" -> fields.wire = parsed(json, key, DType::parse);
+      case "target_dtype" -> fields.targetDtype = parsed(json, key, DType::parse);
+      case "mode" -> fields.mode = parsed(json, key, TransferMode::parse);
+      case "bucket_bytes" -> {
+        fields.bucketBytes = json.natural(key);
+        if (fields.bucketBytes < 1) {
+          throw json.bad(key + " is " + fields.bucketBytes + ", not at least 1");
+        }
+      }
+      case "turn" -> {
+        long turn = json.natural(key);
+        if (turn > Integer.MAX_VALUE) {
+          throw json.bad(key + " is " + turn + ", more than " + Integer.MAX_VALUE);
+        }
+        fields.turn = (int) turn;
+      }
+      case "fingerprint" -> fields.fingerprint = json.string(key);
+      default -> throw json.bad("unknown key " + JsonText.quoted(key));
+    }
+  }
+
+  private static <T> T parsed(JsonText json, String key, Function<String, T> parse)
+      throws IOException {
+    String text = json.string(key);
+    try {
+      return parse.apply(text);
+    } catch (InvalidArgumentException malformed) {
+      throw json.bad(key + ": " + malformed.getMessage());
+    }
+  }
+
+  private static <T> T require(String key, T value) {
+    if (value == null) {
+      throw new InvalidArgumentException(WHERE + ": " + key + " is missing");
+    }
+    return value;
+  }
+
+  private static String hex(long fingerprint) {
+    return String.format("%016x", fingerprint);
+  }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
+public enum TransferMode {
+  /** One pass from source memory to target memory, with nothing staged. */
+  DIRECT,
+  /**
+   * In {@link Bucket}s: the source prepares one in a stage, in the wire dtype, and each target
+   * finalizes it from there while the source prepares the next. A rank stages at most two buckets
+   * of {@link PlanOptions#bucketBytes} for each rank that it sends to; a bucket that is larger, a
+   * single route, goes in pieces of so much (or of one element). What stays within a rank is not
+   * staged.
+   */
+  STAGED,
+  /**
+   * The first rank of the source mesh gathers the whole tensor in the wire dtype, every target rank
+   * copies all of it, and then cuts its own piece out: what is usual, as a baseline. Of one tensor
+   * after another, two whole tensors at a time are staged on the root and on each target.
+   */
+  GATHER_BROADCAST;
+
+  /**
+   * The mode that {@link #toString} gives.
+   *
+   * @throws InvalidArgumentException if there is none
+   */
+  public static TransferMode parse(String text) {
+    for (TransferMode mode : values()) {
+      if (mode.toString().equals(text)) {
+        return mode;
+      }
+    }
+    throw new InvalidArgumentException(
+        "'"
+            + text
+            + "' is no transfer mode: "
+            + Arrays.stream(values()).map(TransferMode::toString).collect(Collectors.joining(", ")));
+  }
+
+  /** {@code direct}, {@code staged} or {@code gather-broadcast}. */
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+}

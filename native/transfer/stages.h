@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a rank stages boxes between two phases of a transfer, as wl_transfer_config states it.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "native/transfer/binding.h"
+#include "native/window/memory.h"
+
+namespace windlass {
+
+constexpr uint32_t kMostTransferPhases = 1u << 20;
+
+// What is written in one phase is read in the next: boxes of even phases lie in one half of the
+// memory, those of odd phases in the other.
+class Stages {
+ public:
+  struct Box {
+    Binding view;
+    uint32_t phase;
+  };
+
+  // Reads and checks the words, and allocates.
+  Code read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error);
+
+  const std::vector<Box>& boxes() const { return boxes_; }
+  // Box `n` of those that `reader` reads; nullptr when there are fewer.
+  const Box* readBy(uint32_t reader, uint64_t n) const;
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { freeMemory(memory); }
+  };
+
+  std::vector<Box> boxes_;
+  std::vector<std::pair<uint32_t, uint32_t>> readers_;  // (reader, index of a box), ascending
+  std::unique_ptr<void, Free> memory_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace windlass
