@@ -61,10 +61,12 @@ class LayerRulesTest {
   }
 
   @Test
-  void onlyCheckpointsKnowJackson() {
+  void onlyCheckpointsAndWhatReadsOrWritesJsonKnowJackson() {
     noClasses()
         .that()
         .resideOutsideOfPackage("org.windlass.checkpoint..")
+        .and()
+        .haveNameNotMatching("org\\.windlass\\.(PlanJson|internal\\.JsonText)(\\$.*)?")
         .should()
         .dependOnClassesThat()
         .resideInAPackage("com.fasterxml..")

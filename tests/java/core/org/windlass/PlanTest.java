@@ -157,6 +157,18 @@ class PlanTest {
     assertThat(traffic.links().stream().mapToLong(Traffic.Link::bytes).sum()).isEqualTo(128);
     assertThat(plan.trafficFor(4).sentBytes()).isEqualTo(64);
     assertThat(plan.stagingBytes()).isZero();
+    // The other rows and terms go to rank 0, and all rows in bf16 to ranks 3 and 4.
+    Traffic gathered = inMode(TransferMode.GATHER_BROADCAST, plan).traffic();
+    assertThat(gathered.links())
+        .containsExactly(
+            new Traffic.Link(0, 0, 32),
+            new Traffic.Link(0, 3, 64),
+            new Traffic.Link(0, 4, 64),
+            new Traffic.Link(1, 0, 32));
+    assertThat(gathered.sentBytes()).isEqualTo(160);
+    assertThat(gathered.reduceBytes()).isEqualTo(32 * 4);
+    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).trafficFor(1).links())
+        .containsExactly(new Traffic.Link(1, 0, 32));
   }
 
   @Test

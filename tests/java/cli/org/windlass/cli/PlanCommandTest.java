@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -85,6 +86,28 @@ class PlanCommandTest {
         plan("--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32", "--summary", "--json")
             .out();
     assertThat(summary).doesNotContain("routes").doesNotContain("links").contains("\"buckets\":4");
+  }
+
+  @Test
+  void aModeSaysWhatItStages() {
+    String[] asked = {"--from", "2:S0", "--to", "2:S1", "--shape", "64x2", "--dtype", "f32", "--json"};
+    assertThat(plan(with(asked, "--mode", "staged")).out())
+        .contains("\"buckets\":4,\"sent_bytes\":512,")
+        .contains("\"staging_bytes\":512,");
+    assertThat(plan(with(asked, "--mode", "staged", "--bucket-bytes", "64")).out())
+        .contains("\"staging_bytes\":512,");
+    assertThat(plan(with(asked, "--mode", "staged", "--bucket-bytes", "1", "--rank", "1")).out())
+        .contains("\"staging_bytes\":256,");
+    assertThat(plan(with(asked, "--mode", "gather-broadcast")).out())
+        .contains("{\"src\":0,\"dst\":0,\"bytes\":256},{\"src\":0,\"dst\":2,\"bytes\":512}")
+        .contains("\"sent_bytes\":1280,\"local_bytes\":256,")
+        .contains("\"staging_bytes\":1536,");
+  }
+
+  private static Object[] with(Object[] arguments, Object... more) {
+    Object[] all = Arrays.copyOf(arguments, arguments.length + more.length, Object[].class);
+    System.arraycopy(more, 0, all, arguments.length, more.length);
+    return all;
   }
 
   @Test

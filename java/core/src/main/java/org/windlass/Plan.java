@@ -184,14 +184,45 @@ public final class Plan {
     return Bucket.pack(List.of(this), rank);
   }
 
-  /** The bytes that all routes move. */
+  /**
+   * The bytes that a transfer moves: those of all routes; in mode {@link
+   * TransferMode#GATHER_BROADCAST} the whole tensor to the root and to each target.
+   */
   public Traffic traffic() {
-    return Traffic.of(routes());
+    return Traffic.of(
+        options.mode() == TransferMode.GATHER_BROADCAST ? gatheringRoutes() : routes());
   }
 
-  /** The bytes that the routes of {@code rank} move. */
+  /** {@link #traffic} of those routes alone that {@code rank} takes part in. */
   public Traffic trafficFor(int rank) {
-    return Traffic.of(routesFor(rank));
+    if (options.mode() != TransferMode.GATHER_BROADCAST) {
+      return Traffic.of(routesFor(rank));
+    }
+    List<Route> routes = gatheringRoutes();
+    routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
+    return Traffic.of(routes);
+  }
+
+  /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
+  Plan gather() {
+    Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
+    return of(from, whole, shape, dtype, wire, wire);
+  }
+
+  /** What each target cuts out of the whole tensor. */
+  Plan cutOut() {
+    return of(gather().to, to, shape, wire, wire, targetDtype);
+  }
+
+  private List<Route> gatheringRoutes() {
+    Plan gather = gather();
+    int root = gather.to.mesh().rankOf(0);
+    List<Route> routes = gather.routes();
+    List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
+    if (!others.isEmpty()) {
+      routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
+    }
+    return routes;
   }
 
   /**

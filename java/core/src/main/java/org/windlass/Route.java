@@ -42,6 +42,17 @@ public final class Route {
     this.numel = product;
   }
 
+  /** All of a tensor of shape {@code shape}, from {@code source} to {@code targets}. */
+  static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
+    Overlap[] overlaps = new Overlap[shape.length];
+    for (int d = 0; d < shape.length; d++) {
+      long[] all = {0, shape[d]};
+      overlaps[d] = Overlap.of(all, all);
+    }
+    Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
+    return new Route(source, transport, List.of(source), targets, overlaps, terms);
+  }
+
   /** The part that {@code rank} plays in this route's reduction: a term, and nothing to send. */
   Route reduceOnly(int rank) {
     return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);

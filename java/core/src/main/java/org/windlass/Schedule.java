@@ -259,14 +259,13 @@ final class Schedule {
   // ---- gathered
 
   private void gathered(int tensor, Plan plan, int phase) {
-    int root = plan.from().mesh().rankOf(0);
-    Layout whole = DeviceMesh.of(1).at(root).layout(Placement.replicate());
+    Plan gather = plan.gather();
+    int root = gather.to().mesh().rankOf(0);
     DType wire = plan.wire();
     long[] shape = plan.shape();
     long[] corner = new long[shape.length];
     if (rank == root) {
       int stage = stage(phase, wire, shape, reserve(phase, plan), plan.to().mesh().ranks());
-      Plan gather = Plan.of(plan.from(), whole, shape, plan.dtype(), wire, wire);
       for (Piece piece : written(tensor, gather)) {
         write(phase, new Place(stage, piece.box().targetStart()), piece);
       }
@@ -280,8 +279,7 @@ final class Schedule {
       copy(new Place(stage, corner), shape, root, new Place(nextFrom(root), corner), wire);
     }
     int copied = nextFrom(rank);
-    Plan cut = Plan.of(whole, plan.to(), shape, wire, wire, plan.targetDtype());
-    for (Piece piece : written(tensor, cut)) {
+    for (Piece piece : written(tensor, plan.cutOut())) {
       Place target = new Place(tensor, piece.box().targetStart());
       Place source = new Place(copied, piece.box().sourceStart());
       copy(target, piece.box().length(), rank, source, wire);

@@ -160,12 +160,12 @@ class BenchCommandTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "2:S0 2:S1 f32 f32",
-        "2x2:P,S0 1x3@4:R,S1 f32 bf16",
-        "2x2:P:avg,S0 3@[1,4,0]:S0 bf16 bf16",
-        "3:P:product 2:S0 i16 i16",
-        "2:P:max 2:S0 bool bool",
-        "2:S0 2@0:S1 c64 c64",
+        "2:S0 2:S1 f32 f32 direct",
+        "2x2:P,S0 1x3@4:R,S1 f32 bf16 staged",
+        "2x2:P:avg,S0 3@[1,4,0]:S0 bf16 bf16 gather-broadcast",
+        "3:P:product 2:S0 i16 i16 direct",
+        "2:P:max 2:S0 bool bool staged",
+        "2:S0 2@0:S1 c64 c64 direct",
       })
   void aRedistributionNamesItsLayouts(String row) throws IOException {
     String[] cells = row.split(" ");
@@ -182,6 +182,8 @@ class BenchCommandTest {
                 cells[2],
                 "--wire",
                 cells[3],
+                "--mode",
+                cells[4],
                 "--seconds",
                 "0.03")
             .get(0);
@@ -189,7 +191,7 @@ class BenchCommandTest {
     assertThat(line)
         .containsEntry("from", cells[0])
         .containsEntry("wire", cells[3])
-        .containsEntry("mode", "direct")
+        .containsEntry("mode", cells[4])
         .containsEntry("shape", "65x33");
     assertThat(number(line, "floor_us")).isPositive();
   }
@@ -226,8 +228,6 @@ class BenchCommandTest {
         "all-reduce --dtype bf16 --algorithm bidirectional-ring --ranks 40",
         "barrier --launch processes",
         "barrier --target cuda",
-        "redistribute --mode staged --from 2:S0 --to 2:R --shape 4",
-        "redistribute --mode gather-broadcast --from 2:S0 --to 2:R --shape 4",
         "cast --dtype i32 --wire f32",
         "all-to-all --dtype f4",
       })

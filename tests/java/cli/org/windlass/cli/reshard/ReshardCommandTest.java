@@ -103,6 +103,34 @@ class ReshardCommandTest {
   }
 
   @Test
+  void everyModeAndBucketGivesTheSameBytes() throws IOException {
+    Path in =
+        write(
+            "in.safetensors",
+            tensor("w", DType.F32, shape(37, 50)),
+            tensor("n", DType.F32, shape(50)),
+            tensor("i", DType.I16, shape(7, 3)));
+    List<Object> asked = List.of("--from", "2x2:S0,S1", "--to", "3:S1", "--wire", "bf16", in);
+    List<List<Object>> ways =
+        List.of(
+            List.of(),
+            List.of("--mode", "staged"),
+            List.of("--mode", "staged", "--bucket-bytes", "1"),
+            List.of("--mode", "staged", "--bucket-bytes", "100"));
+    for (List<Object> way : ways) {
+      List<Object> all = new ArrayList<>(asked);
+      all.add(folder.resolve("out" + ways.indexOf(way)));
+      all.addAll(way);
+      done(all.toArray());
+      for (int rank = 4; rank < 7; rank++) {
+        String name = "rank-0000" + rank + ".safetensors";
+        assertThat(folder.resolve("out" + ways.indexOf(way)).resolve(name))
+            .hasSameBinaryContentAs(folder.resolve("out0").resolve(name));
+      }
+    }
+  }
+
+  @Test
   void theSameInputsGiveTheSameBytes() throws IOException {
     Path in = write("in.safetensors", tensor("w", DType.F32, shape(7, 5)), tensor("b", DType.BOOL, shape(3)));
     for (String name : List.of("a", "b")) {

@@ -119,8 +119,11 @@ public final class PlanReport {
   }
 
   private Planned planned(String name, PlannedTensor tensor, Plan plan, long begin) {
-    List<Route> routes = rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
-    Traffic traffic = Traffic.of(routes);
+    List<Route> routes =
+        summary
+            ? List.of()
+            : rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
+    Traffic traffic = traffic(plan);
     int buckets =
         rank.isPresent() ? plan.bucketsFor(rank.getAsInt()).size() : plan.buckets().size();
     BitSet ranks = new BitSet();
