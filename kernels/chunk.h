@@ -23,9 +23,9 @@
 namespace windlass {
 
 // Rounds to the wire dtype in between. The sources stay as they are.
-inline void moveChunk(const ChunkItem& item) {
+inline void moveChunk(const ChunkItem& item, Stores stores) {
   if (item.sourceCount == 1) {
-    TMOVE_CVT(item.target, item.sources[0], item.wire);
+    TMOVE_CVT(item.target, item.sources[0], item.wire, stores);
   } else {
     TFOLD(&item.target, 1, item.sources, item.sourceCount, item.op, item.wire);
   }
@@ -48,8 +48,10 @@ struct Redistribute {
     const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
     uint64_t bytes = 0;
     for (uint64_t i = first[0]; i < first[1]; ++i) {
-      moveChunk(own.items[i]);
-      bytes += own.items[i].targetBytes;
+      const uint64_t targetBytes = own.items[i].targetBytes;
+      const bool streams = launch.streams && targetBytes > 0;
+      moveChunk(own.items[i], streams ? Stores::kStreaming : Stores::kCached);
+      bytes += targetBytes;
     }
     __atomic_fetch_add(own.movedBytes, bytes, __ATOMIC_RELAXED);
   }

@@ -30,6 +30,7 @@ struct Call {
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
   uint32_t phases = 0;               // Launch::phases
+  bool streams = false;              // Launch::streams
 };
 
 // Aligned so that no two ranks, whose threads write their own at every operation, share a line.

@@ -3,6 +3,7 @@
 // bindings at both ends, and large chunks are cut so that threads can share them.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "native/isa/isa.h"
 #include "native/transfer/transfer.h"
@@ -237,15 +238,31 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   return WL_OK;
 }
 
-// Emits the box [start, start + length) of the chunk, cut along its outermost dimensions.
+// The dimension to cut a box of these extents along: of those with more than one element the one
+// whose elements lie furthest apart on the side where they lie closer, so that rows stay whole on
+// both sides; among equals the one that spans less on the other side, so that neighbours on either
+// side stay in one item. box.ndim if there is none.
+uint32_t BoundPlan::cutDimension(const Box& box, const int64_t* length) {
+  uint32_t cut = box.ndim;
+  std::pair<int64_t, int64_t> best;
+  for (uint32_t d = 0; d < box.ndim; ++d) {
+    if (length[d] < 2) continue;
+    const auto [closer, further] = std::minmax(box.target.strides[d], box.sources[0].strides[d]);
+    if (cut != box.ndim && std::pair(closer, -further) <= best) continue;
+    best = {closer, -further};
+    cut = d;
+  }
+  return cut;
+}
+
+// Emits the box [start, start + length) of the chunk, in pieces of about kItemBytes.
 void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) {
   uint64_t bytes = sizeOf(box.target.dtype);
-  uint32_t cut = box.ndim;
   for (uint32_t d = 0; d < box.ndim; ++d) {
     if (length[d] == 0) return;
     bytes *= static_cast<uint64_t>(length[d]);
-    if (cut == box.ndim && length[d] > 1) cut = d;
   }
+  const uint32_t cut = cutDimension(box, length);
   if (bytes > kItemBytes && cut < box.ndim) {
     const auto parts = static_cast<int64_t>(std::min<uint64_t>(
         static_cast<uint64_t>(length[cut]), (bytes + kItemBytes - 1) / kItemBytes));

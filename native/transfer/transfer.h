@@ -38,6 +38,7 @@ class BoundPlan {
   struct Box;
   Code readChunk(Words& in, uint64_t index, uint32_t rank,
                  const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error);
+  static uint32_t cutDimension(const Box& box, const int64_t* length);
   void addItems(Box& box, const int64_t* start, const int64_t* length);
   Code makeBlocks(wl_error_t* error);
   const int64_t* keep(const int64_t* values, uint32_t count);
@@ -82,6 +83,7 @@ class Transfer {
   const uint32_t id_;                                    // sequence of the registration
   const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
   uint32_t phases_ = 1;                                  // of the rank that needs most
+  bool streams_;                                         // Launch::streams
 };
 
 }  // namespace windlass

@@ -28,7 +28,7 @@ void addElements(const VectorTable& table, DType dtype, unsigned char* dst, int6
       } else {
         __builtin_memcpy(&accumulator, &seen, sizeof seen);
       }
-      fold(&accumulator, src + i * srcStep, 1);
+      fold(&accumulator, &accumulator, src + i * srcStep, 1);
       if (finish != nullptr) {
         finish(&next, &accumulator, 1);
       } else {

@@ -9,9 +9,11 @@
 
 namespace windlass {
 
-// Elements of a box that is staged in level-one cache, and the bytes of the widest.
-constexpr int64_t kBoxElements = 1024;
-constexpr size_t kBoxBytes = static_cast<size_t>(kBoxElements) * 8;
+// Bytes of a box that is staged in level-one cache, and the elements that fit.
+constexpr size_t kBoxBytes = 16384;
+constexpr int64_t boxElements(size_t elementBytes) {
+  return static_cast<int64_t>(kBoxBytes / elementBytes);
+}
 
 // from -> to, or from -> wire -> to. Equal dtypes make no step: such elements keep every bit.
 class CastSteps {
@@ -47,9 +49,10 @@ class CastSteps {
   }
 
   void runBoth(unsigned char* dst, const unsigned char* src, size_t count) const noexcept {
-    alignas(64) unsigned char middle[kBoxBytes];
+    constexpr size_t kMiddle = 1024;
+    alignas(64) unsigned char middle[kMiddle * sizeof(double)];
     while (count > 0) {
-      const size_t n = count < kBoxElements ? count : static_cast<size_t>(kBoxElements);
+      const size_t n = count < kMiddle ? count : kMiddle;
       first_(middle, src, n);
       last_(dst, middle, n);
       src += n * fromBytes_;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided copies: rows of bytes where both sides are contiguous, transposed squares where each side
 // is along another dimension, single elements elsewhere.
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "native/isa/sim/fused.h"
 #include "native/isa/sim/transpose.h"
@@ -12,11 +17,25 @@
 namespace windlass {
 namespace {
 
+constexpr int64_t kLineBytes = 64;
+
 template <size_t N>
 inline void copyElement(unsigned char* d, const unsigned char* s) {
   unsigned char element[N];
   __builtin_memcpy(element, s, N);
   __builtin_memcpy(d, element, N);
+}
+
+// Both at line boundaries.
+inline void streamLine(unsigned char* d, const unsigned char* s) {
+#if defined(__x86_64__)
+  for (int at = 0; at < kLineBytes; at += 16) {
+    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + at));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(d + at), part);
+  }
+#else
+  copyElement<kLineBytes>(d, s);
+#endif
 }
 
 // Two dimensions of elements (or of rows) of N bytes.
@@ -30,27 +49,49 @@ void copyPlane(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned 
   }
 }
 
-void copyRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep, int64_t rows,
-              size_t rowBytes) {
-  switch (rowBytes) {
-    case 1:
-      return copyPlane<1>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 2:
-      return copyPlane<2>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 4:
-      return copyPlane<4>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 8:
-      return copyPlane<8>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 16:
-      return copyPlane<16>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 32:
-      return copyPlane<32>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 64:
-      return copyPlane<64>(d, 0, dStep, s, 0, sStep, 1, rows);
-    case 128:
-      return copyPlane<128>(d, 0, dStep, s, 0, sStep, 1, rows);
-    default:
-      for (int64_t i = 0; i < rows; ++i) copyBytes(d + i * dStep, s + i * sStep, rowBytes);
+// The CPU sees no stream in rows that are further apart than kFarStep: up to kLongestFarRow they
+// are fetched about kAheadBytes ahead, both those to read and those to write.
+constexpr int64_t kFarStep = 2 * kLineBytes;
+constexpr size_t kLongestFarRow = 1024;
+constexpr size_t kAheadBytes = 2048;
+
+// copyRow(to, from) copies one row.
+template <class CopyRow>
+inline void copyFarRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
+                        int64_t rows, size_t rowBytes, const CopyRow& copyRow) {
+  const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
+  const int64_t ahead = fits < kMostRowsAhead ? fits : kMostRowsAhead;
+  for (int64_t i = 0; i < rows; ++i, d += dStep, s += sStep) {
+    for (size_t at = 0; at < rowBytes; at += kLineBytes) {
+      __builtin_prefetch(s + ahead * sStep + at);
+      __builtin_prefetch(d + ahead * dStep + at, 1);
+    }
+    copyRow(d, s);
+  }
+}
+
+inline bool far(int64_t dStep, int64_t sStep) {
+  return dStep > kFarStep || sStep > kFarStep;
+}
+
+template <size_t N>
+void copyRowsOf(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
+                int64_t rows) {
+  if (far(dStep, sStep)) {
+    copyFarRows(d, dStep, s, sStep, rows, N, copyElement<N>);
+  } else {
+    copyPlane<N>(d, 0, dStep, s, 0, sStep, 1, rows);
+  }
+}
+
+// Rows of whole lines on both ends.
+void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
+                int64_t rows, size_t rowBytes) {
+  for (int64_t i = 0; i < rows; ++i, d += dStep, s += sStep) {
+    for (size_t at = 0; at < rowBytes; at += kLineBytes) {
+      __builtin_prefetch(s + kMostRowsAhead * sStep + at);
+      streamLine(d + at, s + at);
+    }
   }
 }
 
@@ -92,9 +133,40 @@ constexpr size_t kLibraryCopyMax = size_t{320} << 10;
 
 }  // namespace
 
+void copyRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep, int64_t rows,
+              size_t rowBytes) noexcept {
+  switch (rowBytes) {
+    case 1:
+      return copyRowsOf<1>(d, dStep, s, sStep, rows);
+    case 2:
+      return copyRowsOf<2>(d, dStep, s, sStep, rows);
+    case 4:
+      return copyRowsOf<4>(d, dStep, s, sStep, rows);
+    case 8:
+      return copyRowsOf<8>(d, dStep, s, sStep, rows);
+    case 16:
+      return copyRowsOf<16>(d, dStep, s, sStep, rows);
+    case 32:
+      return copyRowsOf<32>(d, dStep, s, sStep, rows);
+    case 64:
+      return copyRowsOf<64>(d, dStep, s, sStep, rows);
+    case 128:
+      return copyRowsOf<128>(d, dStep, s, sStep, rows);
+    default:
+      break;
+  }
+  if (far(dStep, sStep) && rowBytes <= kLongestFarRow) {
+    copyFarRows(
+        d, dStep, s, sStep, rows, rowBytes,
+        [=](unsigned char* to, const unsigned char* from) { copyBytes(to, from, rowBytes); });
+  } else {
+    for (int64_t i = 0; i < rows; ++i) copyBytes(d + i * dStep, s + i * sStep, rowBytes);
+  }
+}
+
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
-                 size_t elementBytes) noexcept {
+                 size_t elementBytes, Stores stores) noexcept {
   Dimension dims[kMaxDims];
   uint32_t count = 0;
   for (uint32_t d = 0; d < ndim; ++d) {
@@ -107,21 +179,37 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
     rowBytes *= dims[--count].extent;
   }
   if (count == 0) {
-    copyBytes(dst, src, static_cast<size_t>(rowBytes));
+    if (stores == Stores::kStreaming) {
+      activeTable().stream(dst, src, static_cast<size_t>(rowBytes));
+    } else {
+      copyBytes(dst, src, static_cast<size_t>(rowBytes));
+    }
     return;
   }
+  bool lines = stores == Stores::kStreaming && rowBytes % kLineBytes == 0 &&
+               reinterpret_cast<uintptr_t>(dst) % kLineBytes == 0;
+  for (uint32_t d = 0; d < count; ++d) lines = lines && dims[d].dst % kLineBytes == 0;
   const bool plane = rowBytes == element && count > 1;
   if (plane) {
     // The dimension along which the other side is contiguous comes next to the innermost.
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }
+  } else if (dims[count - 1].extent < kMostRowsAhead) {
+    // Of few rows at a time none would be fetched ahead.
+    Dimension* most = std::max_element(
+        dims, dims + count,
+        [](const Dimension& a, const Dimension& b) { return a.extent < b.extent; });
+    std::swap(*most, dims[count - 1]);
   }
   const uint32_t outer = count - (plane ? 2 : 1);
   int64_t index[kMaxDims] = {};
   for (;;) {
     if (plane) {
       copyElements(dst, src, dims[outer], dims[outer + 1], elementBytes);
+    } else if (lines) {
+      streamRows(dst, dims[outer].dst, src, dims[outer].src, dims[outer].extent,
+                 static_cast<size_t>(rowBytes));
     } else {
       copyRows(dst, dims[outer].dst, src, dims[outer].src, dims[outer].extent,
                static_cast<size_t>(rowBytes));

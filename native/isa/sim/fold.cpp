@@ -14,6 +14,7 @@ namespace {
 // Rows of at least this many elements make boxes of one row, which views with contiguous rows need
 // not stage.
 constexpr int64_t kDirectRow = 64;
+constexpr int64_t kFoldElements = boxElements(16);
 
 // Gathers boxes of a view, or points at those that are contiguous already.
 const unsigned char* gatherBox(const Traversal& t, const StridedView& view, const Box& box,
@@ -33,12 +34,12 @@ void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
   for (uint32_t i = 0; i < ndst && contiguous; ++i) contiguous = rowsContiguous(t, dst[i]);
   for (uint32_t i = 0; i < nsrc && contiguous; ++i) contiguous = rowsContiguous(t, src[i]);
   if (!contiguous) {
-    chooseBox(t, dst, ndst, src, nsrc, kBoxElements, boxExtent);
+    chooseBox(t, dst, ndst, src, nsrc, kFoldElements, boxExtent);
     return;
   }
   for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
   const int64_t row = t.extent[t.ndim - 1];
-  boxExtent[t.ndim - 1] = row < kBoxElements ? row : kBoxElements;
+  boxExtent[t.ndim - 1] = row < kFoldElements ? row : kFoldElements;
 }
 
 // The loops of one source dtype and op.
@@ -83,14 +84,18 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
 
   forEachBox(t, boxExtent, [&](const Box& box) {
     const auto count = static_cast<size_t>(box.count);
-    const unsigned char* first = gatherBox(t, src[0], box, stage);
+    // Without a cast to begin with, the first term is folded where it lies, if more follow.
+    const unsigned char* first =
+        gatherBox(t, src[0], box, steps.start != nullptr ? stage : accumulator);
     if (steps.start != nullptr) {
       steps.start(accumulator, first, count);
-    } else {
+      first = accumulator;
+    } else if (nsrc == 1) {
       copyBytes(accumulator, first, count * srcBytes);
     }
     for (uint32_t i = 1; i < nsrc; ++i) {
-      steps.fold(accumulator, gatherBox(t, src[i], box, stage), count);
+      steps.fold(accumulator, first, gatherBox(t, src[i], box, stage), count);
+      first = accumulator;
     }
     if (steps.divide != nullptr) steps.divide(accumulator, nsrc, count);
 

@@ -19,6 +19,11 @@
 
 namespace windlass {
 
+// Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
+// line before it is written and suits what nobody reads soon. Only copies stream, and a call that
+// streamed ends with SFENCE.
+enum class Stores { kCached, kStreaming };
+
 // True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
 bool canCast(DType from, DType to) noexcept;
 // True for the six float dtypes with any op, integers with all but avg, bool with max and min.
@@ -27,7 +32,8 @@ bool canReduce(DType dtype, ReduceOp op) noexcept;
 // dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
 // dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
-void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire) noexcept;
+void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
+               Stores stores = Stores::kCached) noexcept;
 
 // Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
 // dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).
@@ -42,7 +48,7 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 
 // Copies longer than this leave the inline code.
 constexpr size_t kInlineCopyBytes = 64;
-// Copies of at least this size use non-temporal stores, and end with SFENCE.
+// Contiguous copies of at least this size stream of themselves.
 constexpr size_t kStreamingCopyBytes = size_t{16} << 20;
 
 namespace detail {

@@ -2,6 +2,10 @@
 // TMOVE_CVT: strided copy with up to two casts.
 #include <cassert>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/fused.h"
@@ -12,7 +16,9 @@ namespace windlass {
 namespace {
 
 // Rows of at least this many elements are cast where they lie.
-constexpr int64_t kDirectRow = 32;
+constexpr int64_t kDirectRow = 128;
+// Elements of shorter rows that are staged at a time.
+constexpr int64_t kStagedElements = 1024;
 // A copy whose rows are not contiguous on both sides goes in boxes of this many bytes, of 64 by 64
 // elements at most.
 constexpr int64_t kCopyBoxBytes = 16384;
@@ -28,14 +34,21 @@ bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedV
   return false;
 }
 
-void copyView(const Traversal& t, const StridedView& dst, const StridedView& src) {
+// Before anyone is told of what was streamed.
+void drainStores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+void copyView(const Traversal& t, const StridedView& dst, const StridedView& src, Stores stores) {
   const size_t bytes = sizeOf(dst.dtype);
   const ByteStrides dstStep = byteStrides(t, dst);
   const ByteStrides srcStep = byteStrides(t, src);
   auto* to = static_cast<unsigned char*>(dst.data);
   const auto* from = static_cast<const unsigned char*>(src.data);
   if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
-    copyStrided(to, dstStep, from, srcStep, t.extent, t.ndim, bytes);
+    copyStrided(to, dstStep, from, srcStep, t.extent, t.ndim, bytes, stores);
     return;
   }
   const auto fits = kCopyBoxBytes / static_cast<int64_t>(bytes);
@@ -56,13 +69,54 @@ void copyView(const Traversal& t, const StridedView& dst, const StridedView& src
   });
 }
 
+// Casts rows that are contiguous on both sides: long ones where they lie; short ones by way of a
+// stage on each side where they have gaps, a few at a time, so that the fetch of the next ones
+// overlaps the cast.
+void castRows(const CastSteps& cast, unsigned char* dst, int64_t dstStep, size_t dstBytes,
+              const unsigned char* src, int64_t srcStep, size_t srcBytes, int64_t rows,
+              int64_t length) {
+  const auto count = static_cast<size_t>(length);
+  const int64_t atOnce = length >= kDirectRow ? 1 : kStagedElements / length;
+  const bool gather = atOnce > 1 && srcStep != static_cast<int64_t>(count * srcBytes);
+  const bool scatter = atOnce > 1 && dstStep != static_cast<int64_t>(count * dstBytes);
+  alignas(64) unsigned char srcStage[kStagedElements * sizeof(double)];
+  alignas(64) unsigned char dstStage[kStagedElements * sizeof(double)];
+  for (int64_t row = 0; row < rows; row += atOnce) {
+    const int64_t n = rows - row < atOnce ? rows - row : atOnce;
+    if (gather) {
+      copyRows(srcStage, static_cast<int64_t>(count * srcBytes), src, srcStep, n, count * srcBytes);
+    }
+    cast.run(scatter ? dstStage : dst, gather ? srcStage : src, static_cast<size_t>(n) * count);
+    if (scatter) {
+      copyRows(dst, dstStep, dstStage, static_cast<int64_t>(count * dstBytes), n, count * dstBytes);
+    }
+    src += n * srcStep;
+    dst += n * dstStep;
+  }
+}
+
 void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
               const StridedView& src) {
+  const size_t dstBytes = sizeOf(dst.dtype);
+  const size_t srcBytes = sizeOf(src.dtype);
+  const uint32_t inner = t.ndim - 1;
+  // Rows one after another are those of the next dimension, or of the longest where that is short.
+  uint32_t outer = inner == 0 ? 0 : inner - 1;
+  if (t.extent[outer] < kMostRowsAhead) {
+    for (uint32_t d = 0; d < inner; ++d) {
+      if (t.extent[d] > t.extent[outer]) outer = d;
+    }
+  }
   int64_t boxExtent[kMaxDims];
-  for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
-  if (t.ndim > 0) boxExtent[t.ndim - 1] = t.extent[t.ndim - 1];
+  for (uint32_t d = 0; d < t.ndim; ++d) {
+    boxExtent[d] = d == inner || d == outer ? t.extent[d] : 1;
+  }
+  const int64_t rows = outer == inner ? 1 : t.extent[outer];
+  const int64_t dstStep = strideOf(t, dst, outer) * static_cast<int64_t>(dstBytes);
+  const int64_t srcStep = strideOf(t, src, outer) * static_cast<int64_t>(srcBytes);
   forEachBox(t, boxExtent, [&](const Box& box) {
-    cast.run(addressOf(t, dst, box), addressOf(t, src, box), static_cast<size_t>(box.count));
+    castRows(cast, addressOf(t, dst, box), dstStep, dstBytes, addressOf(t, src, box), srcStep,
+             srcBytes, rows, t.extent[inner]);
   });
 }
 
@@ -73,7 +127,8 @@ void castBoxes(const Traversal& t, const CastSteps& cast, const StridedView& dst
   const ByteStrides dstStep = byteStrides(t, dst);
   const ByteStrides srcStep = byteStrides(t, src);
   int64_t boxExtent[kMaxDims];
-  chooseBox(t, &dst, 1, &src, 1, kBoxElements, boxExtent);
+  const size_t widest = srcBytes < dstBytes ? dstBytes : srcBytes;
+  chooseBox(t, &dst, 1, &src, 1, boxElements(widest), boxExtent);
   alignas(64) unsigned char srcBox[kBoxBytes];
   alignas(64) unsigned char dstBox[kBoxBytes];
   forEachBox(t, boxExtent, [&](const Box& box) {
@@ -98,7 +153,7 @@ void castBoxes(const Traversal& t, const CastSteps& cast, const StridedView& dst
 namespace detail {
 
 void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
-                 const DType* wire) noexcept {
+                 const DType* wire, Stores stores) noexcept {
   assert(dst.ndim == src.ndim && dst.ndim <= kMaxDims);
   assert(canCast(src.dtype, wire != nullptr ? *wire : dst.dtype));
   assert(wire == nullptr || canCast(*wire, dst.dtype));
@@ -106,12 +161,14 @@ void moveConvert(const VectorTable& table, const StridedView& dst, const Strided
   if (t.empty) return;
   const CastSteps cast(table, src.dtype, wire, dst.dtype);
   if (cast.identity()) {
-    copyView(t, dst, src);
+    copyView(t, dst, src, stores);
+    if (stores == Stores::kStreaming) drainStores();
     return;
   }
   const DefaultFloatMode mode;
-  const bool longRows = t.ndim == 0 || t.extent[t.ndim - 1] >= kDirectRow;
-  if (longRows && rowsContiguous(t, dst) && rowsContiguous(t, src)) {
+  if (t.ndim == 0) {
+    cast.run(dst.data, src.data, 1);
+  } else if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
     castRows(t, cast, dst, src);
   } else {
     castBoxes(t, cast, dst, src);
@@ -124,8 +181,8 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept {
   detail::moveConvert(activeTable(), dst, src, nullptr);
 }
 
-void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire) noexcept {
-  detail::moveConvert(activeTable(), dst, src, &wire);
+void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, Stores stores) noexcept {
+  detail::moveConvert(activeTable(), dst, src, &wire, stores);
 }
 
 }  // namespace windlass

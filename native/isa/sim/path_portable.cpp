@@ -15,6 +15,11 @@ void copyLoop(void* dst, const void* src, size_t bytes) {
   std::memcpy(dst, src, bytes);
 }
 
+// The C library streams what it takes for large.
+void streamLoop(void* dst, const void* src, size_t bytes) {
+  copyLoop(dst, src, bytes);
+}
+
 constexpr VectorTable kTable = makeTable();
 }  // namespace
 

@@ -52,6 +52,24 @@ inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char*
   }
 }
 
+// A square of whole lines on both sides, by way of a block in the first-level cache, so that each
+// line is read once and written once.
+template <size_t N>
+inline void transposeLines(unsigned char* d, int64_t dRow, const unsigned char* s,
+                           int64_t sRow) noexcept {
+  constexpr int64_t kBytes = N;
+  constexpr int64_t kSide = 16 / kBytes;
+  constexpr int64_t kLine = 64;
+  constexpr int64_t kLines = kLine / kBytes;
+  alignas(64) unsigned char block[kLines * kLine];
+  for (int64_t c = 0; c < kLines; c += kSide) {
+    for (int64_t r = 0; r < kLines; r += kSide) {
+      transposeSquare<N>(block + r * kLine + c * kBytes, kLine, s + c * sRow + r * kBytes, sRow);
+    }
+  }
+  for (int64_t r = 0; r < kLines; ++r) __builtin_memcpy(d + r * dRow, block + r * kLine, kLine);
+}
+
 #endif
 
 // d[row][column] = s[column][row] for elements of N bytes; steps are between rows, in bytes.
@@ -65,8 +83,20 @@ inline void transposePlane(unsigned char* d, int64_t dRow, const unsigned char* 
   constexpr int64_t kSide = 16 / kBytes;
   wholeRows = rows - rows % kSide;
   wholeColumns = columns - columns % kSide;
+  constexpr int64_t kLines = 64 / kBytes;
+  constexpr int64_t kAhead = kLines < 32 ? 2 * kLines : kLines;
+  const int64_t lineRows = rows - rows % kLines;
+  const int64_t lineColumns = columns - columns % kLines;
+  for (int64_t r = 0; r < lineRows; r += kLines) {
+    for (int64_t c = 0; c < lineColumns; c += kLines) {
+      for (int64_t ahead = kAhead; ahead < kAhead + kLines; ++ahead) {
+        __builtin_prefetch(s + (c + ahead) * sRow + r * kBytes);
+      }
+      transposeLines<N>(d + r * dRow + c * kBytes, dRow, s + c * sRow + r * kBytes, sRow);
+    }
+  }
   for (int64_t c = 0; c < wholeColumns; c += kSide) {
-    for (int64_t r = 0; r < wholeRows; r += kSide) {
+    for (int64_t r = c < lineColumns ? lineRows : 0; r < wholeRows; r += kSide) {
       transposeSquare<N>(d + r * dRow + c * kBytes, dRow, s + c * sRow + r * kBytes, sRow);
     }
   }

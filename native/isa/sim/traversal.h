@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "native/isa/sim/fused.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -85,9 +86,16 @@ ByteStrides byteStrides(const Traversal& t, const StridedView& view) noexcept;
 // Of a packed buffer that holds the box.
 ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementBytes) noexcept;
 
-// Copies ndim-dimensional strided elements.
+// Rows that lie apart are fetched at most this many ahead.
+constexpr int64_t kMostRowsAhead = 32;
+
+// Copies `rows` rows of `rowBytes` bytes; steps are from one row to the next, in bytes.
+void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
+              int64_t rows, size_t rowBytes) noexcept;
+
+// Copies ndim-dimensional strided elements. Streaming stores leave SFENCE to the caller.
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
-                 size_t elementBytes) noexcept;
+                 size_t elementBytes, Stores stores = Stores::kCached) noexcept;
 
 }  // namespace windlass

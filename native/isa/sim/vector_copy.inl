@@ -23,7 +23,8 @@ void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
   }
 }
 
-void copyLoop(void* dst, const void* src, size_t bytes) {
+template <bool streaming>
+void copyRange(void* dst, const void* src, size_t bytes) {
   if (dst == src) return;
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
@@ -40,10 +41,18 @@ void copyLoop(void* dst, const void* src, size_t bytes) {
   }
   storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
   const size_t skip = kRegister - (reinterpret_cast<uintptr_t>(d) & (kRegister - 1));
+  copyBody<streaming>(d + skip, s + skip, bytes - skip);
+}
+
+void streamLoop(void* dst, const void* src, size_t bytes) {
+  copyRange<true>(dst, src, bytes);
+}
+
+void copyLoop(void* dst, const void* src, size_t bytes) {
   if (bytes >= kStreamingCopyBytes) {
-    copyBody<true>(d + skip, s + skip, bytes - skip);
+    copyRange<true>(dst, src, bytes);
     _mm_sfence();
   } else {
-    copyBody<false>(d + skip, s + skip, bytes - skip);
+    copyRange<false>(dst, src, bytes);
   }
 }

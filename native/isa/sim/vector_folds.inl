@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of vector_loops.inl: accumulator = accumulator op src, and the division of an average.
+// Part of vector_loops.inl: dst = accumulator op src, and the division of an average.
 
 template <ReduceOp op>
 WINDLASS_INLINE float combine(float a, float b) {
@@ -47,44 +47,52 @@ WINDLASS_INLINE T combineInteger(T a, T b) {
 }
 
 template <typename F, ReduceOp op>
-WINDLASS_LOOP void foldFloat(void* accumulator, const void* src, size_t count) {
+WINDLASS_LOOP void foldFloat(void* dst, const void* accumulator, const void* src, size_t count) {
   using Value = typename F::Value;
-  typename F::Any* __restrict a = static_cast<typename F::Any*>(accumulator);
-  const typename F::Any* __restrict s = static_cast<const typename F::Any*>(src);
+  typename F::Any* d = static_cast<typename F::Any*>(dst);
+  const typename F::Any* a = static_cast<const typename F::Any*>(accumulator);
+  const typename F::Any* s = static_cast<const typename F::Any*>(src);
+#pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
-    a[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
+    d[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
   }
 }
 
 template <ReduceOp op>
-WINDLASS_LOOP void foldBf16(void* accumulator, const void* src, size_t count) {
-  F32::Any* __restrict a = static_cast<F32::Any*>(accumulator);
-  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
+WINDLASS_LOOP void foldBf16(void* dst, const void* accumulator, const void* src, size_t count) {
+  F32::Any* d = static_cast<F32::Any*>(dst);
+  const F32::Any* a = static_cast<const F32::Any*>(accumulator);
+  const U16::Any* s = static_cast<const U16::Any*>(src);
+#pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
-    a[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
+    d[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
   }
 }
 
 template <CastLoop toF32, size_t SrcBytes, ReduceOp op>
-WINDLASS_LOOP void foldNarrow(void* accumulator, const void* src, size_t count) {
-  auto* a = static_cast<unsigned char*>(accumulator);
+WINDLASS_LOOP void foldNarrow(void* dst, const void* accumulator, const void* src, size_t count) {
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* a = static_cast<const unsigned char*>(accumulator);
   const auto* s = static_cast<const unsigned char*>(src);
   alignas(64) uint32_t stage[kStage];
   while (count > 0) {
     const size_t n = count < kStage ? count : kStage;
     toF32(stage, s, n);
-    foldFloat<F32, op>(a, stage, n);
+    foldFloat<F32, op>(d, a, stage, n);
     s += n * SrcBytes;
+    d += n * sizeof(float);
     a += n * sizeof(float);
     count -= n;
   }
 }
 
 template <typename I, ReduceOp op>
-WINDLASS_LOOP void foldInteger(void* accumulator, const void* src, size_t count) {
-  typename I::Any* __restrict a = static_cast<typename I::Any*>(accumulator);
-  const typename I::Any* __restrict s = static_cast<const typename I::Any*>(src);
-  for (size_t i = 0; i < count; ++i) a[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
+WINDLASS_LOOP void foldInteger(void* dst, const void* accumulator, const void* src, size_t count) {
+  typename I::Any* d = static_cast<typename I::Any*>(dst);
+  const typename I::Any* a = static_cast<const typename I::Any*>(accumulator);
+  const typename I::Any* s = static_cast<const typename I::Any*>(src);
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) d[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
 }
 
 template <typename F>

@@ -57,6 +57,7 @@ WINDLASS_INLINE bool isNan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f80
 
 // Defined by the including file.
 static void copyLoop(void* dst, const void* src, size_t bytes);
+static void streamLoop(void* dst, const void* src, size_t bytes);
 
 template <ReduceOp op>
 constexpr void fillFolds(VectorTable& table) {
@@ -94,6 +95,7 @@ constexpr void fillNarrowCasts(CastLoop* row) {
 constexpr VectorTable makeTable() {
   VectorTable table{};
   table.copy = copyLoop;
+  table.stream = streamLoop;
 
   fillNarrowCasts<castF64ToOddF32, 8>(table.cast[0]);
   table.cast[0][0] = canonicalF64;

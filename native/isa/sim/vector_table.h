@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "native/isa/sim/fused.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -41,14 +42,15 @@ constexpr DType accumulatorOf(DType dtype) {
 // The ranges that a loop is given do not overlap.
 using CopyLoop = void (*)(void* dst, const void* src, size_t bytes);
 using CastLoop = void (*)(void* dst, const void* src, size_t count);
-// accumulator = accumulator op src.
-using FoldLoop = void (*)(void* accumulator, const void* src, size_t count);
+// dst = accumulator op src; dst may be the accumulator.
+using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
 
 constexpr int kFoldOps = 4;  // avg folds as sum
 
 struct VectorTable {
   CopyLoop copy;
+  CopyLoop stream;  // a copy by streaming stores, with SFENCE still to come
   // [from][to] by floatIndex. From a type to itself: NaNs become canonical, all else stays.
   CastLoop cast[kFloatCount][kFloatCount];
   // [op][dtype of the source]; nullptr where canReduce is false.
@@ -73,7 +75,7 @@ namespace detail {
 
 // TMOVE_CVT and TFOLD on a given path. A null `wire` adds no step.
 void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
-                 const DType* wire) noexcept;
+                 const DType* wire, Stores stores = Stores::kCached) noexcept;
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire) noexcept;
 

@@ -203,6 +203,51 @@ TEST_F(Strided, FoldsOnEveryPath) {
   }
 }
 
+// Rows with gaps on either side, in two dimensions of which either is the longer: far apart or
+// near, of whole lines or not, cached or streamed.
+TEST_F(Strided, RowsWithGaps) {
+  for (const int64_t row : {1, 3, 16, 17, 32, 48, 64, 256, 300}) {
+    for (const int64_t gap : {0, 1, 16, 112}) {
+      for (const bool manyOuter : {false, true}) {
+        for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+          for (const DType to : {DType::kF32, DType::kBF16}) {
+            const int64_t shape[] = {manyOuter ? 75 : 3, manyOuter ? 3 : 75, row};
+            const int64_t near[] = {shape[1] * row, row, 1};
+            const int64_t apart[] = {row + gap, shape[0] * (row + gap), 1};
+            const auto cells = static_cast<size_t>(shape[0] * shape[1] * (row + gap));
+            std::vector<float> memory(cells + 16);
+            for (float& value : memory) value = static_cast<float>(random_() % 251);
+            alignas(64) static unsigned char out[75 * 3 * 412 * 4];
+            for (const bool scatter : {false, true}) {
+              const int64_t* from = scatter ? near : apart;
+              const int64_t* into = scatter ? apart : near;
+              std::memset(out, 0xa5, sizeof out);
+              std::vector<unsigned char> expected(out, out + sizeof out);
+              forEachIndex({shape[0], shape[1], row}, [&](const std::vector<int64_t>& index) {
+                int64_t at[2] = {};
+                for (size_t d = 0; d < 3; ++d) {
+                  at[0] += index[d] * from[d];
+                  at[1] += index[d] * into[d];
+                }
+                const float value = memory[static_cast<size_t>(at[0])];
+                uint32_t bits;
+                std::memcpy(&bits, &value, sizeof bits);
+                // Whole numbers below 256 keep every bit in bf16.
+                if (to == DType::kBF16) bits >>= 16;
+                std::memcpy(&expected[static_cast<size_t>(at[1]) * sizeOf(to)], &bits, sizeOf(to));
+              });
+              TMOVE_CVT({out, to, 3, shape, into}, {memory.data(), DType::kF32, 3, shape, from}, to,
+                        stores);
+              ASSERT_EQ(std::memcmp(out, expected.data(), sizeof out), 0)
+                  << "row " << row << " gap " << gap << " scatter " << scatter;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_F(Strided, LargeTransposes) {
   for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
     const int64_t shape[] = {301, 517};
@@ -236,6 +281,9 @@ TEST(CopyBytes, EveryLengthAndAlignmentOnEveryPath) {
       for (const auto& [path, table] : reference::availablePaths()) {
         out.assign(length + 192, 0xa5);
         table->copy(&out[skew], &source[7], length);
+        ASSERT_EQ(out, expected) << length << " bytes at " << skew << " on " << nameOf(path);
+        out.assign(length + 192, 0xa5);
+        table->stream(&out[skew], &source[7], length);
         ASSERT_EQ(out, expected) << length << " bytes at " << skew << " on " << nameOf(path);
       }
     }
