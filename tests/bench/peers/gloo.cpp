@@ -14,7 +14,7 @@
 
 #include <thread>
 
-#include "sampling.h"
+#include "collectives.h"
 
 namespace {
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An MPI library, sampled: one process a rank, started by its own launcher.
-#include <fcntl.h>
-#include <mpi.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "sampling.h"
+#include "collectives.h"
+#include "mpi_block.h"
 
 namespace {
 
@@ -13,30 +9,6 @@ using peers::Buffer;
 using peers::Call;
 using peers::Operation;
 using peers::Shape;
-using peers::Shared;
-
-// A block that the processes share; its file is gone once all have mapped it.
-Shared* share(int rank) {
-  char path[] = "/dev/shm/windlass-peer-XXXXXX";
-  int file = rank == 0 ? mkstemp(path) : -1;
-  MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
-  if (rank != 0) {
-    file = open(path, O_RDWR);
-  }
-  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) {
-    peers::stop(std::string("cannot share ") + path);
-  }
-  void* block = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (block == MAP_FAILED) {
-    peers::stop(std::string("cannot map ") + path);
-  }
-  close(file);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) {
-    unlink(path);
-  }
-  return static_cast<Shared*>(block);
-}
 
 std::function<void(int)> callOf(const Shape& shape, float* in, float* out) {
   const int row = static_cast<int>(shape.row);
@@ -72,7 +44,7 @@ int main(int argc, char** argv) {
   if (ranks != arguments.ranks) {
     peers::stop("the launcher started " + std::to_string(ranks) + " ranks");
   }
-  peers::measure(arguments, *share(rank), static_cast<uint32_t>(rank), cores,
+  peers::measure(arguments, *peers::share(rank), static_cast<uint32_t>(rank), cores,
                  [](const Shape& shape) {
                    Call call;
                    call.in = Buffer(shape.inputCount());

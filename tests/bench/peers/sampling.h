@@ -2,10 +2,8 @@
 // How a peer is sampled, by the method of `windlass bench`: in an iteration every rank rewrites its
 // input, takes `ready`, lines up, calls, and takes `leave`; a sample is max(leave) - max(ready).
 // Ranks are threads or processes: what they share lies in one zeroed block that all of them map.
-//
-// The program's arguments are the operation, the number of ranks, the seconds to spend on samples
-// of a size, and sizes in bytes. It prints a line for each size: bytes, then median, p99, min,
-// stream, empty and floor (NaN: a peer has none), in microseconds.
+// A line is printed for each size: bytes, then median, p99, min, stream, empty and floor (NaN: a
+// peer has none), in microseconds.
 #pragma once
 
 #include <sched.h>
@@ -47,28 +45,6 @@ inline int64_t clockNs() {
   std::fflush(stderr);
   std::_Exit(1);
 }
-
-struct Arguments {
-  std::string operation;
-  int ranks;
-  double seconds;
-  std::vector<uint64_t> sizes;
-
-  Arguments(int argc, char** argv) {
-    if (argc < 5) {
-      stop("usage: peer OP RANKS SECONDS BYTES...");
-    }
-    operation = argv[1];
-    ranks = std::atoi(argv[2]);
-    seconds = std::atof(argv[3]);
-    for (int i = 4; i < argc; ++i) {
-      sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-    }
-    if (ranks < 1 || static_cast<uint32_t>(ranks) > kMostRanks) {
-      stop("no such number of ranks: " + std::string(argv[2]));
-    }
-  }
-};
 
 // What ranks share. Words that several write stand alone in two cache lines; so do the stamps of
 // different ranks.
@@ -126,124 +102,24 @@ class LineUp {
   const int pauses_;
 };
 
-// Memory for f32, zeroed, on its own pages.
-class Buffer {
- public:
-  Buffer() = default;
-  explicit Buffer(uint64_t count) {
-    const uint64_t bytes = (count * sizeof(float) + kPage - 1) / kPage * kPage;
-    data_.reset(static_cast<float*>(std::aligned_alloc(kPage, std::max<uint64_t>(bytes, kPage))));
-    if (data_ == nullptr) {
-      stop("no memory for " + std::to_string(bytes) + " bytes");
-    }
-    std::memset(data_.get(), 0, bytes);
-  }
-
-  float* data() const { return data_.get(); }
-
- private:
-  static constexpr uint64_t kPage = 4096;
-  struct Free {
-    void operator()(float* data) const { std::free(data); }
-  };
-  std::unique_ptr<float, Free> data_;
-};
-
-// One rank's buffers and call. What works in place has its output in `in`.
-struct Call {
-  Buffer in;
-  Buffer out;
-  float* result = nullptr;
+// One rank's part of what is sampled.
+struct Work {
+  uint64_t bytes;                                   // the size, as the line names it
+  std::function<void(uint64_t iteration)> rewrite;  // writes this rank's input, if it has one
   std::function<void(int root)> run;
+  std::function<void(uint64_t iteration)> verify;  // stops unless the output is the iteration's
 };
 
-enum class Operation { kBarrier, kAllToAll, kBroadcast, kAllGather, kReduceScatter, kAllReduce };
-
-inline Operation operationNamed(const std::string& name) {
-  static const char* const names[] = {"barrier",    "all-to-all",     "broadcast",
-                                      "all-gather", "reduce-scatter", "all-reduce"};
-  for (int i = 0; i < 6; ++i) {
-    if (name == names[i]) {
-      return static_cast<Operation>(i);
-    }
-  }
-  stop("no operation " + name);
-}
-
-// An operation on rows of f32: how large buffers are and what they hold.
-struct Shape {
-  Operation operation;
-  uint64_t ranks;
-  uint64_t row;  // elements
-
-  uint64_t inputCount() const {
-    const bool rows = operation == Operation::kAllToAll || operation == Operation::kReduceScatter;
-    return rows ? ranks * row : row;
-  }
-
-  uint64_t outputCount() const {
-    const bool rows = operation == Operation::kAllToAll || operation == Operation::kAllGather;
-    return rows ? ranks * row : row;
-  }
-
-  bool sums() const {
-    return operation == Operation::kReduceScatter || operation == Operation::kAllReduce;
-  }
-
-  // Whole numbers, exact as f32 also once summed: below 8 for a term of a sum, else below 2^24.
-  float element(uint64_t rank, uint64_t index, uint64_t iteration) const {
-    const uint64_t mixed = index * 0x9e3779b1u + rank * 0x85ebca6bu + iteration * 0xc2b2ae35u;
-    return static_cast<float>(static_cast<uint32_t>(mixed) >> (sums() ? 29 : 8));
-  }
-
-  void rewrite(float* in, uint64_t rank, uint64_t iteration) const {
-    const uint64_t count = inputCount();
-    for (uint64_t i = 0; i < count; ++i) {
-      in[i] = element(rank, i, iteration);
-    }
-  }
-
-  float expected(uint64_t rank, uint64_t index, uint64_t iteration) const {
-    switch (operation) {
-      case Operation::kAllToAll:
-        return element(index / row, rank * row + index % row, iteration);
-      case Operation::kBroadcast:
-        return element(kRoot, index, iteration);
-      case Operation::kAllGather:
-        return element(index / row, index % row, iteration);
-      default: {
-        const uint64_t first = operation == Operation::kReduceScatter ? rank * row : 0;
-        float sum = 0;
-        for (uint64_t peer = 0; peer < ranks; ++peer) {
-          sum += element(peer, first + index, iteration);
-        }
-        return sum;
-      }
-    }
-  }
-
-  void verify(const float* out, uint64_t rank, uint64_t iteration) const {
-    const uint64_t count = outputCount();
-    for (uint64_t i = 0; i < count; ++i) {
-      const float want = expected(rank, i, iteration);
-      if (std::memcmp(&out[i], &want, sizeof want) != 0) {
-        stop("rank " + std::to_string(rank) + "'s output differs at element " + std::to_string(i));
-      }
-    }
-  }
-};
-
-// Samples one rank's call; all ranks run it side by side.
+// Samples one rank's work; all ranks run it side by side.
 class Sampler {
  public:
-  Sampler(Shared& shared, const Shape& shape, Call& call, uint32_t rank, uint32_t cores,
+  Sampler(Shared& shared, const Work& work, uint32_t rank, uint32_t ranks, uint32_t cores,
           double seconds)
       : shared_(shared),
-        shape_(shape),
-        call_(call),
+        work_(work),
         rank_(rank),
-        ranks_(static_cast<uint32_t>(shape.ranks)),
-        lineUp_(shared, ranks_, cores),
+        ranks_(ranks),
+        lineUp_(shared, ranks, cores),
         seconds_(seconds) {}
 
   // Rank 0 prints the line.
@@ -264,7 +140,7 @@ class Sampler {
       const double streamNs =
           std::accumulate(streamed.samples.begin(), streamed.samples.end(), 0.0);
       std::printf("%llu %.3f %.3f %.3f %.3f %.3f NaN\n",
-                  static_cast<unsigned long long>(shape_.row * sizeof(float)), micros(timed, 0.5),
+                  static_cast<unsigned long long>(work_.bytes), micros(timed, 0.5),
                   micros(timed, 0.99), micros(timed, 0),
                   streamNs / 1e3 / static_cast<double>(streamed.iterations), micros(empty, 0.5));
       std::fflush(stdout);
@@ -337,11 +213,7 @@ class Sampler {
 
   void rewrite() {
     ++iteration_;
-    if (shape_.operation == Operation::kBarrier ||
-        (shape_.operation == Operation::kBroadcast && rank_ != kRoot)) {
-      return;
-    }
-    shape_.rewrite(call_.in.data(), rank_, iteration_);
+    work_.rewrite(iteration_);
   }
 
   // One call that nobody times, since its memory and processes are cold, then `iterations`.
@@ -349,13 +221,15 @@ class Sampler {
     Shared::Stamps& stamps = shared_.stamps[rank_];
     rewrite();
     lineUp_.meet();
-    call_.run(kRoot);
+    work_.run(kRoot);
     for (uint32_t i = 0; i < iterations; ++i) {
       rewrite();
       stamps.ready[i] = clockNs();
       lineUp_.meet();
-      call_.run(kRoot);
+      work_.run(kRoot);
       stamps.leave[i] = clockNs();
+      // Nobody rewrites beside a rank that is still in the call.
+      lineUp_.meet();
     }
     return iterations;
   }
@@ -369,6 +243,7 @@ class Sampler {
       stamps.ready[i] = clockNs();
       lineUp_.meet();
       stamps.leave[i] = clockNs();
+      lineUp_.meet();
     }
     return iterations;
   }
@@ -376,59 +251,29 @@ class Sampler {
   // Calls back to back between two stamps, roots rotating.
   uint32_t stream(uint32_t calls) {
     Shared::Stamps& stamps = shared_.stamps[rank_];
-    call_.run(kRoot);
+    work_.run(kRoot);
     stamps.ready[0] = clockNs();
     lineUp_.meet();
     for (uint32_t i = 1; i <= calls; ++i) {
-      call_.run(static_cast<int>(i % ranks_));
+      work_.run(static_cast<int>(i % ranks_));
     }
     stamps.leave[0] = clockNs();
     return 1;
   }
 
-  // Checks what the last iteration of `sample` has left. Barriers: ranks post how often they have
-  // entered, and read the others' posts as they leave.
+  // Checks what the last iteration of `sample` has left.
   void verify() {
-    if (shape_.operation != Operation::kBarrier) {
-      shape_.verify(call_.result, rank_, iteration_);
-      lineUp_.meet();
-      return;
-    }
-    for (int i = 0; i < 100; ++i) {
-      const uint64_t entered = shared_.posts[rank_].entered.load(std::memory_order_relaxed) + 1;
-      shared_.posts[rank_].entered.store(entered, std::memory_order_relaxed);
-      call_.run(kRoot);
-      for (uint32_t peer = 0; peer < ranks_; ++peer) {
-        if (shared_.posts[peer].entered.load(std::memory_order_relaxed) < entered) {
-          stop("rank " + std::to_string(rank_) + " left a barrier before rank " +
-               std::to_string(peer) + " had entered it");
-        }
-      }
-    }
+    work_.verify(iteration_);
     lineUp_.meet();
   }
 
   Shared& shared_;
-  const Shape shape_;
-  Call& call_;
+  const Work& work_;
   const uint32_t rank_;
   const uint32_t ranks_;
   LineUp lineUp_;
   const double seconds_;
   uint64_t iteration_ = 0;
 };
-
-// Measures every size as `rank`; `open` makes that rank's buffers and call for a shape.
-template <class Open>
-void measure(const Arguments& arguments, Shared& shared, uint32_t rank, uint32_t cores,
-             const Open& open) {
-  std::memset(&shared.stamps[rank], 0, sizeof shared.stamps[rank]);
-  for (const uint64_t bytes : arguments.sizes) {
-    const Shape shape{operationNamed(arguments.operation), static_cast<uint64_t>(arguments.ranks),
-                      bytes / sizeof(float)};
-    Call call = open(shape);
-    Sampler(shared, shape, call, rank, cores, arguments.seconds).run();
-  }
-}
 
 }  // namespace peers

@@ -133,7 +133,7 @@ class TableTest {
 
   @Test
   void theChartHasALineForEachSideAndTheFloor() throws IOException {
-    String chart = Chart.of(rows(ROWS));
+    String chart = Chart.of(rows(ROWS), "Microseconds.");
     assertThat(chart.lines().filter(line -> line.startsWith("<polyline"))).hasSize(12);
     assertThat(chart).startsWith("<svg ").endsWith("</svg>\n").doesNotContain("NaN");
   }

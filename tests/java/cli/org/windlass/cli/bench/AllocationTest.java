@@ -40,6 +40,7 @@ class AllocationTest {
             new long[] {8, 8},
             DType.F32,
             DType.BF16,
+            DType.F32,
             TransferMode.DIRECT,
             false,
             Duration.ofSeconds(60)),

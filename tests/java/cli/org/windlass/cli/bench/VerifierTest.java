@@ -126,6 +126,7 @@ class VerifierTest {
             shape,
             DType.F32,
             DType.BF16,
+            DType.F32,
             TransferMode.DIRECT,
             true,
             Duration.ofSeconds(1));

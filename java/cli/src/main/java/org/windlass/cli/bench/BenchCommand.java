@@ -230,6 +230,7 @@ public final class BenchCommand implements Runnable {
             Shape.parse(shape),
             type,
             wireOr(type),
+            type,
             TransferMode.parse(mode),
             isPlain(),
             moving.deadline());

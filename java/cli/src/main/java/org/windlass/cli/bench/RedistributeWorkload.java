@@ -11,6 +11,7 @@ import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.TensorSpec;
 import org.windlass.Traffic;
 import org.windlass.Transfer;
 import org.windlass.TransferMode;
@@ -19,11 +20,14 @@ import org.windlass.internal.Floor;
 
 /** One tensor goes from one layout to another through a transfer that is registered once. */
 final class RedistributeWorkload implements Workload {
+  private static final long FLOOR_BYTES = 256 << 20;
+
   private final Layout from;
   private final Layout to;
   private final long[] shape;
   private final DType dtype;
   private final DType wire;
+  private final DType targetDtype;
   private final TransferMode mode;
   private final boolean plain;
   private final Duration deadline;
@@ -40,6 +44,7 @@ final class RedistributeWorkload implements Workload {
       long[] shape,
       DType dtype,
       DType wire,
+      DType targetDtype,
       TransferMode mode,
       boolean plain,
       Duration deadline) {
@@ -50,29 +55,31 @@ final class RedistributeWorkload implements Workload {
     this.shape = shape;
     this.dtype = dtype;
     this.wire = wire;
+    this.targetDtype = targetDtype;
     this.mode = mode;
     this.plain = plain;
     this.deadline = deadline;
     this.ranks = Math.max(from.mesh().highestRank(), to.mesh().highestRank()) + 1;
     ReduceOp op = from.partialOp().orElse(ReduceOp.SUM);
     this.inputBits = Digits.encode(dtype, op);
-    this.outputBits = Digits.encodeReduced(dtype, op, LocalDigits.terms(from), wire, dtype);
+    this.outputBits =
+        Digits.encodeReduced(dtype, op, LocalDigits.terms(from), wire, targetDtype);
   }
 
   @Override
   public RankWork open(Communicator comm) {
     long largest = 0;
     for (int rank = 0; rank < ranks; rank++) {
-      largest = Math.max(largest, bytesOf(from, rank));
-      largest = Math.max(largest, bytesOf(to, rank));
+      largest = Math.max(largest, bytesOf(from, dtype, rank));
+      largest = Math.max(largest, bytesOf(to, targetDtype, rank));
     }
     Buffers.requireAddressable(largest);
     return new Work(comm, new Buffers(comm, plain, largest, largest));
   }
 
-  private long bytesOf(Layout layout, int rank) {
+  private long bytesOf(Layout layout, DType type, int rank) {
     return layout.mesh().contains(rank)
-        ? dtype.bytesOf(layout.localRegion(shape, rank).numel())
+        ? type.bytesOf(layout.localRegion(shape, rank).numel())
         : 0;
   }
 
@@ -87,28 +94,25 @@ final class RedistributeWorkload implements Workload {
     Work(Communicator comm, Buffers buffers) {
       this.rank = comm.rank();
       this.buffers = buffers;
-      this.source = side(from);
-      this.target = side(to);
+      this.source = side(from, dtype);
+      this.target = side(to, targetDtype);
       this.transfer =
           comm.batch()
               .wire(wire)
               .mode(mode)
               .add(
-                  "bench",
-                  shape,
-                  dtype,
-                  from,
+                  TensorSpec.of("bench", dtype, from, shape),
                   source == null ? null : source.tensor(),
-                  to,
+                  TensorSpec.of("bench", targetDtype, to, shape),
                   target == null ? null : target.tensor())
               .register(deadline);
     }
 
-    private Side side(Layout layout) {
+    private Side side(Layout layout, DType type) {
       if (!layout.mesh().contains(rank)) {
         return null;
       }
-      Tensor tensor = buffers.tensor(dtype, layout.localShape(shape, rank));
+      Tensor tensor = buffers.tensor(type, layout.localShape(shape, rank));
       return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(layout, shape, rank));
     }
 
@@ -143,7 +147,7 @@ final class RedistributeWorkload implements Workload {
 
   /** Checks a target against what the digits of its elements become. */
   void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
-    int at = Digits.mismatch(target, digits, outputBits, dtype.bytes(), iteration);
+    int at = Digits.mismatch(target, digits, outputBits, targetDtype.bytes(), iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
           "redistribute: rank "
@@ -173,25 +177,32 @@ final class RedistributeWorkload implements Workload {
   @Override
   public long receivedBytes() {
     long[] received = new long[ranks];
-    for (Traffic.Link link : Plan.of(from, to, shape, dtype, wire, dtype).traffic().links()) {
+    for (Traffic.Link link : Plan.of(from, to, shape, dtype, wire, targetDtype).traffic().links()) {
       received[link.target()] += link.source() == link.target() ? 0 : link.bytes();
     }
     return Arrays.stream(received).max().orElse(0);
   }
 
   /**
-   * A contiguous copy with the same traffic: every target element is written once, and read once
-   * from each rank that holds a term of it.
+   * A contiguous copy, or copy-cast, with the same traffic: every target element is written once,
+   * and read once from each rank that holds a term of it. Of more than {@link #FLOOR_BYTES} so many
+   * are copied, and the rest counted at their pace: they outgrow the caches as well.
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    long targets = 0;
+    long elements = 0;
     for (int rank : to.mesh().ranks()) {
-      targets += to.localRegion(shape, rank).numel();
+      elements += to.localRegion(shape, rank).numel();
     }
-    long elements = targets * (LocalDigits.terms(from) + 1) / 2;
-    return elements == 0
-        ? OptionalDouble.empty()
-        : OptionalDouble.of(Floor.copyMicros(dtype.bytesOf(elements), dtype, dtype, iterations));
+    if (elements == 0) {
+      return OptionalDouble.empty();
+    }
+    int bytesOfElement = LocalDigits.terms(from) * dtype.bytes() + targetDtype.bytes();
+    double traffic = (double) elements * bytesOfElement;
+    double copied = traffic / (dtype.bytes() + targetDtype.bytes());
+    long measured = (long) Math.min(copied, FLOOR_BYTES / dtype.bytes());
+    double micros =
+        Floor.copyMicros(dtype.bytesOf(measured), dtype, targetDtype, iterations);
+    return OptionalDouble.of(micros * copied / measured);
   }
 }

@@ -146,6 +146,8 @@ final class Sampler {
             lineUp.meet();
             work.call();
             stamps.set(rank, i, ready, System.nanoTime());
+            // Nobody rewrites beside a rank that is still in the call.
+            lineUp.meet();
           }
         });
     return stamps;
@@ -162,6 +164,7 @@ final class Sampler {
             long ready = System.nanoTime();
             lineUp.meet();
             stamps.set(rank, i, ready, System.nanoTime());
+            lineUp.meet();
           }
         });
     return stamps;

@@ -6,7 +6,7 @@ import java.util.Comparator;
 /**
  * What sides are compared at.
  *
- * @param op as {@code windlass bench} names it
+ * @param op as {@code windlass bench} names it, or a {@link Redistribution}
  * @param bytes as {@code windlass bench} counts them; 0 for a barrier
  */
 record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
@@ -14,6 +14,7 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
 
   private static final Comparator<Cell> ORDER =
       Comparator.comparing((Cell cell) -> Operation.named(cell.op).map(Enum::ordinal).orElse(-1))
+          .thenComparing(Cell::op)
           .thenComparing(Cell::ranks)
           .thenComparing(Cell::bytes);
 
@@ -23,6 +24,16 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
         .map(each -> Math.max(each.inputBytes(ranks, bytes), each.outputBytes(ranks, bytes)))
         .map(each -> ranks * each)
         .orElse(0L);
+  }
+
+  /** What a line of panels of the chart has in common. */
+  String family() {
+    return Redistribution.isNamed(op) ? Redistribution.parse(op).meshes() : op;
+  }
+
+  /** What a panel of the chart shows: barriers at all numbers of ranks, else all sizes. */
+  String panel() {
+    return op.equals(BARRIER) || Redistribution.isNamed(op) ? op : op + ", " + ranks + " ranks";
   }
 
   @Override

@@ -12,9 +12,9 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
 /**
- * The comparison as SVG: a line of panels for each operation, one panel for each number of ranks;
- * time over size, both logarithmic, a line for each contender and one for the floor. Barriers have
- * one panel, over ranks.
+ * The comparison as SVG: a line of panels for each {@link Cell#family}, one panel for each {@link
+ * Cell#panel}; time over size, both logarithmic, a line for each contender and one for the floor.
+ * Barriers have one panel, over ranks.
  */
 final class Chart {
   private static final int PANEL_WIDTH = 250;
@@ -49,15 +49,20 @@ final class Chart {
     }
   }
 
-  static String of(List<Row> rows) {
+  /**
+   * The chart of the rows that hold times.
+   *
+   * @param about what the panels show
+   */
+  static String of(List<Row> rows, String about) {
     List<Row> measured = rows.stream().filter(row -> row.note().isEmpty()).toList();
-    List<String> operations = measured.stream().map(row -> row.cell().op()).distinct().toList();
+    List<String> families = measured.stream().map(row -> row.cell().family()).distinct().toList();
     Chart chart = new Chart();
     int columns = 1;
-    for (int i = 0; i < operations.size(); i++) {
-      String op = operations.get(i);
-      List<Row> own = measured.stream().filter(row -> row.cell().op().equals(op)).toList();
-      columns = Math.max(columns, chart.operation(op, own, LEGEND + i * PANEL_HEIGHT));
+    for (int i = 0; i < families.size(); i++) {
+      String family = families.get(i);
+      List<Row> own = measured.stream().filter(row -> row.cell().family().equals(family)).toList();
+      columns = Math.max(columns, chart.family(own, LEGEND + i * PANEL_HEIGHT));
     }
     int width = Math.max(columns * PANEL_WIDTH, 5 * PANEL_WIDTH / 2);
     return String.format(
@@ -66,23 +71,21 @@ final class Chart {
             + " font-family=\"sans-serif\" font-size=\"10\" fill=\"#222222\">%n"
             + "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>%n%s%s</svg>%n",
         width,
-        LEGEND + operations.size() * PANEL_HEIGHT,
-        legend(measured),
+        LEGEND + families.size() * PANEL_HEIGHT,
+        legend(measured, about),
         chart.svg);
   }
 
-  private static String legend(List<Row> rows) {
+  private static String legend(List<Row> rows, String about) {
     StringBuilder legend = new StringBuilder();
     List<Contender> contenders = rows.stream().map(Row::contender).distinct().sorted().toList();
     int x = LEFT;
     for (Contender each : contenders) {
       legend.append(key(x, colour(each), "", each.toString()));
-      x += 84;
+      x += 48 + 6 * each.toString().length();
     }
     legend.append(key(x, FLOOR_COLOUR, DASHES, "floor"));
-    String caption =
-        "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass.";
-    return legend + text(LEFT, 34, "start", caption);
+    return legend + text(LEFT, 34, "start", about);
   }
 
   private static String key(int x, String colour, String dashes, String name) {
@@ -98,20 +101,19 @@ final class Chart {
 
   private static String colour(Contender contender) {
     return switch (contender) {
-      case WINDOW -> "#0b5fd0";
-      case PLAIN -> "#66b2ff";
-      case JAVA -> "#e06c00";
-      case OPENMPI -> "#2a9d57";
+      case WINDOW, DIRECT -> "#0b5fd0";
+      case PLAIN, STAGED -> "#66b2ff";
+      case JAVA, GATHER_BROADCAST -> "#e06c00";
+      case OPENMPI, ALLTOALLW -> "#2a9d57";
       case MPICH -> "#9b3fb5";
       case GLOO -> "#999999";
     };
   }
 
-  /** Draws the panels of an operation, which share their vertical axis, and returns how many. */
-  private int operation(String op, List<Row> rows, int top) {
-    boolean barrier = op.equals(Cell.BARRIER);
-    List<Integer> facets =
-        barrier ? List.of(0) : rows.stream().map(row -> row.cell().ranks()).distinct().toList();
+  /** Draws the panels of a family, which share their vertical axis, and returns how many. */
+  private int family(List<Row> rows, int top) {
+    List<String> titles = rows.stream().map(row -> row.cell().panel()).distinct().toList();
+    boolean barrier = rows.get(0).cell().op().equals(Cell.BARRIER);
     ToLongFunction<Cell> x = barrier ? Cell::ranks : Cell::bytes;
     double[] times =
         rows.stream()
@@ -119,14 +121,12 @@ final class Chart {
             .filter(time -> time > 0)
             .toArray();
     double[] across = rows.stream().mapToDouble(row -> x.applyAsLong(row.cell())).toArray();
-    for (int i = 0; i < facets.size(); i++) {
-      int ranks = facets.get(i);
-      List<Row> own =
-          rows.stream().filter(row -> barrier || row.cell().ranks() == ranks).toList();
-      String title = barrier ? op : op + ", " + ranks + " ranks";
+    for (int i = 0; i < titles.size(); i++) {
+      String title = titles.get(i);
+      List<Row> own = rows.stream().filter(row -> row.cell().panel().equals(title)).toList();
       new Panel(i * PANEL_WIDTH, top, across, times).draw(title, lines(own, x));
     }
-    return facets.size();
+    return titles.size();
   }
 
   private static List<Line> lines(List<Row> rows, ToLongFunction<Cell> x) {

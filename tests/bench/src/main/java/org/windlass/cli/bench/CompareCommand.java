@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.bench;
 
-import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Collectors;
-import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
-import org.windlass.cli.Complaint;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -69,114 +60,24 @@ final class CompareCommand implements Runnable {
           "Leaves out cells whose inputs or outputs take more over all ranks (${DEFAULT-VALUE}).")
   private String total;
 
-  @Option(
-      names = "--rounds",
-      paramLabel = "N",
-      defaultValue = "5",
-      description = "Rounds; a cell is the median of its rounds' medians (${DEFAULT-VALUE}).")
-  private int rounds;
-
-  @Option(
-      names = "--seconds",
-      paramLabel = "S",
-      defaultValue = "0.15",
-      description = "Time for the samples of one cell by one side in one round (${DEFAULT-VALUE}).")
-  private double seconds;
-
-  @Option(
-      names = "--deadline",
-      paramLabel = "SECONDS",
-      defaultValue = "120",
-      description = "Time for one cell, after which a side is stopped there (${DEFAULT-VALUE}).")
-  private double deadline;
-
-  @Option(
-      names = "--out",
-      paramLabel = "FOLDER",
-      description = "Where files go (the checkout's target/bench).")
-  private Path out;
-
-  @Option(
-      names = "--from",
-      paramLabel = "CSV",
-      description = "Measures nothing: makes chart and table from this file.")
-  private Path from;
-
-  @Option(names = "--root", hidden = true, required = true, description = "The checkout.")
-  private Path root;
+  @Mixin private ComparisonOptions options;
 
   /** Runs the command and exits with its status. */
   public static void main(String[] args) {
-    CommandLine line = new CommandLine(new CompareCommand());
-    PrintWriter err = new PrintWriter(System.err, true);
-    line.setErr(err);
-    line.setParameterExceptionHandler((wrong, given) -> Complaint.ofUsage(wrong).print(err, false));
-    line.setExecutionExceptionHandler(
-        (fault, command, result) -> Complaint.of(fault).print(err, false));
-    System.exit(line.execute(args));
+    ComparisonOptions.execute(new CompareCommand(), args);
   }
 
   @Override
   public void run() {
-    out = out == null ? root.resolve("target/bench") : out;
-    try {
-      Files.createDirectories(out);
-    } catch (IOException e) {
-      throw new ResourceException("--out: cannot make " + out + ": " + e.getMessage(), e);
-    }
-    PrintWriter results = spec.commandLine().getOut();
-    if (from != null) {
-      results.print(report(Row.read(from)));
-      results.flush();
-      return;
-    }
-    List<Row> rows = new ArrayList<>();
-    try {
-      comparison()
-          .run(
-              all -> {
-                rows.clear();
-                rows.addAll(all);
-                Row.write(out.resolve("peers.csv"), all);
-              });
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new InternalException("interrupted", e);
-    }
-    results.print(report(rows));
-    results.flush();
-    Optional<Row> failed =
-        rows.stream()
-            .filter(row -> Contender.OURS.contains(row.contender()) && !row.note().isEmpty())
-            .findFirst();
-    if (failed.isPresent()) {
-      throw new InternalException(failed.get().cell() + ": " + failed.get().note());
-    }
-  }
-
-  private Comparison comparison() {
-    if (rounds < 1) {
-      throw new InvalidArgumentException("--rounds: " + rounds + " is less than 1");
-    }
-    requirePositive("--seconds", seconds);
-    requirePositive("--deadline", deadline);
     List<Contender> contenders = new ArrayList<>(Contender.OURS);
     peers.forEach(name -> contenders.add(Contender.peer(name)));
-    return new Comparison(
-        contenders.stream().distinct().toList(),
-        cells(),
-        rounds,
-        seconds,
-        Duration.ofMillis((long) (1e3 * deadline)),
-        root.resolve("build/peers"),
-        out,
-        spec.commandLine().getErr());
-  }
-
-  private static void requirePositive(String option, double value) {
-    if (!(value > 0 && value <= 3600)) {
-      throw new InvalidArgumentException(option + ": " + value + " is not in (0, 3600]");
-    }
+    List<Row> rows =
+        options.rows(
+            "peers", () -> contenders.stream().distinct().toList(), this::cells, spec.commandLine());
+    String about =
+        "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass.";
+    options.report("peers", Table.of(rows), Chart.of(rows, about), spec.commandLine());
+    ComparisonOptions.requireMeasured(rows, Contender.OURS);
   }
 
   private List<Cell> cells() {
@@ -209,17 +110,5 @@ final class CompareCommand implements Runnable {
       throw new InvalidArgumentException("--bytes: " + text + " is no multiple of an f32's 4");
     }
     return size;
-  }
-
-  /** Writes chart and table, and returns the table. */
-  private String report(List<Row> rows) {
-    String table = Table.of(rows);
-    try {
-      Files.writeString(out.resolve("peers.svg"), Chart.of(rows));
-      Files.writeString(out.resolve("peers.md"), table);
-    } catch (IOException e) {
-      throw new ResourceException("--out: cannot write to " + out + ": " + e.getMessage(), e);
-    }
-    return table;
   }
 }

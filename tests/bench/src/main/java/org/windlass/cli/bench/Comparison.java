@@ -113,7 +113,8 @@ record Comparison(
       Cell first = left.get(0).cell();
       List<Long> sizes = left.stream().map(entry -> entry.cell().bytes()).toList();
       List<String> command =
-          contender.command(programs.toString(), first.op(), first.ranks(), seconds, sizes);
+          contender.command(
+              programs, logs.resolve("plans"), first.op(), first.ranks(), seconds, sizes);
       try (Child child = new Child(command, deadline, logs.resolve(contender + ".log"))) {
         while (!left.isEmpty()) {
           results.add(left.get(0), parse(child.next(), left.get(0).cell()));

@@ -6,11 +6,13 @@ import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
+import org.windlass.TransferMode;
 import org.windlass.internal.Native;
 
 /**
  * Measures one operation by one side that runs in a JVM, and prints a line of {@link Times} for
- * each size. Arguments: side, operation, ranks, seconds for a size, sizes in bytes.
+ * each size. Arguments: side (of a redistribution the mode), operation, ranks, seconds for a size,
+ * sizes in bytes.
  */
 final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
@@ -31,6 +33,16 @@ final class SideMain {
 
   private static Times measure(String name, String op, int ranks, double seconds, long bytes) {
     int cores = Native.wl_allowed_cores();
+    Workload workload =
+        Redistribution.isNamed(op)
+            ? Redistribution.parse(op).workload(bytes, TransferMode.parse(name))
+            : workload(name, op, ranks, cores, bytes);
+    try (LocalGroup group = Communicator.local(ranks)) {
+      return Times.of(new Sampler(group, workload, cores, seconds, 1).run());
+    }
+  }
+
+  private static Workload workload(String name, String op, int ranks, int cores, long bytes) {
     Side side =
         switch (name) {
           case "window" -> new LibrarySide(Algorithm.AUTO, false);
@@ -38,12 +50,8 @@ final class SideMain {
           case "java" -> new JavaSide(ranks, cores);
           default -> throw new IllegalArgumentException("no side " + name);
         };
-    Workload workload =
-        Operation.named(op)
-            .<Workload>map(each -> new CollectiveWorkload(side, each, ranks, bytes, DType.F32))
-            .orElseGet(() -> new BarrierWorkload(side, ranks));
-    try (LocalGroup group = Communicator.local(ranks)) {
-      return Times.of(new Sampler(group, workload, cores, seconds, 1).run());
-    }
+    return Operation.named(op)
+        .<Workload>map(each -> new CollectiveWorkload(side, each, ranks, bytes, DType.F32))
+        .orElseGet(() -> new BarrierWorkload(side, ranks));
   }
 }
