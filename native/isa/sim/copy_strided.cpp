@@ -26,7 +26,7 @@ inline void copyElement(unsigned char* d, const unsigned char* s) {
   __builtin_memcpy(d, element, N);
 }
 
-// Both at line boundaries.
+// `d` is at a line boundary.
 inline void streamLine(unsigned char* d, const unsigned char* s) {
 #if defined(__x86_64__)
   for (int at = 0; at < kLineBytes; at += 16) {
@@ -55,12 +55,16 @@ constexpr int64_t kFarStep = 2 * kLineBytes;
 constexpr size_t kLongestFarRow = 1024;
 constexpr size_t kAheadBytes = 2048;
 
+inline int64_t rowsAhead(size_t rowBytes) {
+  const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
+  return fits < kMostRowsAhead ? fits : kMostRowsAhead;
+}
+
 // copyRow(to, from) copies one row.
 template <class CopyRow>
 inline void copyFarRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
                         int64_t rows, size_t rowBytes, const CopyRow& copyRow) {
-  const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
-  const int64_t ahead = fits < kMostRowsAhead ? fits : kMostRowsAhead;
+  const int64_t ahead = rowsAhead(rowBytes);
   for (int64_t i = 0; i < rows; ++i, d += dStep, s += sStep) {
     for (size_t at = 0; at < rowBytes; at += kLineBytes) {
       __builtin_prefetch(s + ahead * sStep + at);
@@ -84,12 +88,18 @@ void copyRowsOf(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t
   }
 }
 
-// Rows of whole lines on both ends.
+// Rows of whole lines, at line boundaries of the destination.
 void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
                 int64_t rows, size_t rowBytes) {
+  if (rowBytes > kLongestFarRow) {
+    const CopyLoop stream = activeTable().stream;
+    for (int64_t i = 0; i < rows; ++i) stream(d + i * dStep, s + i * sStep, rowBytes);
+    return;
+  }
+  const int64_t ahead = rowsAhead(rowBytes);
   for (int64_t i = 0; i < rows; ++i, d += dStep, s += sStep) {
     for (size_t at = 0; at < rowBytes; at += kLineBytes) {
-      __builtin_prefetch(s + kMostRowsAhead * sStep + at);
+      __builtin_prefetch(s + ahead * sStep + at);
       streamLine(d + at, s + at);
     }
   }

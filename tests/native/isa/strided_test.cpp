@@ -206,7 +206,7 @@ TEST_F(Strided, FoldsOnEveryPath) {
 // Rows with gaps on either side, in two dimensions of which either is the longer: far apart or
 // near, of whole lines or not, cached or streamed.
 TEST_F(Strided, RowsWithGaps) {
-  for (const int64_t row : {1, 3, 16, 17, 32, 48, 64, 256, 300}) {
+  for (const int64_t row : {1, 3, 16, 17, 32, 48, 64, 256, 300, 512}) {
     for (const int64_t gap : {0, 1, 16, 112}) {
       for (const bool manyOuter : {false, true}) {
         for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
@@ -217,7 +217,7 @@ TEST_F(Strided, RowsWithGaps) {
             const auto cells = static_cast<size_t>(shape[0] * shape[1] * (row + gap));
             std::vector<float> memory(cells + 16);
             for (float& value : memory) value = static_cast<float>(random_() % 251);
-            alignas(64) static unsigned char out[75 * 3 * 412 * 4];
+            alignas(64) static unsigned char out[75 * 3 * 624 * 4];
             for (const bool scatter : {false, true}) {
               const int64_t* from = scatter ? near : apart;
               const int64_t* into = scatter ? apart : near;
