@@ -12,8 +12,9 @@
 //          gathered:  a root prepares the whole tensor in phase k, every target copies it to a
 //                     stage of its own in k + 1 and cuts its slice out in k + 2
 // signals  ENTER of every rank before any source is read or target written; in each phase the
-//          previous one of every rank, which wrote the stages that this one reads and has read those
-//          that it overwrites; DONE of every rank before return, since they read this rank's sources
+//          previous one of every rank, which wrote the stages that this one reads and has read
+//          those that it overwrites; DONE of every rank before return, since they read this rank's
+//          sources
 // order    a rank's DONE releases what its items wrote and acknowledges what they read
 #pragma once
 

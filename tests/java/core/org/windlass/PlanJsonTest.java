@@ -26,8 +26,8 @@ class PlanJsonTest {
     assertThat(PLAN.toJson())
         .startsWith(
             "{\"version\":1,\"from\":\"dp=2xtp=2@0:P,S0\",\"to\":\"2@[5,4]:SS1/2\",\"shape\":[8,6],"
-                + "\"dtype\":\"f32\",\"wire\":\"bf16\",\"target_dtype\":\"f16\",\"mode\":\"staged\","
-                + "\"bucket_bytes\":4096,\"turn\":3,\"fingerprint\":\"");
+                + "\"dtype\":\"f32\",\"wire\":\"bf16\",\"target_dtype\":\"f16\","
+                + "\"mode\":\"staged\",\"bucket_bytes\":4096,\"turn\":3,\"fingerprint\":\"");
   }
 
   @Property(tries = 500, shrinking = ShrinkingMode.OFF)
@@ -63,7 +63,8 @@ class PlanJsonTest {
     refused(json + "{}", "something follows");
     refused(json.substring(0, 40), "not valid JSON");
     refused(json.replace("\"version\":1", "\"version\":2"), "version is 2; only 1");
-    refused(json.replace("\"turn\":3", "\"turn\":\"3\""), "turn is the string \"3\", not an integer");
+    refused(
+        json.replace("\"turn\":3", "\"turn\":\"3\""), "turn is the string \"3\", not an integer");
     refused(json.replace("\"turn\":3", "\"turn\":3000000000"), "turn is 3000000000, more than");
     refused(json.replace("\"turn\":3", "\"turn\":true"), "turn is true, not an integer");
     refused(json.replace("\"turn\":3", "\"turn\":3,\"turn\":3"), "\"turn\" stands twice");

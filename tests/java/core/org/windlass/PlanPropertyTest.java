@@ -149,8 +149,7 @@ class PlanPropertyTest {
       Layout from = random.layout(shape.length, false);
       Layout to = random.layout(shape.length, false);
       DType wire = List.of(DType.F64, DType.F32, DType.BF16, DType.F8E4M3).get(i % 4);
-      PlanOptions options =
-          new PlanOptions(TransferMode.STAGED, bucketBytes, i);
+      PlanOptions options = new PlanOptions(TransferMode.STAGED, bucketBytes, i);
       plans.add(Plan.of(from, to, shape, DType.F32, wire, DType.F32, options));
     }
     long most = (Math.max(bucketBytes, DType.F64.bytes()) + 63) / 64 * 64;

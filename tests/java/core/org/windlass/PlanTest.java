@@ -219,7 +219,8 @@ class PlanTest {
     assertThat(staged.stagingBytesFor(1)).isEqualTo(2 * 64);
     assertThat(staged.stagingBytesFor(2)).isZero();
     // In pieces of two rows, which take whole lines and turns.
-    assertThat(withBucketBytes(32, List.of(staged)).get(0).stagingBytes()).isEqualTo(2 * 2 * 2 * 64);
+    assertThat(withBucketBytes(32, List.of(staged)).get(0).stagingBytes())
+        .isEqualTo(2 * 2 * 2 * 64);
     // A broadcast is staged once for both peers; what stays on a rank is not.
     assertThat(inMode(TransferMode.STAGED, plan("1:S0", "2:R", 16)).stagingBytes()).isEqualTo(64);
     assertThat(inMode(TransferMode.STAGED, plan("1:R", "1@0:R", 16)).stagingBytes()).isZero();
@@ -267,7 +268,10 @@ class PlanTest {
     refused(InvalidArgumentException.class, "extent -4", () -> plan("2:R", "2:R", -4));
     refused(
         InvalidArgumentException.class, "overflow", () -> plan("2:R", "2:R", 1L << 40, 1L << 40));
-    refused(InvalidArgumentException.class, "bucketBytes", () -> PlanOptions.defaults().withBucketBytes(0));
+    refused(
+        InvalidArgumentException.class,
+        "bucketBytes",
+        () -> PlanOptions.defaults().withBucketBytes(0));
     refused(InvalidArgumentException.class, "turn", () -> PlanOptions.defaults().withTurn(-1));
     refused(InvalidArgumentException.class, "mode", () -> PlanOptions.defaults().withMode(null));
     Layout from = Layout.parse("2:P:avg");

@@ -72,7 +72,8 @@ class RedistributionTest {
       batch
           .mode(each.mode)
           .bucketBytes(each.bucketBytes)
-          .add(each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
+          .add(
+              each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
     }
     long staging = batch.stagingBytes();
     try (Transfer transfer = batch.register()) {

@@ -85,8 +85,7 @@ public final class Bucket {
     return bytes;
   }
 
-  private static List<Bucket> pack(
-      List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
+  private static List<Bucket> pack(List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
     List<Bucket> buckets = new ArrayList<>();
     Map<Key, Bucket> open = new HashMap<>();
     for (int i = 0; i < plans.size(); i++) {

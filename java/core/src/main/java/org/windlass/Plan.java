@@ -96,7 +96,11 @@ public final class Plan {
     from.partialOp().ifPresent(op -> requireReduce(dtype, op));
     if (options.mode() != TransferMode.DIRECT && Math.min(dtype.bits(), wire.bits()) < 8) {
       throw new UnsupportedException(
-          "elements of " + dtype + " are less than a byte, which mode " + options.mode() + " does not move");
+          "elements of "
+              + dtype
+              + " are less than a byte, which mode "
+              + options.mode()
+              + " does not move");
     }
     if (dtype.bits() < 8) {
       requireWholeBytes(from, shape, dtype);
@@ -227,8 +231,8 @@ public final class Plan {
 
   /**
    * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: none
-   * in mode {@link TransferMode#DIRECT}. In mode {@link TransferMode#STAGED} tensors of a batch share
-   * buckets, so that it takes less than their sum.
+   * in mode {@link TransferMode#DIRECT}. In mode {@link TransferMode#STAGED} tensors of a batch
+   * share buckets, so that it takes less than their sum.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));

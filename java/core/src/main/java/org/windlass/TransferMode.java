@@ -39,7 +39,9 @@ public enum TransferMode {
         "'"
             + text
             + "' is no transfer mode: "
-            + Arrays.stream(values()).map(TransferMode::toString).collect(Collectors.joining(", ")));
+            + Arrays.stream(values())
+                .map(TransferMode::toString)
+                .collect(Collectors.joining(", ")));
   }
 
   /** {@code direct}, {@code staged} or {@code gather-broadcast}. */
