@@ -24,18 +24,28 @@ final class RandomLayouts {
     long[] shape = new long[random.nextInt(maxDims + 1)];
     long room = maxNumel;
     for (int d = 0; d < shape.length; d++) {
-      int limit = shape.length == 1 ? 64 : 17;
+      int limit = shape.length == 1 ? 64 : shape.length > 5 ? 3 : 17;
       shape[d] = random.nextInt(24) == 0 ? 0 : 1 + random.nextInt((int) Math.min(limit, room));
       room = Math.max(1, room / Math.max(1, shape[d]));
     }
     return shape;
   }
 
+  /** {@code shape}, often as it is, else with up to five elements more along some dimensions. */
+  long[] padded(long[] shape) {
+    long[] padded = shape.clone();
+    for (int i = random.nextInt(3); i > 0 && shape.length > 0; i--) {
+      int d = random.nextInt(shape.length);
+      padded[d] = shape[d] + random.nextInt(6);
+    }
+    return padded;
+  }
+
   /** A layout of consecutive or listed ranks; Partial only for sources. */
   Layout layout(int ndim, boolean isSource) {
     List<Integer> sizes = new ArrayList<>();
     int room = 1 + random.nextInt(maxRanks);
-    int meshDims = 1 + random.nextInt(4);
+    int meshDims = 1 + random.nextInt(random.nextInt(8) == 0 ? 9 : 4);
     for (int m = 0; m < meshDims; m++) {
       int size = 1 + random.nextInt(Math.min(room, maxRanks <= 16 ? 5 : 16));
       sizes.add(size);
@@ -58,7 +68,7 @@ final class RandomLayouts {
     if (ndim == 0 || kind < 3) {
       return Placement.replicate();
     }
-    int dim = random.nextInt(Math.min(ndim, 3));
+    int dim = random.nextInt(random.nextBoolean() ? ndim : Math.min(ndim, 3));
     return switch (kind) {
       case 3, 4 -> Placement.stridedShard(dim, 1 + random.nextInt(5));
       case 5 -> Placement.shard(dim, 1 + random.nextInt(4));

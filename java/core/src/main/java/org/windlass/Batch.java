@@ -155,14 +155,7 @@ public final class Batch {
           name + "elements of " + from.dtype() + " are less than a byte; bind them as u8");
     }
     try {
-      return Plan.of(
-          from.layout(),
-          to.layout(),
-          from.extents(),
-          from.dtype(),
-          on,
-          to.dtype(),
-          options.withTurn(tensors.size()));
+      return Plan.of(from, to, on, options.withTurn(tensors.size()));
     } catch (InvalidArgumentException e) {
       throw new InvalidArgumentException(name + e.getMessage(), e);
     } catch (UnsupportedException e) {

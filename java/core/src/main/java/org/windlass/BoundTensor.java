@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 /** A tensor of a batch: what it is, how it moves, and this rank's views of both ends. */
 record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
@@ -23,7 +25,7 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
       }
       return;
     }
-    long[] local = spec.layout().localShape(spec.extents(), rank);
+    long[] local = spec.localShape(rank);
     if (view == null) {
       if (Shapes.numel(local) != 0) {
         throw refused(
@@ -62,12 +64,28 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
         "add: " + argument + " of tensor '" + spec.name() + "' " + why);
   }
 
-  /** Bytes of the target on all ranks together. */
+  /** Bytes of the target on all ranks together, without padding. */
   long targetBytes() {
     long elements = 0;
     for (int rank : to.layout().mesh().ranks()) {
-      elements += Shapes.numel(to.layout().localShape(to.extents(), rank));
+      elements += to.localRegion(rank).numel();
     }
     return to.dtype().bytesOf(elements);
+  }
+
+  /** The views of the target's padding: together each of its elements once. */
+  List<Tensor> padding(int rank) {
+    List<Tensor> padding = new ArrayList<>();
+    if (target == null) {
+      return padding;
+    }
+    Tensor rest = target;
+    long[] real = to.localRegion(rank).shape();
+    for (int d = 0; d < real.length; d++) {
+      padding.add(rest.narrow(d, real[d], rest.shape[d] - real[d]));
+      rest = rest.narrow(d, 0, real[d]);
+    }
+    padding.removeIf(view -> view.numel == 0);
+    return padding;
   }
 }

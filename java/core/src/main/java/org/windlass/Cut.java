@@ -9,6 +9,9 @@ import java.util.Arrays;
  * dimension, and a cell's elements ascend in local order, so every count below has a closed form:
  * no question costs more than the number of levels.
  *
+ * <p>Cuts follow the padded extent. What is counted and listed is the real extent alone: the real
+ * elements of a cell are the first ones of its local order, and padding follows them.
+ *
  * <p>A level cuts the local extent that the levels above it left into {@code split} pieces, and
  * each piece among {@code parts} coordinates in whole units; {@code Shard} has split 1, {@code
  * StridedShard} unit 1.
@@ -17,6 +20,7 @@ final class Cut {
   /** Bounds the intervals that one cell is made of, and so memory. */
   private static final int MAX_PIECES = 1 << 24;
 
+  private final long padded;
   private final long extent;
   private final int[] meshDims;
   private final int[] parts;
@@ -28,7 +32,9 @@ final class Cut {
 
   private final int cells;
 
-  private Cut(long extent, int[] meshDims, int[] parts, int[] splits, long[] units) {
+  private Cut(
+      long padded, long extent, int[] meshDims, int[] parts, int[] splits, long[] units) {
+    this.padded = padded;
     this.extent = extent;
     this.meshDims = meshDims;
     this.parts = parts;
@@ -43,8 +49,11 @@ final class Cut {
     this.cells = stride;
   }
 
-  /** How {@code layout} cuts dimension {@code dim} of extent {@code extent}. */
-  static Cut of(Layout layout, int dim, long extent) {
+  /**
+   * How {@code layout} cuts dimension {@code dim}, whose first {@code extent} of {@code padded}
+   * elements are real.
+   */
+  static Cut of(Layout layout, int dim, long extent, long padded) {
     int ndim = layout.mesh().ndim();
     int[] meshDims = new int[ndim];
     int[] parts = new int[ndim];
@@ -66,6 +75,7 @@ final class Cut {
       parts[levels++] = layout.mesh().size(m);
     }
     return new Cut(
+        padded,
         extent,
         Arrays.copyOf(meshDims, levels),
         Arrays.copyOf(parts, levels),
@@ -106,7 +116,7 @@ final class Cut {
 
   /** Elements of {@code cell} whose global index is less than {@code index}. */
   long countBefore(long index, int cell) {
-    long length = extent;
+    long length = padded;
     long before = index;
     for (int l = 0; l < parts.length && length > 0; l++) {
       int x = coordinate(cell, l);
@@ -122,7 +132,7 @@ final class Cut {
       return index;
     }
     long below = 0;
-    long length = extent;
+    long length = padded;
     long before = index;
     for (int l = 0; l < parts.length && before > 0; l++) {
       int x = coordinate(cell, l);
@@ -174,14 +184,25 @@ final class Cut {
    * they touch; 0, 0 for an empty cell.
    */
   long[] bounds(int cell) {
-    long[] bounds = {0, extent};
-    long length = extent;
+    long[] bounds = {0, padded};
+    long length = padded;
     for (int l = 0; l < parts.length && length > 0; l++) {
       int x = coordinate(cell, l);
       bounds = splits[l] == 1 ? contiguous(l, bounds, length, x) : strided(l, bounds, length, x);
       length = childBefore(l, length, length, x);
     }
-    return length == 0 ? new long[2] : bounds;
+    return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
+  }
+
+  /** The part of ascending {@code bounds} that is real. */
+  private long[] clipped(long[] bounds) {
+    int end = bounds.length;
+    while (bounds[end - 2] >= extent) {
+      end -= 2;
+    }
+    long[] real = end == bounds.length ? bounds : Arrays.copyOf(bounds, end);
+    real[end - 1] = Math.min(real[end - 1], extent);
+    return real;
   }
 
   private long[] contiguous(int level, long[] bounds, long length, int x) {

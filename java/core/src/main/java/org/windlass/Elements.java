@@ -29,6 +29,15 @@ final class Elements {
     }
   }
 
+  /** Clears every bit of memory that is known to be there. */
+  static void zero(Tensor tensor) {
+    try (Scratch scratch = Scratch.take()) {
+      scratch.elementLong(0);
+      long target = describe(scratch, 0, tensor);
+      check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
+    }
+  }
+
   private static void fill(Tensor tensor, Scratch scratch) {
     hold("fill", "the tensor", tensor, true);
     try {

@@ -23,11 +23,11 @@ final class Grid {
   private final int[] freeDims;
   private final boolean[] partial;
 
-  Grid(Layout layout, long[] shape) {
+  Grid(Layout layout, long[] shape, long[] paddedShape) {
     mesh = layout.mesh();
     cuts = new Cut[shape.length];
     for (int d = 0; d < shape.length; d++) {
-      cuts[d] = Cut.of(layout, d, shape[d]);
+      cuts[d] = Cut.of(layout, d, shape[d], paddedShape[d]);
     }
     meshStrides = new int[mesh.ndim()];
     int stride = 1;

@@ -124,13 +124,18 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    */
   public Region localRegion(long[] shape, int rank) {
     check("", shape);
+    return localRegion(shape, shape, rank);
+  }
+
+  /** The real elements that {@code rank} holds where cuts follow {@code paddedShape}. */
+  Region localRegion(long[] shape, long[] paddedShape, int rank) {
     int[] coordinates = mesh.coordinates(rank);
     if (coordinates == null) {
       throw new InvalidArgumentException("rank " + rank + " is not in the mesh of " + this);
     }
     long[][] bounds = new long[shape.length][];
     for (int d = 0; d < shape.length; d++) {
-      Cut cut = Cut.of(this, d, shape[d]);
+      Cut cut = Cut.of(this, d, shape[d], paddedShape[d]);
       bounds[d] = cut.bounds(cut.cell(coordinates));
     }
     return Region.trusted(bounds);

@@ -23,28 +23,21 @@ public final class Plan {
   /** Changes whenever equal arguments give other routes. */
   private static final int VERSION = 1;
 
+  private final TensorSpec source;
+  private final TensorSpec target;
   private final Layout from;
   private final Layout to;
   private final long[] shape;
-  private final DType dtype;
   private final DType wire;
-  private final DType targetDtype;
   private final PlanOptions options;
 
-  private Plan(
-      Layout from,
-      Layout to,
-      long[] shape,
-      DType dtype,
-      DType wire,
-      DType targetDtype,
-      PlanOptions options) {
-    this.from = from;
-    this.to = to;
-    this.shape = shape;
-    this.dtype = dtype;
+  private Plan(TensorSpec source, TensorSpec target, DType wire, PlanOptions options) {
+    this.source = source;
+    this.target = target;
+    this.from = source.layout();
+    this.to = target.layout();
+    this.shape = source.extents();
     this.wire = wire;
-    this.targetDtype = targetDtype;
     this.options = options;
   }
 
@@ -82,31 +75,56 @@ public final class Plan {
       DType wire,
       DType targetDtype,
       PlanOptions options) {
-    from.check("", shape);
-    to.check("", shape);
-    for (DType each : List.of(dtype, wire, targetDtype)) {
-      Layout.requireCountable("", shape, each);
-    }
-    if (to.hasPartial()) {
+    return of(
+        TensorSpec.of("", dtype, from, shape),
+        TensorSpec.of("", targetDtype, to, shape),
+        wire,
+        options);
+  }
+
+  /**
+   * The plan of a tensor that lies as {@code from} says and shall lie as {@code to} does, each with
+   * padding of its own.
+   *
+   * @param wire in which it crosses ranks
+   * @param options the same on every rank
+   * @throws InvalidArgumentException if the shapes differ, the target holds {@code Partial}, or
+   *     elements or bytes exceed 64 bits
+   * @throws UnsupportedException as the other form
+   */
+  public static Plan of(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
+    if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
-          "target layout " + to.qualified() + " holds Partial; a target holds values: use R or S");
+          "tensor '"
+              + to.name()
+              + "' has shape "
+              + to.shape()
+              + ", its source has "
+              + from.shape());
     }
-    requireCast(dtype, wire);
-    requireCast(wire, targetDtype);
-    from.partialOp().ifPresent(op -> requireReduce(dtype, op));
-    if (options.mode() != TransferMode.DIRECT && Math.min(dtype.bits(), wire.bits()) < 8) {
+    Layout.requireCountable(from.name(), from.extents(), wire);
+    if (to.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "target layout "
+              + to.layout().qualified()
+              + " holds Partial; a target holds values: use R or S");
+    }
+    requireCast(from.dtype(), wire);
+    requireCast(wire, to.dtype());
+    from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
+    if (options.mode() != TransferMode.DIRECT && Math.min(from.dtype().bits(), wire.bits()) < 8) {
       throw new UnsupportedException(
           "elements of "
-              + dtype
+              + from.dtype()
               + " are less than a byte, which mode "
               + options.mode()
               + " does not move");
     }
-    if (dtype.bits() < 8) {
-      requireWholeBytes(from, shape, dtype);
-      requireWholeBytes(to, shape, dtype);
+    if (from.dtype().bits() < 8) {
+      requireWholeBytes(from);
+      requireWholeBytes(to);
     }
-    return new Plan(from, to, shape.clone(), dtype, wire, targetDtype, options);
+    return new Plan(from, to, wire, options);
   }
 
   /** The wire dtype that adds no rounding and moves fewest bytes: the smaller, or the source's. */
@@ -127,9 +145,19 @@ public final class Plan {
     return shape.clone();
   }
 
+  /** The extents that the source's layout cuts; {@link #shape} without padding. */
+  public long[] paddedFrom() {
+    return source.paddedExtents();
+  }
+
+  /** The extents that the target's layout cuts; {@link #shape} without padding. */
+  public long[] paddedTo() {
+    return target.paddedExtents();
+  }
+
   /** The source's dtype. */
   public DType dtype() {
-    return dtype;
+    return source.dtype();
   }
 
   /** The dtype on the wire. */
@@ -138,7 +166,7 @@ public final class Plan {
   }
 
   public DType targetDtype() {
-    return targetDtype;
+    return target.dtype();
   }
 
   public PlanOptions options() {
@@ -210,12 +238,12 @@ public final class Plan {
   /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
-    return of(from, whole, shape, dtype, wire, wire);
+    return of(source, TensorSpec.of("", wire, whole, shape), wire, PlanOptions.defaults());
   }
 
   /** What each target cuts out of the whole tensor. */
   Plan cutOut() {
-    return of(gather().to, to, shape, wire, wire, targetDtype);
+    return of(gather().target, target, wire, PlanOptions.defaults());
   }
 
   private List<Route> gatheringRoutes() {
@@ -280,8 +308,8 @@ public final class Plan {
   }
 
   /**
-   * A hash of layouts, shape, dtypes, options and the version of the planner. Ranks compare it
-   * before a byte moves; mesh dimension names do not enter.
+   * A hash of layouts, shape, padding, dtypes, options and the version of the planner. Ranks
+   * compare it before a byte moves; mesh dimension names do not enter.
    */
   public long fingerprint() {
     Fingerprint fingerprint = new Fingerprint().add(VERSION);
@@ -291,14 +319,18 @@ public final class Plan {
     for (long extent : shape) {
       fingerprint.add(extent);
     }
-    return fingerprint
-        .add(dtype.toString())
+    fingerprint
+        .add(dtype().toString())
         .add(wire.toString())
-        .add(targetDtype.toString())
+        .add(targetDtype().toString())
         .add(options.mode().toString())
         .add(options.bucketBytes())
-        .add(options.turn())
-        .value();
+        .add(options.turn());
+    if (source.isPadded() || target.isPadded()) {
+      source.paddedShape().forEach(fingerprint::add);
+      target.paddedShape().forEach(fingerprint::add);
+    }
+    return fingerprint.value();
   }
 
   @Override
@@ -308,17 +340,21 @@ public final class Plan {
         + " -> "
         + to.qualified()
         + " of "
-        + dtype
+        + dtype()
         + Arrays.toString(shape)
         + " by "
         + wire
         + " to "
-        + targetDtype;
+        + targetDtype();
   }
 
   private RouteFinder finder() {
     Optional<ReduceOp> op = from.partialOp();
-    return new RouteFinder(from, to, shape, options.turn(), new Route.Terms(dtype, wire, op));
+    return new RouteFinder(
+        new Grid(from, shape, source.paddedExtents()),
+        new Grid(to, shape, target.paddedExtents()),
+        options.turn(),
+        new Route.Terms(dtype(), wire, op));
   }
 
   private static void addLayout(Fingerprint fingerprint, Layout layout) {
@@ -345,20 +381,22 @@ public final class Plan {
   }
 
   /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
-  private static void requireWholeBytes(Layout layout, long[] shape, DType dtype) {
-    int last = shape.length - 1;
+  private static void requireWholeBytes(TensorSpec spec) {
+    int last = spec.shape().size() - 1;
+    int bits = spec.dtype().bits();
     if (last < 0) {
-      throw new UnsupportedException("a scalar of " + dtype + " fills no whole number of bytes");
+      throw new UnsupportedException(
+          "a scalar of " + spec.dtype() + " fills no whole number of bytes");
     }
-    Cut cut = Cut.of(layout, last, shape[last]);
+    Cut cut = Cut.of(spec.layout(), last, spec.shape().get(last), spec.paddedShape().get(last));
     for (int cell = 0; cell < cut.cells(); cell++) {
       for (long bound : cut.bounds(cell)) {
-        if (bound % 8 * dtype.bits() % 8 != 0) {
+        if (bound % 8 * bits % 8 != 0) {
           throw new UnsupportedException(
               "layout "
-                  + layout
+                  + spec.layout()
                   + " cuts "
-                  + dtype
+                  + spec.dtype()
                   + " at element "
                   + bound
                   + " of dimension "

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 import org.windlass.internal.JsonText;
@@ -27,6 +28,14 @@ final class PlanJson {
       json.writeStringField("to", plan.to().qualified());
       json.writeFieldName("shape");
       json.writeArray(plan.shape(), 0, plan.shape().length);
+      if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
+        json.writeFieldName("padded_from");
+        json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
+      }
+      if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
+        json.writeFieldName("padded_to");
+        json.writeArray(plan.paddedTo(), 0, plan.shape().length);
+      }
       json.writeStringField("dtype", plan.dtype().toString());
       json.writeStringField("wire", plan.wire().toString());
       json.writeStringField("target_dtype", plan.targetDtype().toString());
@@ -47,6 +56,8 @@ final class PlanJson {
     Layout from;
     Layout to;
     List<Long> shape;
+    List<Long> paddedFrom;
+    List<Long> paddedTo;
     DType dtype;
     DType wire;
     DType targetDtype;
@@ -61,14 +72,22 @@ final class PlanJson {
     JsonText.object(
         WHERE, text.getBytes(StandardCharsets.UTF_8), (json, key) -> read(json, key, fields));
     require("version", fields.version);
+    List<Long> shape = require("shape", fields.shape);
     Plan plan =
         Plan.of(
-            require("from", fields.from),
-            require("to", fields.to),
-            require("shape", fields.shape).stream().mapToLong(Long::longValue).toArray(),
-            require("dtype", fields.dtype),
+            new TensorSpec(
+                "",
+                shape,
+                require("dtype", fields.dtype),
+                require("from", fields.from),
+                fields.paddedFrom == null ? shape : fields.paddedFrom),
+            new TensorSpec(
+                "",
+                shape,
+                require("target_dtype", fields.targetDtype),
+                require("to", fields.to),
+                fields.paddedTo == null ? shape : fields.paddedTo),
             require("wire", fields.wire),
-            require("target_dtype", fields.targetDtype),
             new PlanOptions(
                 require("mode", fields.mode),
                 require("bucket_bytes", fields.bucketBytes),
@@ -96,6 +115,8 @@ final class PlanJson {
       case "from" -> fields.from = parsed(json, key, Layout::parse);
       case "to" -> fields.to = parsed(json, key, Layout::parse);
       case "shape" -> fields.shape = json.naturals(key);
+      case "padded_from" -> fields.paddedFrom = json.naturals(key);
+      case "padded_to" -> fields.paddedTo = json.naturals(key);
       case "dtype" -> fields.dtype = parsed(json, key, DType::parse);
       case "wire" -> fields.wire = parsed(json, key, DType::parse);
       case "target_dtype" -> fields.targetDtype = parsed(json, key, DType::parse);

@@ -36,10 +36,10 @@ final class RouteFinder {
    */
   private record Meeting(Pieces.Slab slab, long common, long before) {}
 
-  RouteFinder(Layout from, Layout to, long[] shape, int turn, Route.Terms terms) {
-    this.source = new Grid(from, shape);
-    this.target = new Grid(to, shape);
-    this.meshesOverlap = from.mesh().overlaps(to.mesh());
+  RouteFinder(Grid source, Grid target, int turn, Route.Terms terms) {
+    this.source = source;
+    this.target = target;
+    this.meshesOverlap = source.mesh.overlaps(target.mesh);
     this.pieces = new Pieces(source, target, meshesOverlap);
     this.turn = turn % source.members;
     this.terms = terms;

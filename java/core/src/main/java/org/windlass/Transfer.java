@@ -25,6 +25,7 @@ public final class Transfer implements AutoCloseable {
   private final List<BoundTensor> tensors;
   private final TransferHandle handle;
   private final Memory[] memories;
+  private final List<Tensor> padding;
   private final Bound bound;
   private final Cleaner.Cleanable cleanable;
   private final long totalBytes;
@@ -39,6 +40,8 @@ public final class Transfer implements AutoCloseable {
     this.tensors = tensors;
     this.handle = handle;
     this.memories = memories;
+    this.padding =
+        tensors.stream().flatMap(t -> t.padding(communicator.rank()).stream()).toList();
     this.totalBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
     this.bound = new Bound(what, handle);
@@ -191,6 +194,7 @@ public final class Transfer implements AutoCloseable {
       if (code != Native.WL_OK) {
         throw endpoint.settle(code, handle, null);
       }
+      padding.forEach(Elements::zero); // the memory is pinned, and no peer writes there
       lastVersion = version;
       endpoint.end();
       handle.unpin();
