@@ -19,7 +19,10 @@ class PlanJsonTest {
           DType.F32,
           DType.BF16,
           DType.F16,
-          new PlanOptions(TransferMode.STAGED, 4096, 3));
+          PlanOptions.defaults()
+              .withMode(TransferMode.STAGED)
+              .withBucketBytes(4096)
+              .withTurn(3));
 
   @Test
   void aPlanIsOneObject() {
@@ -38,15 +41,15 @@ class PlanJsonTest {
         new PlanOptions(
             TransferMode.values()[Math.floorMod(seed, 3)],
             1 + Math.floorMod(seed, 1000),
-            Math.floorMod(seed, 7));
+            Math.floorMod(seed, 7),
+            random.ranksPerHost());
+    Layout from = random.layout(shape.length, true);
+    Layout to = random.layout(shape.length, false);
     Plan plan =
         Plan.of(
-            random.layout(shape.length, true),
-            random.layout(shape.length, false),
-            shape,
-            DType.F32,
+            TensorSpec.of("", DType.F32, from, shape).padded(random.padded(shape)),
+            TensorSpec.of("", DType.F8E4M3, to, shape).padded(random.padded(shape)),
             DType.BF16,
-            DType.F8E4M3,
             options);
     Plan read = Plan.parse(plan.toJson());
     assertThat(read.toJson()).isEqualTo(plan.toJson());
@@ -68,6 +71,15 @@ class PlanJsonTest {
     refused(json.replace("\"turn\":3", "\"turn\":3000000000"), "turn is 3000000000, more than");
     refused(json.replace("\"turn\":3", "\"turn\":true"), "turn is true, not an integer");
     refused(json.replace("\"turn\":3", "\"turn\":3,\"turn\":3"), "\"turn\" stands twice");
+    refused(
+        json.replace("\"turn\":3", "\"turn\":3,\"ranks_per_host\":0"),
+        "ranks_per_host is 0, not at least 1");
+    refused(
+        json.replace("\"dtype\":\"f32\"", "\"padded_to\":[8,5],\"dtype\":\"f32\""),
+        "padded shape [8, 5]");
+    refused(
+        json.replace("\"dtype\":\"f32\"", "\"padded_to\":[9,6],\"dtype\":\"f32\""),
+        "fingerprint is");
     refused(json.replace("\"turn\":3", "\"turns\":3"), "unknown key \"turns\"");
     refused(json.replace("\"turn\":3,", ""), "turn is missing");
     refused(json.replace("[8,6]", "[8,-6]"), "shape[1] is -6, which is negative");

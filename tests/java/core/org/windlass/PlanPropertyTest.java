@@ -168,7 +168,11 @@ class PlanPropertyTest {
       Layout from = random.layout(shape.length, false);
       Layout to = random.layout(shape.length, false);
       DType wire = List.of(DType.F64, DType.F32, DType.BF16, DType.F8E4M3).get(i % 4);
-      PlanOptions options = new PlanOptions(TransferMode.STAGED, bucketBytes, i);
+      PlanOptions options =
+          PlanOptions.defaults()
+              .withMode(TransferMode.STAGED)
+              .withBucketBytes(bucketBytes)
+              .withTurn(i);
       plans.add(Plan.of(from, to, shape, DType.F32, wire, DType.F32, options));
     }
     long most = (Math.max(bucketBytes, DType.F64.bytes()) + 63) / 64 * 64;
@@ -200,7 +204,9 @@ class PlanPropertyTest {
         TensorSpec.of("w", DType.F32, from, shape).padded(random.padded(shape)),
         TensorSpec.of("w", DType.F32, to, shape).padded(random.padded(shape)),
         DType.F32,
-        PlanOptions.defaults().withTurn(Math.floorMod(seed, 5)));
+        PlanOptions.defaults()
+            .withTurn(Math.floorMod(seed, 5))
+            .withRanksPerHost(random.ranksPerHost()));
   }
 
   private static List<List<Long>> heldOfSource(Plan plan, int rank) {
@@ -219,32 +225,49 @@ class PlanPropertyTest {
     }
   }
 
+  /**
+   * Checks that ranks of a host where a replica is get theirs from there, and that replicas share
+   * the ranks of one host, and all that have no replica on theirs, to within one region.
+   */
   private static void requireEvenSending(Plan plan) {
     Map<List<List<Long>>, List<Integer>> replicas = new HashMap<>();
-    Map<Integer, Long> sent = new HashMap<>();
-    Map<Integer, Long> largest = new HashMap<>();
+    Map<Integer, List<Integer>> replicasOf = new HashMap<>();
     for (int rank : plan.from().mesh().ranks()) {
-      replicas.computeIfAbsent(heldOfSource(plan, rank), h -> new ArrayList<>()).add(rank);
-      sent.put(rank, 0L);
-      largest.put(rank, 0L);
+      List<Integer> same =
+          replicas.computeIfAbsent(heldOfSource(plan, rank), h -> new ArrayList<>());
+      same.add(rank);
+      replicasOf.put(rank, same);
     }
+    int ranksPerHost = plan.options().ranksPerHost();
+    Map<List<Integer>, Map<Integer, Long>> sent = new HashMap<>();
+    Map<List<Integer>, Long> largest = new HashMap<>();
     for (Route route : plan.routes()) {
       if (route.transport() == Transport.P2P || route.transport() == Transport.BROADCAST) {
-        sent.merge(route.source(), route.numel() * route.targets().size(), Long::sum);
-        largest.merge(route.source(), route.numel(), Math::max);
-      }
-    }
-    for (List<Integer> ranks : replicas.values()) {
-      double even = ranks.stream().mapToLong(sent::get).sum() / (double) ranks.size();
-      long slack = ranks.stream().mapToLong(largest::get).max().orElse(0);
-      for (int rank : ranks) {
-        if (Math.abs(sent.get(rank) - even) > slack) {
-          throw new AssertionError(
-              String.format(
-                  "rank %d of %s sends %d elements, %.1f are even: %s",
-                  rank, ranks, sent.get(rank), even, plan));
+        for (int target : route.targets()) {
+          List<Integer> all = replicasOf.get(route.source());
+          List<Integer> near =
+              all.stream().filter(r -> r / ranksPerHost == target / ranksPerHost).toList();
+          List<Integer> senders = near.isEmpty() || near.equals(all) ? all : near;
+          sent.computeIfAbsent(senders, s -> new HashMap<>())
+              .merge(route.source(), route.numel(), Long::sum);
+          largest.merge(senders, route.numel(), Math::max);
         }
       }
     }
+    sent.forEach(
+        (senders, bySender) -> {
+          assertThat(senders).as("%s", plan).containsAll(bySender.keySet());
+          long all = bySender.values().stream().mapToLong(Long::longValue).sum();
+          double even = all / (double) senders.size();
+          for (int rank : senders) {
+            long elements = bySender.getOrDefault(rank, 0L);
+            if (Math.abs(elements - even) > largest.get(senders)) {
+              throw new AssertionError(
+                  String.format(
+                      "rank %d of %s sends %d elements, %.1f are even: %s",
+                      rank, senders, elements, even, plan));
+            }
+          }
+        });
   }
 }

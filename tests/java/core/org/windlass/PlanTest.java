@@ -52,6 +52,34 @@ class PlanTest {
   }
 
   @Test
+  void aReplicaOnTheSameHostComesBeforeOthers() {
+    Layout from = Layout.parse("4@[0,1,4,5]:R");
+    Layout to = Layout.parse("6@[2,3,6,7,8,9]:R");
+    PlanOptions options = PlanOptions.defaults().withRanksPerHost(4);
+    assertThat(hosted(from, to, options))
+        .containsExactlyInAnyOrder(
+            "P2P 0 -> [2] [0,8)",
+            "P2P 1 -> [3] [0,8)",
+            "P2P 4 -> [6] [0,8)",
+            "P2P 5 -> [7] [0,8)",
+            "P2P 0 -> [8] [0,8)",
+            "P2P 4 -> [9] [0,8)");
+    assertThat(hosted(from, to, options.withTurn(1)))
+        .contains("P2P 1 -> [2] [0,8)", "P2P 0 -> [3] [0,8)", "P2P 1 -> [8] [0,8)");
+    assertThat(hosted(Layout.parse("2@[0,4]:R"), to, options))
+        .containsExactly(
+            "BROADCAST 0 -> [2, 3] [0,8)",
+            "P2P 0 -> [8] [0,8)",
+            "BROADCAST 4 -> [6, 7] [0,8)",
+            "P2P 4 -> [9] [0,8)");
+  }
+
+  private static List<String> hosted(Layout from, Layout to, PlanOptions options) {
+    Plan plan = Plan.of(from, to, new long[] {8}, DType.F32, DType.F32, DType.F32, options);
+    return plan.routes().stream().map(Route::toString).toList();
+  }
+
+  @Test
   void theTurnChoosesTheFirstReplica() {
     Layout from = Layout.parse("3:R");
     Layout to = Layout.parse("1@3:R");
@@ -268,12 +296,11 @@ class PlanTest {
     refused(InvalidArgumentException.class, "extent -4", () -> plan("2:R", "2:R", -4));
     refused(
         InvalidArgumentException.class, "overflow", () -> plan("2:R", "2:R", 1L << 40, 1L << 40));
-    refused(
-        InvalidArgumentException.class,
-        "bucketBytes",
-        () -> PlanOptions.defaults().withBucketBytes(0));
-    refused(InvalidArgumentException.class, "turn", () -> PlanOptions.defaults().withTurn(-1));
-    refused(InvalidArgumentException.class, "mode", () -> PlanOptions.defaults().withMode(null));
+    PlanOptions options = PlanOptions.defaults();
+    refused(InvalidArgumentException.class, "bucketBytes", () -> options.withBucketBytes(0));
+    refused(InvalidArgumentException.class, "turn", () -> options.withTurn(-1));
+    refused(InvalidArgumentException.class, "mode", () -> options.withMode(null));
+    refused(InvalidArgumentException.class, "ranksPerHost", () -> options.withRanksPerHost(0));
     Layout from = Layout.parse("2:P:avg");
     Layout to = Layout.parse("2@2:S0");
     long[] shape = {4};

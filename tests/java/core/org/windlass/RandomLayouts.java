@@ -41,6 +41,11 @@ final class RandomLayouts {
     return padded;
   }
 
+  /** Often all ranks, else few. */
+  int ranksPerHost() {
+    return random.nextBoolean() ? DeviceMesh.MAX_RANKS : 1 + random.nextInt(12);
+  }
+
   /** A layout of consecutive or listed ranks; Partial only for sources. */
   Layout layout(int ndim, boolean isSource) {
     List<Integer> sizes = new ArrayList<>();

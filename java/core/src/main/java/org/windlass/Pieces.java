@@ -2,9 +2,11 @@
 package org.windlass;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The source cells that a {@link RouteFinder} meets, and what they have in common with target
@@ -14,21 +16,28 @@ final class Pieces {
   /** A cell of one dimension: its global intervals in local order, and the sum of their lengths. */
   record Slab(int cell, long[] bounds, long length) {}
 
-  /** One source cell for each dimension: the region that its members hold. */
-  record Piece(int[] cells, Slab[] slabs, long size, Shares shares) {}
+  /**
+   * One source cell for each dimension: the region that its members hold, and how they share the
+   * sending of it.
+   */
+  record Piece(int[] cells, Slab[] slabs, long size, Nearby nearby, Shares shares) {}
 
   private final Grid source;
   private final Grid target;
   private final boolean meshesOverlap;
+  private final int ranksPerHost;
+  private final int turn;
   private final Map<Integer, Piece> pieces = new HashMap<>();
   private final List<Map<Integer, Slab>> sourceSlabs = new ArrayList<>();
   private final List<Map<Integer, Slab>> targetSlabs = new ArrayList<>();
   private final List<Map<Long, Overlap>> overlaps = new ArrayList<>();
 
-  Pieces(Grid source, Grid target, boolean meshesOverlap) {
+  Pieces(Grid source, Grid target, PlanOptions options) {
     this.source = source;
     this.target = target;
-    this.meshesOverlap = meshesOverlap;
+    this.meshesOverlap = source.mesh.overlaps(target.mesh);
+    this.ranksPerHost = options.ranksPerHost();
+    this.turn = options.turn();
     for (int d = 0; d < source.cuts.length; d++) {
       sourceSlabs.add(new HashMap<>());
       targetSlabs.add(new HashMap<>());
@@ -81,34 +90,91 @@ final class Pieces {
     for (int d = 0; d < slabs.length; d++) {
       cells[d] = slabs[d].cell;
     }
-    Piece bare = new Piece(cells, slabs, size, null);
-    long[][] holes = meshesOverlap && size > 0 ? holes(bare) : new long[0][];
-    Shares shares = new Shares(size, source.members, target.members, holes);
-    return new Piece(cells, slabs, size, shares);
+    Piece bare = new Piece(cells, slabs, size, Nearby.NONE, null);
+    List<long[]> holes = new ArrayList<>();
+    if (meshesOverlap && size > 0) {
+      addOwnNeeds(bare, holes);
+    }
+    Nearby nearby = hostsOverlap() && size > 0 ? nearby(bare, holes) : Nearby.NONE;
+    Shares shares =
+        new Shares(size, source.members, target.members, holes.toArray(new long[0][]));
+    return new Piece(cells, slabs, size, nearby, shares);
+  }
+
+  boolean meshesOverlap() {
+    return meshesOverlap;
+  }
+
+  /** Whether there are several hosts, and one may hold ranks of both meshes. */
+  private boolean hostsOverlap() {
+    int sourceLow = source.mesh.lowestRank() / ranksPerHost;
+    int sourceHigh = source.mesh.highestRank() / ranksPerHost;
+    int targetLow = target.mesh.lowestRank() / ranksPerHost;
+    int targetHigh = target.mesh.highestRank() / ranksPerHost;
+    return sourceLow <= targetHigh
+        && targetLow <= sourceHigh
+        && (sourceLow != targetHigh || targetLow != sourceHigh);
   }
 
   /**
-   * Places and lengths, on the axis of {@link Shares}, of what the piece's members copy to
+   * Adds the places and lengths, on the axis of {@link Shares}, of what the piece's members copy to
    * themselves.
    */
-  private long[][] holes(Piece piece) {
-    int shift = Shares.shift(piece.size, source.members, target.members);
-    List<long[]> holes = new ArrayList<>();
+  private void addOwnNeeds(Piece piece, List<long[]> holes) {
     for (int member = 0; member < source.members; member++) {
-      int place = target.mesh.placeOf(source.rank(piece.cells, member));
-      if (place < 0) {
-        continue;
-      }
-      int[] cells = target.cellsOf(place);
-      long size = common(piece, cells);
-      if (size > 0) {
-        long before = elementsBefore(piece, cells);
-        long first = before >> shift;
-        long length = (before + size >> shift) - first;
-        holes.add(new long[] {first * target.members + length * target.memberOf(place), length});
+      Nearby.Need need = need(piece, source.rank(piece.cells, member));
+      if (need != null) {
+        holes.add(new long[] {need.place(), need.length()});
       }
     }
-    return holes.toArray(new long[0][]);
+  }
+
+  /** What is sent within hosts; adds its places and lengths to {@code holes}. */
+  private Nearby nearby(Piece piece, List<long[]> holes) {
+    Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
+    for (int member = 0; member < source.members; member++) {
+      int host = source.rank(piece.cells, member) / ranksPerHost;
+      membersOfHosts.computeIfAbsent(host, h -> new ArrayList<>()).add(member);
+    }
+    if (membersOfHosts.size() == 1) {
+      return Nearby.NONE; // all members are equally near to every rank
+    }
+    Nearby nearby = new Nearby();
+    membersOfHosts.forEach(
+        (host, members) -> {
+          List<Nearby.Need> needs = new ArrayList<>();
+          for (int rank = host * ranksPerHost; rank < (host + 1) * ranksPerHost; rank++) {
+            Nearby.Need need = holds(piece, rank) ? null : need(piece, rank);
+            if (need != null) {
+              needs.add(need);
+              holes.add(new long[] {need.place(), need.length()});
+            }
+          }
+          nearby.add(members, needs, turn);
+        });
+    return nearby;
+  }
+
+  /** Whether {@code rank} is a member of the piece. */
+  boolean holds(Piece piece, int rank) {
+    int place = source.mesh.placeOf(rank);
+    return place >= 0 && Arrays.equals(source.cellsOf(place), piece.cells);
+  }
+
+  /** What {@code rank} needs of the piece, or null if that is nothing. */
+  private Nearby.Need need(Piece piece, int rank) {
+    int place = target.mesh.placeOf(rank);
+    int[] cells = place < 0 ? null : target.cellsOf(place);
+    long size = place < 0 ? 0 : common(piece, cells);
+    if (size == 0) {
+      return null;
+    }
+    int shift = Shares.shift(piece.size, source.members, target.members);
+    long before = elementsBefore(piece, cells);
+    long first = before >> shift;
+    long length = (before + size >> shift) - first;
+    long start = first * target.members + length * target.memberOf(place);
+    return new Nearby.Need(rank, cells, start, length);
   }
 
   /** Elements that the piece and the target cells have in common. */

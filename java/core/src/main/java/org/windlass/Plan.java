@@ -14,7 +14,8 @@ import java.util.function.Consumer;
  * same routes.
  *
  * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
- * comes first; the rest is shared so that replicas send the same amount to within one region. With
+ * comes first, then those on its host; the ranks of one host, and all ranks without a replica on
+ * theirs, are shared so that replicas send them the same amount to within one region. With
  * {@code Partial} a whole group of terms serves a target, the group that contains it first.
  *
  * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
@@ -238,12 +239,16 @@ public final class Plan {
   /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
-    return of(source, TensorSpec.of("", wire, whole, shape), wire, PlanOptions.defaults());
+    return of(source, TensorSpec.of("", wire, whole, shape), wire, direct());
   }
 
   /** What each target cuts out of the whole tensor. */
   Plan cutOut() {
-    return of(gather().target, target, wire, PlanOptions.defaults());
+    return of(gather().target, target, wire, direct());
+  }
+
+  private PlanOptions direct() {
+    return PlanOptions.defaults().withRanksPerHost(options.ranksPerHost());
   }
 
   private List<Route> gatheringRoutes() {
@@ -326,6 +331,9 @@ public final class Plan {
         .add(options.mode().toString())
         .add(options.bucketBytes())
         .add(options.turn());
+    if (options.ranksPerHost() < DeviceMesh.MAX_RANKS) {
+      fingerprint.add(options.ranksPerHost());
+    }
     if (source.isPadded() || target.isPadded()) {
       source.paddedShape().forEach(fingerprint::add);
       target.paddedShape().forEach(fingerprint::add);
@@ -353,7 +361,7 @@ public final class Plan {
     return new RouteFinder(
         new Grid(from, shape, source.paddedExtents()),
         new Grid(to, shape, target.paddedExtents()),
-        options.turn(),
+        options,
         new Route.Terms(dtype(), wire, op));
   }
 

@@ -42,6 +42,9 @@ final class PlanJson {
       json.writeStringField("mode", plan.options().mode().toString());
       json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
       json.writeNumberField("turn", plan.options().turn());
+      if (plan.options().ranksPerHost() < DeviceMesh.MAX_RANKS) {
+        json.writeNumberField("ranks_per_host", plan.options().ranksPerHost());
+      }
       json.writeStringField("fingerprint", hex(plan.fingerprint()));
       json.writeEndObject();
     } catch (IOException impossible) {
@@ -64,6 +67,7 @@ final class PlanJson {
     TransferMode mode;
     Long bucketBytes;
     Integer turn;
+    int ranksPerHost = DeviceMesh.MAX_RANKS;
     String fingerprint;
   }
 
@@ -91,7 +95,8 @@ final class PlanJson {
             new PlanOptions(
                 require("mode", fields.mode),
                 require("bucket_bytes", fields.bucketBytes),
-                require("turn", fields.turn)));
+                require("turn", fields.turn),
+                fields.ranksPerHost));
     if (!require("fingerprint", fields.fingerprint).equals(hex(plan.fingerprint()))) {
       throw new InvalidArgumentException(
           WHERE
@@ -127,16 +132,24 @@ final class PlanJson {
           throw json.bad(key + " is " + fields.bucketBytes + ", not at least 1");
         }
       }
-      case "turn" -> {
-        long turn = json.natural(key);
-        if (turn > Integer.MAX_VALUE) {
-          throw json.bad(key + " is " + turn + ", more than " + Integer.MAX_VALUE);
+      case "turn" -> fields.turn = integer(json, key);
+      case "ranks_per_host" -> {
+        fields.ranksPerHost = integer(json, key);
+        if (fields.ranksPerHost < 1) {
+          throw json.bad(key + " is " + fields.ranksPerHost + ", not at least 1");
         }
-        fields.turn = (int) turn;
       }
       case "fingerprint" -> fields.fingerprint = json.string(key);
       default -> throw json.bad("unknown key " + JsonText.quoted(key));
     }
+  }
+
+  private static int integer(JsonText json, String key) throws IOException {
+    long value = json.natural(key);
+    if (value > Integer.MAX_VALUE) {
+      throw json.bad(key + " is " + value + ", more than " + Integer.MAX_VALUE);
+    }
+    return (int) value;
   }
 
   private static <T> T parsed(JsonText json, String key, Function<String, T> parse)

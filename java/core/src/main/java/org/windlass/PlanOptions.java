@@ -9,8 +9,11 @@ package org.windlass;
  *     alone, and 1 means one chunk a bucket
  * @param turn which replica's share comes first, so that tensors of few regions do not all come
  *     from the first replica; a batch gives each tensor its index
+ * @param ranksPerHost how many ranks, counted from 0, are on the same host: where a replica is on
+ *     the host of a rank that needs it, it comes from there
  */
-public record PlanOptions(TransferMode mode, long bucketBytes, int turn) {
+public record PlanOptions(
+    TransferMode mode, long bucketBytes, int turn, int ranksPerHost) {
   /** What {@link #bucketBytes} is where nothing else is asked: 16 MiB. */
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
@@ -24,22 +27,29 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn) {
     if (turn < 0) {
       throw new InvalidArgumentException("turn counts from 0, not " + turn);
     }
+    if (ranksPerHost < 1) {
+      throw new InvalidArgumentException("ranksPerHost is at least 1, not " + ranksPerHost);
+    }
   }
 
-  /** {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES} and turn 0. */
+  /** {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES}, turn 0, all ranks on one host. */
   public static PlanOptions defaults() {
-    return new PlanOptions(TransferMode.DIRECT, DEFAULT_BUCKET_BYTES, 0);
+    return new PlanOptions(TransferMode.DIRECT, DEFAULT_BUCKET_BYTES, 0, DeviceMesh.MAX_RANKS);
   }
 
   public PlanOptions withMode(TransferMode mode) {
-    return new PlanOptions(mode, bucketBytes, turn);
+    return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 
   public PlanOptions withBucketBytes(long bucketBytes) {
-    return new PlanOptions(mode, bucketBytes, turn);
+    return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 
   public PlanOptions withTurn(int turn) {
-    return new PlanOptions(mode, bucketBytes, turn);
+    return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
+  }
+
+  public PlanOptions withRanksPerHost(int ranksPerHost) {
+    return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 }

@@ -13,7 +13,8 @@ import java.util.Map;
  * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
  * from its own cell outwards: the cells of the other layout that meet it, in order, each by a
  * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
- * a source cell also looks once at each of that cell's members.
+ * a source cell also looks once at each of that cell's members; where they share hosts, at each
+ * rank of those members' hosts.
  *
  * <p>An instance remembers cells, overlaps and groups that it met; it serves one thread.
  */
@@ -21,7 +22,6 @@ final class RouteFinder {
   private final Grid source;
   private final Grid target;
   private final Pieces pieces;
-  private final boolean meshesOverlap;
   private final int turn;
   private final Route.Terms terms;
 
@@ -36,12 +36,11 @@ final class RouteFinder {
    */
   private record Meeting(Pieces.Slab slab, long common, long before) {}
 
-  RouteFinder(Grid source, Grid target, int turn, Route.Terms terms) {
+  RouteFinder(Grid source, Grid target, PlanOptions options, Route.Terms terms) {
     this.source = source;
     this.target = target;
-    this.meshesOverlap = source.mesh.overlaps(target.mesh);
-    this.pieces = new Pieces(source, target, meshesOverlap);
-    this.turn = turn % source.members;
+    this.pieces = new Pieces(source, target, options);
+    this.turn = options.turn() % source.members;
     this.terms = terms;
   }
 
@@ -96,7 +95,8 @@ final class RouteFinder {
   }
 
   /**
-   * Adds what {@code member} copies to itself, then what it sends, in the order of target cells.
+   * Adds what {@code member} copies to itself, then what it sends within its host, then what it
+   * sends elsewhere, each in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
     if (piece.size() == 0) {
@@ -104,7 +104,7 @@ final class RouteFinder {
     }
     List<Integer> sources = sources(piece, member);
     int rank = source.rank(piece.cells(), member);
-    int targetPlace = meshesOverlap ? target.mesh.placeOf(rank) : -1;
+    int targetPlace = pieces.meshesOverlap() ? target.mesh.placeOf(rank) : -1;
     if (targetPlace >= 0) {
       int[] cells = target.cellsOf(targetPlace);
       if (pieces.common(piece, cells) > 0) {
@@ -118,6 +118,11 @@ final class RouteFinder {
                 terms));
       }
     }
+    for (Nearby.Service service : piece.nearby().services()) {
+      if (service.member() == member) {
+        addSending(piece, rank, sources, service.targets(), service.cells(), routes);
+      }
+    }
     int share = Math.floorMod(member - turn, source.members);
     Stretch stretch =
         new Stretch(
@@ -127,10 +132,22 @@ final class RouteFinder {
     }
   }
 
+  private void addSending(
+      Pieces.Piece piece,
+      int rank,
+      List<Integer> sources,
+      List<Integer> targets,
+      int[] cells,
+      List<Route> routes) {
+    Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
+    routes.add(new Route(rank, transport, sources, targets, pieces.overlaps(piece, cells), terms));
+  }
+
   /** The routes into the rank at {@code place} of the target mesh from other ranks. */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
     int[] cells = target.cellsOf(place);
+    int rank = target.mesh.rankOf(place);
     int member = target.memberOf(place);
     int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
     Meeting[][] meetings = new Meeting[ndim][];
@@ -160,7 +177,12 @@ final class RouteFinder {
         common *= meeting.common();
       }
       Pieces.Piece piece = pieces.of(slabs, size);
-      if (!Arrays.equals(piece.cells(), ownCells)) {
+      Nearby.Service service = piece.nearby().of(rank);
+      if (service != null) {
+        int sender = source.rank(piece.cells(), service.member());
+        List<Integer> sources = sources(piece, service.member());
+        addSending(piece, sender, sources, service.targets(), cells, routes);
+      } else if (!Arrays.equals(piece.cells(), ownCells)) {
         addInto(piece, before, common, cells, member, routes);
       }
       for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
@@ -270,9 +292,7 @@ final class RouteFinder {
       int high = end == Shares.END ? target.members : firstMemberFrom(end, first, length);
       List<Integer> targets = targets(piece, cells, low, high);
       if (!targets.isEmpty()) {
-        Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-        routes.add(
-            new Route(rank, transport, sources, targets, pieces.overlaps(piece, cells), terms));
+        addSending(piece, rank, sources, targets, cells, routes);
       }
     }
 
@@ -288,13 +308,14 @@ final class RouteFinder {
   }
 
   /**
-   * The ranks of target members {@code low} to {@code high} that do not hold the piece themselves.
+   * The ranks of target members {@code low} to {@code high} that neither hold the piece nor get it
+   * within their host.
    */
   private List<Integer> targets(Pieces.Piece piece, int[] cells, int low, int high) {
     if (low >= high) {
       return List.of();
     }
-    if (!meshesOverlap) {
+    if (!pieces.meshesOverlap() && piece.nearby().isEmpty()) {
       return high - low == 1
           ? List.of(target.rank(cells, low))
           : new Members(target, cells, low, high);
@@ -302,8 +323,7 @@ final class RouteFinder {
     List<Integer> targets = new ArrayList<>(high - low);
     for (int member = low; member < high; member++) {
       int rank = target.rank(cells, member);
-      int place = source.mesh.placeOf(rank);
-      if (place < 0 || !Arrays.equals(source.cellsOf(place), piece.cells())) {
+      if (!pieces.holds(piece, rank) && piece.nearby().of(rank) == null) {
         targets.add(rank);
       }
     }

@@ -7,10 +7,11 @@ import java.util.Comparator;
 /**
  * How the members of one source cell share the sending of it. All that targets need from the cell
  * lies on one axis: target cells in row-major order, each once for every target member, each as
- * long as its overlap. What members need themselves is taken out (they copy it locally); the rest
- * falls to the members in equal stretches, each piece to the member in whose stretch it begins. So
- * members send the same amount to within one piece, whatever the pieces, and who sends a piece is
- * known from its place on the axis alone.
+ * long as its overlap. What is served from nearer is taken out (members copy what they need
+ * themselves, and serve ranks of their hosts: {@link Nearby}); the rest falls to the members in
+ * equal stretches, each piece to the member in whose stretch it begins. So members send the same
+ * amount to within one piece, whatever the pieces, and who sends a piece is known from its place on
+ * the axis alone.
  *
  * <p>Lengths are right-shifted where elements times ranks would exceed 62 bits.
  */
@@ -22,7 +23,7 @@ final class Shares {
   private final int shift;
   private final long total;
 
-  /** Axis places of what is copied locally, ascending. */
+  /** Axis places of what is served from nearer, ascending. */
   private final long[] holes;
 
   /** Length of the first i holes. */
@@ -31,7 +32,7 @@ final class Shares {
   /**
    * @param size elements of the cell
    * @param targets target members of every target cell
-   * @param holes place on the axis and length of each piece that a member copies to itself
+   * @param holes place on the axis and length of each piece that is served from nearer
    */
   Shares(long size, int members, int targets, long[][] holes) {
     this.members = members;
