@@ -5,11 +5,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What one rank's plan costs when meshes are large. */
+/**
+ * What one rank's plan costs when meshes are large; nothing runs. It prints what it finds: {@code
+ * mvn -pl java/core -am test -Dtest=PlanScaleTest -Dsurefire.failIfNoSpecifiedTests=false}.
+ */
 class PlanScaleTest {
   private static final int TENSORS = 1000;
 
@@ -31,16 +35,23 @@ class PlanScaleTest {
         });
   }
 
+  /** How many routes one rank's plans of all tensors have, which all are held until the end. */
   private static long routes(int ranks, int shift, boolean targets) {
     List<Layout[]> pairs = pairs(ranks);
-    long routes = 0;
+    List<Route> routes = new ArrayList<>();
     for (int i = 0; i < TENSORS; i++) {
       Layout[] pair = pairs.get(i % pairs.size());
       long[] shape = {4096 + 8L * i + shift, 7168 + i};
       Plan plan = Plan.of(pair[0], pair[1], shape, DType.BF16);
-      routes += plan.routesFor((targets ? ranks : 0) + ranks / 3).size();
+      routes.addAll(plan.routesFor((targets ? ranks : 0) + ranks / 3));
     }
-    return routes;
+    return routes.size();
+  }
+
+  /** What this thread ever took from the heap, so at least what it holds of it. */
+  private static long allocatedBytes() {
+    return ((com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean())
+        .getCurrentThreadAllocatedBytes();
   }
 
   /** Processor time, so that other work on the machine does not count. */
@@ -56,11 +67,14 @@ class PlanScaleTest {
   void aThousandTensorsBetweenEightThousandRanksPlanInASecond(boolean targets) {
     routes(8192, 1, targets);
     long[] routes = new long[1];
+    long before = allocatedBytes();
     double seconds = seconds(() -> routes[0] = routes(8192, 0, targets));
+    long allocated = allocatedBytes() - before;
     System.out.printf(
-        "1,000 tensors, 8,192 + 8,192 ranks, one %s: %d routes in %.3f s%n",
-        targets ? "target" : "source", routes[0], seconds);
+        "1,000 tensors, 8,192 + 8,192 ranks, one %s: %d routes in %.3f s, %d MB allocated%n",
+        targets ? "target" : "source", routes[0], seconds, allocated / 1_000_000);
     assertThat(seconds).isLessThan(1);
+    assertThat(allocated).isLessThan(200_000_000);
   }
 
   @ParameterizedTest

@@ -51,6 +51,8 @@ class ExamplesTest {
     PutExample.main(new String[] {"--ranks", "3"});
     OverlappingDomainsExample.main(new String[] {"--ranks", "3"});
     WeightSyncExample.main(new String[] {});
+    FusedViewsExample.main(new String[] {});
+    ModelLayoutsExample.main(new String[] {});
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
         .isInstanceOf(InvalidArgumentException.class);
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--ranks"}))

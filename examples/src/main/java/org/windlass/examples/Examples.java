@@ -48,7 +48,15 @@ public final class Examples {
           new Example(
               "weight-sync",
               "trainer weights move to an inference layout",
-              WeightSyncExample::run));
+              WeightSyncExample::run),
+          new Example(
+              "fused-views",
+              "weights arrive as parts of fused, interleaved and stacked buffers",
+              FusedViewsExample::run),
+          new Example(
+              "model-layouts",
+              "replicated KV heads, padded vocabulary, pipeline stages, block scales",
+              ModelLayoutsExample::run));
 
   private Examples() {}
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import static org.windlass.Placement.replicate;
+import static org.windlass.Placement.shard;
+
+import java.io.PrintStream;
+import org.windlass.Batch;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DeviceMesh;
+import org.windlass.Layout;
+import org.windlass.Region;
+import org.windlass.Target;
+import org.windlass.Tensor;
+import org.windlass.TensorSpec;
+
+/**
+ * Layouts that models need: KV heads of which there are fewer than tensor parallel ranks, a padded
+ * vocabulary, pipeline stages, and f8 weights beside their block scales. The first half of the
+ * ranks is a trainer, the other half an inference fleet. docs/views.md goes through it.
+ */
+public final class ModelLayoutsExample {
+  private static final long HIDDEN = 8;
+
+  private final Communicator comm;
+  private final int trainers;
+  private final DeviceMesh trainer;
+  private final DeviceMesh fleet;
+  private final Batch batch;
+
+  private ModelLayoutsExample(Communicator comm) {
+    this.comm = comm;
+    trainers = Math.max(1, comm.size() / 2);
+    trainer = DeviceMesh.of("tp", trainers);
+    // A single rank is both trainer and inference.
+    fleet =
+        DeviceMesh.of("tp", Math.max(1, comm.size() - trainers))
+            .at(comm.size() == 1 ? 0 : trainers);
+    batch = comm.batch();
+  }
+
+  public static void main(String[] args) {
+    Examples.main(ModelLayoutsExample::run, args);
+  }
+
+  static void run(Target target, int ranks, PrintStream out) {
+    target.require();
+    try (var group = Communicator.local(ranks)) {
+      group.run(
+          comm -> {
+            var example = new ModelLayoutsExample(comm);
+            Runnable[] checks = {
+              example.kvHeads(), example.vocabulary(), example.stages(), example.blockScales()
+            };
+            try (var transfer = example.batch.register()) {
+              transfer.run();
+            }
+            for (Runnable check : checks) {
+              check.run();
+            }
+          });
+    }
+    out.printf(
+        "model-layouts: replicated KV heads, a padded vocabulary, pipeline stages and block scales"
+            + " on %d ranks, every row the golden one%n",
+        ranks);
+  }
+
+  /** Adds a matrix from golden rows; what comes back checks this rank's rows and its padding. */
+  private Runnable add(TensorSpec from, TensorSpec to) {
+    int rank = comm.rank();
+    boolean arrives = to.layout().mesh().contains(rank);
+    Tensor target = arrives ? Tensor.allocate(to.dtype(), to.localShape(rank)).fill(1) : null;
+    batch.add(from, Golden.rows(from, rank), to, target);
+    return () -> {
+      if (arrives) {
+        Region.Interval rows = to.localRegion(rank).intervals(0).get(0);
+        for (long row = 0; row < target.shape()[0]; row++) {
+          if (row < rows.length()) {
+            Golden.checkRow(target, row, from.name(), rows.start() + row);
+          } else {
+            Golden.checkZeroRow(target, row);
+          }
+        }
+      }
+    };
+  }
+
+  /** Two KV heads: each is whole on a rank, and {@code tp / 2} ranks hold the same one. */
+  private Runnable kvHeads() {
+    int kv = fleet.size() % 2 == 0 ? 2 : 1;
+    DeviceMesh heads = DeviceMesh.of("kv", kv, "rep", fleet.size() / kv).at(fleet.lowestRank());
+    Layout to = heads.layout(shard(0), replicate());
+    return add(
+        TensorSpec.of("k", DType.BF16, trainer.layout(shard(0)), 2 * 4, HIDDEN),
+        TensorSpec.of("k", DType.BF16, to, 2 * 4, HIDDEN));
+  }
+
+  /** Each side rounds the vocabulary up to what divides by its ranks; only the words move. */
+  private Runnable vocabulary() {
+    long words = 250;
+    return add(
+        TensorSpec.of("embed", DType.BF16, trainer.layout(shard(0)), words, HIDDEN)
+            .padded(roundedUp(words, 64L * trainers), HIDDEN),
+        TensorSpec.of("embed", DType.BF16, fleet.layout(shard(0)), words, HIDDEN)
+            .padded(roundedUp(words, 32L * fleet.size()), HIDDEN));
+  }
+
+  private static long roundedUp(long count, long unit) {
+    return (count + unit - 1) / unit * unit;
+  }
+
+  /** A stage's layers are on a mesh over the stage's ranks alone. */
+  private Runnable stages() {
+    int stages = trainers % 2 == 0 ? 2 : 1;
+    int stageRanks = trainers / stages;
+    Runnable[] checks = new Runnable[4];
+    for (int layer = 0; layer < checks.length; layer++) {
+      int stage = layer * stages / checks.length;
+      DeviceMesh mesh = DeviceMesh.of("tp", stageRanks).at(stage * stageRanks);
+      String name = "layers." + layer + ".up";
+      checks[layer] =
+          add(
+              TensorSpec.of(name, DType.BF16, mesh.layout(shard(0)), 24, HIDDEN),
+              TensorSpec.of(name, DType.BF16, fleet.layout(shard(0)), 24, HIDDEN));
+    }
+    return () -> {
+      for (Runnable check : checks) {
+        check.run();
+      }
+    };
+  }
+
+  /** A scale for every 128 rows: cut by 128 and by one, weight and scales stay together. */
+  private Runnable blockScales() {
+    Runnable weight =
+        add(
+            TensorSpec.of("w", DType.F8E4M3, trainer.layout(shard(0, 128)), 600, HIDDEN),
+            TensorSpec.of("w", DType.F8E4M3, fleet.layout(shard(0, 128)), 600, HIDDEN));
+    Runnable scales =
+        add(
+            TensorSpec.of("w_scale", DType.F32, trainer.layout(shard(0, 1)), 5, 1),
+            TensorSpec.of("w_scale", DType.F32, fleet.layout(shard(0, 1)), 5, 1));
+    return () -> {
+      weight.run();
+      scales.run();
+    };
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import org.windlass.InvalidArgumentException;
+
+/**
+ * How a model lies on consecutive ranks: {@code pp} pipeline stages, one after the other, of {@code
+ * dp} replicas, of {@code tp} ranks. Where {@code ep} is above 1, the ranks of a stage also form
+ * groups of {@code ep}, in order, among which the experts of the stage's layers are dealt out whole.
+ *
+ * @param pp pipeline stages
+ * @param dp replicas of a stage, whatever makes them: data or context parallelism
+ * @param tp tensor parallel ranks
+ * @param ep ranks among which experts are dealt out; divides {@code dp} x {@code tp}
+ * @param firstRank the lowest rank
+ */
+public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
+  public Parallelism {
+    if (pp < 1 || dp < 1 || tp < 1 || ep < 1 || firstRank < 0) {
+      throw new InvalidArgumentException(
+          "pp=" + pp + ",dp=" + dp + ",tp=" + tp + ",ep=" + ep + ": sizes are at least 1");
+    }
+    if (dp * tp % ep != 0) {
+      throw new InvalidArgumentException(
+          "ep=" + ep + " does not divide the " + dp * tp + " ranks of a stage");
+    }
+  }
+
+  /** The parallelism of a string such as {@code pp=4,dp=8,tp=2,ep=16}; what is missing is 1. */
+  public static Parallelism parse(String text) {
+    int pp = 1;
+    int dp = 1;
+    int tp = 1;
+    int ep = 1;
+    for (String part : text.split(",", -1)) {
+      if (!part.matches("(pp|dp|tp|ep)=[1-9][0-9]{0,5}")) {
+        throw new InvalidArgumentException(
+            "parallelism '" + text + "': '" + part + "' is not pp, dp, tp or ep, = and a number");
+      }
+      int size = Integer.parseInt(part.substring(3));
+      switch (part.substring(0, 2)) {
+        case "pp" -> pp = size;
+        case "dp" -> dp = size;
+        case "tp" -> tp = size;
+        default -> ep = size;
+      }
+    }
+    return new Parallelism(pp, dp, tp, ep, 0);
+  }
+
+  /** This parallelism from another rank on. */
+  public Parallelism at(int firstRank) {
+    return new Parallelism(pp, dp, tp, ep, firstRank);
+  }
+
+  /** Ranks of one stage. */
+  public int stageRanks() {
+    return dp * tp;
+  }
+
+  /** Ranks of all stages. */
+  public int ranks() {
+    return pp * stageRanks();
+  }
+}
