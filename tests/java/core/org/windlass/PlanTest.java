@@ -56,7 +56,7 @@ class PlanTest {
     Layout from = Layout.parse("4@[0,1,4,5]:R");
     Layout to = Layout.parse("6@[2,3,6,7,8,9]:R");
     PlanOptions options = PlanOptions.defaults().withRanksPerHost(4);
-    assertThat(hosted(from, to, options))
+    assertThat(routes(hosted(from, to, options, 8)))
         .containsExactlyInAnyOrder(
             "P2P 0 -> [2] [0,8)",
             "P2P 1 -> [3] [0,8)",
@@ -64,9 +64,9 @@ class PlanTest {
             "P2P 5 -> [7] [0,8)",
             "P2P 0 -> [8] [0,8)",
             "P2P 4 -> [9] [0,8)");
-    assertThat(hosted(from, to, options.withTurn(1)))
+    assertThat(routes(hosted(from, to, options.withTurn(1), 8)))
         .contains("P2P 1 -> [2] [0,8)", "P2P 0 -> [3] [0,8)", "P2P 1 -> [8] [0,8)");
-    assertThat(hosted(Layout.parse("2@[0,4]:R"), to, options))
+    assertThat(routes(hosted(Layout.parse("2@[0,4]:R"), to, options, 8)))
         .containsExactly(
             "BROADCAST 0 -> [2, 3] [0,8)",
             "P2P 0 -> [8] [0,8)",
@@ -74,8 +74,11 @@ class PlanTest {
             "P2P 4 -> [9] [0,8)");
   }
 
-  private static List<String> hosted(Layout from, Layout to, PlanOptions options) {
-    Plan plan = Plan.of(from, to, new long[] {8}, DType.F32, DType.F32, DType.F32, options);
+  private static Plan hosted(Layout from, Layout to, PlanOptions options, long... shape) {
+    return Plan.of(from, to, shape, DType.F32, DType.F32, DType.F32, options);
+  }
+
+  private static List<String> routes(Plan plan) {
     return plan.routes().stream().map(Route::toString).toList();
   }
 
@@ -278,9 +281,45 @@ class PlanTest {
                 withBucketBytes(1, List.of(plan)).get(0).fingerprint(),
                 inMode(TransferMode.STAGED, plan).fingerprint(),
                 inMode(TransferMode.GATHER_BROADCAST, plan).fingerprint(),
+                padded(8, 10, 8, 8).fingerprint(),
+                padded(10, 8, 8, 8).fingerprint(),
+                padded(8, 8, 10, 8).fingerprint(),
+                hosted(plan.from(), plan.to(), PlanOptions.defaults().withRanksPerHost(2), 8, 8)
+                    .fingerprint(),
                 Plan.of(plan.from(), plan.to(), plan.shape(), DType.I32).fingerprint()))
         .doesNotContain(plan.fingerprint())
         .doesNotHaveDuplicates();
+    assertThat(padded(8, 8, 8, 8).fingerprint()).isEqualTo(plan.fingerprint());
+  }
+
+  private static Plan padded(long fromRows, long fromColumns, long toRows, long toColumns) {
+    return Plan.of(
+        TensorSpec.of("w", DType.F32, Layout.parse("2:S0"), 8, 8).padded(fromRows, fromColumns),
+        TensorSpec.of("w", DType.F32, Layout.parse("2@2:S1"), 8, 8).padded(toRows, toColumns),
+        DType.F32,
+        PlanOptions.defaults());
+  }
+
+  @Test
+  void cutsFollowThePaddedShape() {
+    assertThat(routes(padded(8, 8, 8, 12)))
+        .containsExactly(
+            "P2P 0 -> [2] [0,4) x [0,6)",
+            "P2P 0 -> [3] [0,4) x [6,8)",
+            "P2P 1 -> [2] [4,8) x [0,6)",
+            "P2P 1 -> [3] [4,8) x [6,8)");
+    assertThat(routes(padded(16, 8, 8, 8)))
+        .containsExactly("P2P 0 -> [2] [0,8) x [0,4)", "P2P 0 -> [3] [0,8) x [4,8)");
+    TensorSpec spec = TensorSpec.of("w", DType.F32, Layout.parse("2:S0"), 3);
+    refused(
+        InvalidArgumentException.class,
+        "tensor 'v' has shape [4]",
+        () ->
+            Plan.of(
+                spec,
+                TensorSpec.of("v", DType.F32, Layout.parse("2:R"), 4),
+                DType.F32,
+                PlanOptions.defaults()));
   }
 
   @Test
@@ -301,6 +340,7 @@ class PlanTest {
     refused(InvalidArgumentException.class, "turn", () -> options.withTurn(-1));
     refused(InvalidArgumentException.class, "mode", () -> options.withMode(null));
     refused(InvalidArgumentException.class, "ranksPerHost", () -> options.withRanksPerHost(0));
+    refused(InvalidArgumentException.class, "mode", () -> options.withMode(null));
     Layout from = Layout.parse("2:P:avg");
     Layout to = Layout.parse("2@2:S0");
     long[] shape = {4};
@@ -352,7 +392,7 @@ class PlanTest {
   }
 
   private static List<String> routes(String from, String to, long... shape) {
-    return plan(from, to, shape).routes().stream().map(Route::toString).toList();
+    return routes(plan(from, to, shape));
   }
 
   private static void refused(

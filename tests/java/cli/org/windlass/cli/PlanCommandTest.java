@@ -4,12 +4,16 @@ package org.windlass.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.examples.ModelTable;
+import org.windlass.examples.Parallelism;
 
 class PlanCommandTest {
   private static Cli plan(Object... arguments) {
@@ -135,6 +139,21 @@ class PlanCommandTest {
     assertThat(lines.get(3)).startsWith("{\"tensors\":5,\"ranks\":4,\"links\":").contains("\"sent_bytes\":120,");
     Cli summary = plan("--tensors", file, "--from", "2:S0", "--to", "2:S1", "--json", "--summary");
     assertThat(summary.out().lines()).hasSize(1);
+  }
+
+  @Test
+  void theTableOfAModelIsAList(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("model.json");
+    try (PrintStream out = new PrintStream(file.toFile(), StandardCharsets.UTF_8)) {
+      ModelTable.load("qwen3-0.6b")
+          .printList(Parallelism.parse("pp=2,dp=2,tp=2"), Parallelism.parse("tp=4").at(8), out);
+    }
+    Cli done = plan("--tensors", file, "--summary", "--json");
+    long bytes = 2 * 596_049_920L;
+    long replicatedOnThree = 2 * (28 * (2 * 1024 + 2 * 128) + 1024) * 3L;
+    assertThat(done.out())
+        .startsWith("{\"tensors\":310,\"ranks\":12,")
+        .contains("\"sent_bytes\":" + (bytes + replicatedOnThree) + ",");
   }
 
   @Test

@@ -208,7 +208,8 @@ public final class ModelTable {
     load(args[0]).printList(from, to, System.out);
   }
 
-  void printList(Parallelism from, Parallelism to, PrintStream out) {
+  /** Prints the list for {@code windlass plan --tensors}, as {@link #main} does. */
+  public void printList(Parallelism from, Parallelism to, PrintStream out) {
     List<TensorSpec> sources = specs(from);
     List<TensorSpec> targets = specs(to);
     Map<String, String> names = new LinkedHashMap<>();

@@ -13,7 +13,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.PlanOptions;
 import org.windlass.TransferMode;
-import org.windlass.UnsupportedException;
+import org.windlass.cli.plan.PlanPage;
 import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
 import org.windlass.cli.plan.TensorList;
@@ -66,22 +66,22 @@ final class PlanCommand implements Runnable {
   @Option(names = "--json", description = "One JSON object a line.")
   private boolean json;
 
-  @Option(names = "--html", paramLabel = "FILE", description = "Not in this build.")
+  @Option(names = "--html", paramLabel = "FILE", description = "Write a page with a picture: who sends what to whom.")
   private Path html;
 
   @Override
   public void run() {
-    if (html != null) {
-      throw new UnsupportedException("--html " + html + ": not in this build");
-    }
     if (rank != null && rank < 0) {
       throw new InvalidArgumentException("--rank " + rank + ": at least 0");
     }
-    PlanReport report =
-        new PlanReport(
-            options(), rank == null ? OptionalInt.empty() : OptionalInt.of(rank), summary, json);
+    OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
+    List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
+    if (html != null) {
+      new PlanPage(options(), only).write(html, planned);
+    }
+    PlanReport report = new PlanReport(options(), only, summary, json);
     PrintWriter out = spec.commandLine().getOut();
-    for (String line : tensors == null ? report.one(single()) : report.list(listed())) {
+    for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
     }
   }
