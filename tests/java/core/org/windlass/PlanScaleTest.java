@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * What one rank's plan costs when meshes are large; nothing runs. It prints what it finds: {@code
- * mvn -pl java/core -am test -Dtest=PlanScaleTest -Dsurefire.failIfNoSpecifiedTests=false}.
+ * mvn -pl java/core process-test-classes surefire:test -Dtest=PlanScaleTest}.
  */
 class PlanScaleTest {
   private static final int TENSORS = 1000;
