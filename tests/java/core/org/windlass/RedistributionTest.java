@@ -15,13 +15,16 @@ import net.jqwik.api.ShrinkingMode;
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
  * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
- * buckets of any size, on strided views, with casts and Partial. 3,000 tensors; 21,000 where the
- * system property {@code windlass.long} is true.
+ * buckets of any size, on strided views, padded or not, with casts and Partial. 3,000 tensors;
+ * 21,000 where the system property {@code windlass.long} is true.
  */
 class RedistributionTest {
   private static final int TRIES = 150;
   private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 7 : 1;
   private static final int TENSORS_A_BATCH = 20;
+
+  /** Stands for the number of an element that is none. */
+  private static final long PADDING = -1;
 
   private static final List<DType> FLOATS =
       List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
@@ -81,6 +84,7 @@ class RedistributionTest {
       for (int version = 1; version <= 2; version++) {
         for (int i = 0; i < cases.size(); i++) {
           write(sources.get(i), cases.get(i).sourceBits(rank, version));
+          write(targets.get(i), dirt(targets.get(i)));
         }
         transfer.run(version);
         communicator.barrier(); // no rank has begun another run
@@ -117,7 +121,7 @@ class RedistributionTest {
     if (!spec.layout().mesh().contains(rank)) {
       return null;
     }
-    long[] shape = spec.layout().localShape(spec.extents(), rank);
+    long[] shape = spec.localShape(rank);
     int kind = random.nextInt(3);
     if (shape.length == 0 || kind == 0) {
       return Tensor.allocate(spec.dtype(), shape);
@@ -130,6 +134,12 @@ class RedistributionTest {
     long[] larger = shape.clone();
     larger[dim] += 3;
     return Tensor.allocate(spec.dtype(), larger).narrow(dim, 2, shape[dim]);
+  }
+
+  private static long[] dirt(Tensor tensor) {
+    long[] ones = new long[tensor == null ? 0 : Math.toIntExact(tensor.numel())];
+    Arrays.fill(ones, -1);
+    return ones;
   }
 
   private static void write(Tensor tensor, long[] bits) {
@@ -182,8 +192,8 @@ class RedistributionTest {
         long bucketBytes = List.of(1L, 7L, 64L, 300L, 5000L, 1L << 40).get(random.nextInt(6));
         if (source.partialOp().map(from::canReduce).orElse(true)) {
           return new Case(
-              TensorSpec.of(name, from, source, shape),
-              TensorSpec.of(name, to, target, shape),
+              TensorSpec.of(name, from, source, shape).padded(layouts.padded(shape)),
+              TensorSpec.of(name, to, target, shape).padded(layouts.padded(shape)),
               wire,
               mode,
               bucketBytes,
@@ -224,15 +234,18 @@ class RedistributionTest {
         return new long[0];
       }
       int term = DistributionReference.group(from.layout(), rank).indexOf(rank);
-      return indices(from.layout(), rank).stream().mapToLong(i -> bits(i, term, version)).toArray();
+      return indices(from, rank).stream().mapToLong(i -> bits(i, term, version)).toArray();
     }
 
     long[] targetBits(int rank, int version) {
       int terms = DistributionReference.group(from.layout(), from.layout().mesh().rankOf(0)).size();
       DType on = wire != null ? wire : Plan.defaultWire(from.dtype(), to.dtype());
-      return indices(to.layout(), rank).stream()
+      return indices(to, rank).stream()
           .mapToLong(
               index -> {
+                if (index == PADDING) {
+                  return 0;
+                }
                 long[] values = new long[terms];
                 Arrays.setAll(values, term -> bits(index, term, version));
                 ReduceOp op = from.layout().partialOp().orElse(ReduceOp.SUM);
@@ -243,16 +256,18 @@ class RedistributionTest {
           .toArray();
     }
 
-    /** Row-major global numbers of the elements that a rank holds, in local order. */
-    private List<Long> indices(Layout layout, int rank) {
-      long[] shape = from.extents();
-      List<List<Long>> held = DistributionReference.held(layout, rank, shape);
+    /** Row-major global numbers of the elements that a rank holds, or PADDING, in local order. */
+    private static List<Long> indices(TensorSpec spec, int rank) {
+      long[] shape = spec.extents();
+      List<List<Long>> held =
+          DistributionReference.held(spec.layout(), rank, spec.paddedExtents());
       List<Long> numbers = List.of(0L);
       for (int d = 0; d < shape.length; d++) {
         List<Long> longer = new ArrayList<>();
         for (long number : numbers) {
           for (long index : held.get(d)) {
-            longer.add(number * shape[d] + index);
+            boolean real = number != PADDING && index < shape[d];
+            longer.add(real ? number * shape[d] + index : PADDING);
           }
         }
         numbers = longer;

@@ -53,7 +53,7 @@ final class Golden {
     double found = matrix.getDouble(at, column);
     if (found != expected) {
       throw new VerificationFailedException(
-          what + ", in row " + at + " of " + matrix + ": expected " + expected + ", found " + found);
+          what + ", row " + at + " of " + matrix + ": expected " + expected + ", found " + found);
     }
   }
 }

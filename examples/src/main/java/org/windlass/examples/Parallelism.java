@@ -6,12 +6,13 @@ import org.windlass.InvalidArgumentException;
 /**
  * How a model lies on consecutive ranks: {@code pp} pipeline stages, one after the other, of {@code
  * dp} replicas, of {@code tp} ranks. Where {@code ep} is above 1, the ranks of a stage also form
- * groups of {@code ep}, in order, among which the experts of the stage's layers are dealt out whole.
+ * groups of {@code ep}, in order, and the experts of the stage's layers are dealt out whole among
+ * the ranks of each.
  *
  * @param pp pipeline stages
  * @param dp replicas of a stage, whatever makes them: data or context parallelism
  * @param tp tensor parallel ranks
- * @param ep ranks among which experts are dealt out; divides {@code dp} x {@code tp}
+ * @param ep ranks of a group among which experts are dealt out; divides {@code dp} x {@code tp}
  * @param firstRank the lowest rank
  */
 public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {

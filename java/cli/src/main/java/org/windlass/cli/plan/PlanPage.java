@@ -85,7 +85,8 @@ public final class PlanPage {
           work, absolute, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException fault) {
       deleteIfThere(work);
-      throw new ResourceException("--html: cannot write " + file + ": " + fault.getMessage(), fault);
+      throw new ResourceException(
+          "--html: cannot write " + file + ": " + fault.getMessage(), fault);
     }
   }
 
