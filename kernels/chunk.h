@@ -47,14 +47,13 @@ struct Redistribute {
     const ChunkBlocks& own = chunks(launch, rank);
     if (k >= own.phases) return;
     const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
-    uint64_t bytes = 0;
     for (uint64_t i = first[0]; i < first[1]; ++i) {
-      const uint64_t targetBytes = own.items[i].targetBytes;
-      const bool streams = launch.streams && targetBytes > 0;
-      moveChunk(own.items[i], streams ? Stores::kStreaming : Stores::kCached);
-      bytes += targetBytes;
+      const ChunkItem& item = own.items[i];
+      const bool streams = launch.streams && item.targetBytes > 0;
+      moveChunk(item, streams ? Stores::kStreaming : Stores::kCached);
+      if (item.targetBytes > 0)
+        __atomic_fetch_add(&own.movedBytes[item.tensor], item.targetBytes, __ATOMIC_RELEASE);
     }
-    __atomic_fetch_add(own.movedBytes, bytes, __ATOMIC_RELAXED);
   }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };

@@ -36,8 +36,47 @@ int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadl
   return transfer->transfer->run(version, deadline_ns, error);
 }
 
-uint64_t wl_transfer_progress(const wl_transfer_t* transfer) {
-  return transfer == nullptr ? 0 : transfer->transfer->progress();
+int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
+                             uint32_t count, wl_error_t* error) {
+  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(moved, "moved", error); code != WL_OK) return code;
+  if (rank < -1 || rank >= transfer->transfer->ranks()) {
+    return fail(error, WL_INVALID_ARGUMENT, "rank %d is not -1 to %d", rank,
+                transfer->transfer->ranks() - 1);
+  }
+  transfer->transfer->moved(rank, moved, count);
+  return WL_OK;
+}
+
+int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t binding,
+                           const int64_t* start, const int64_t* length, wl_tensor_t* view,
+                           wl_error_t* error) {
+  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(view, "view", error); code != WL_OK) return code;
+  if (view->struct_size < sizeof(wl_tensor_t)) {
+    return fail(error, WL_INVALID_ARGUMENT, "view->struct_size is %u, not %zu", view->struct_size,
+                sizeof(wl_tensor_t));
+  }
+  const Binding* source = transfer->transfer->source(rank, binding);
+  if (source == nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < source->ndim; ++d) {
+    if (start[d] < 0 || length[d] < 1 || start[d] > source->shape[d] - length[d]) {
+      return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
+                  d, static_cast<long long>(start[d]), static_cast<long long>(length[d]),
+                  static_cast<long long>(source->shape[d]));
+    }
+    offset += start[d] * source->strides[d];
+  }
+  view->dtype = static_cast<int32_t>(source->dtype);
+  view->ndim = source->ndim;
+  view->data = source->data + offset * static_cast<int64_t>(sizeOf(source->dtype));
+  view->shape = length;
+  view->strides = source->strides;
+  return WL_OK;
 }
 
 uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {

@@ -33,6 +33,7 @@ uint64_t bytesOf(const StridedView& view) {
 struct BoundPlan::Box {
   uint32_t phase;
   uint32_t ndim;
+  uint32_t tensor;
   StridedView target;
   std::vector<StridedView> sources;
   ReduceOp op;
@@ -76,6 +77,7 @@ Code BoundPlan::resolve(uint32_t rank, const std::vector<const BoundPlan*>& plan
 
 // Sorts the items by phase and gathers those of each into blocks.
 Code BoundPlan::makeBlocks(wl_error_t* error) {
+  moved_.resize(targets_.size());
   for (const ChunkItem& item : items_) {
     phases_ = std::max(phases_, item.phase + 1);
     targetBytes_ += item.targetBytes;
@@ -113,7 +115,7 @@ Code BoundPlan::makeBlocks(wl_error_t* error) {
       starts.push_back(first_.size());
       first_.push_back(end);
       windows_.push_back(
-          {items_.data(), nullptr, after - phase, static_cast<uint32_t>(blocks), &moved_});
+          {items_.data(), nullptr, after - phase, static_cast<uint32_t>(blocks), moved_.data()});
       workBytes_.push_back(0);
     }
     workBytes_.back() += work[phase];
@@ -156,6 +158,7 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   }
   box->phase = static_cast<uint32_t>(phase);
   box->ndim = target.ndim;
+  box->tensor = box->isStaged ? 0 : static_cast<uint32_t>(targetIndex);
   box->op = static_cast<ReduceOp>(op);
   box->wire = static_cast<DType>(wire);
   box->length = in.take(target.ndim);
@@ -289,8 +292,17 @@ void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) 
   auto views = std::make_unique<StridedView[]>(box.sources.size());
   for (size_t s = 0; s < box.sources.size(); ++s) views[s] = at(box.sources[s]);
   items_.push_back({at(box.target), views.get(), static_cast<uint32_t>(box.sources.size()), box.op,
-                    box.wire, box.phase, box.isStaged ? 0 : bytes});
+                    box.wire, box.phase, box.tensor, box.isStaged ? 0 : bytes});
   views_.push_back(std::move(views));
+}
+
+void BoundPlan::addMoved(uint64_t* moved, uint64_t count) const {
+  for (uint64_t i = 0; i < std::min<uint64_t>(count, moved_.size()); ++i)
+    moved[i] += __atomic_load_n(&moved_[i], __ATOMIC_ACQUIRE);
+}
+
+void BoundPlan::resetMoved() {
+  for (uint64_t& bytes : moved_) __atomic_store_n(&bytes, 0, __ATOMIC_RELAXED);
 }
 
 const int64_t* BoundPlan::keep(const int64_t* values, uint32_t count) {

@@ -120,10 +120,15 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   return WL_OK;
 }
 
-uint64_t Transfer::progress() const {
-  uint64_t moved = 0;
-  for (const auto& plan : plans_) moved += plan->moved();
-  return moved;
+void Transfer::moved(int32_t rank, uint64_t* moved, uint64_t count) const {
+  std::fill(moved, moved + count, 0);
+  for (int32_t r = 0; r < ranks(); ++r) {
+    if (rank < 0 || rank == r) plans_[static_cast<size_t>(r)]->addMoved(moved, count);
+  }
+}
+
+const Binding* Transfer::source(int32_t rank, uint64_t index) const {
+  return rank >= 0 && rank < ranks() ? plans_[static_cast<size_t>(rank)]->source(index) : nullptr;
 }
 
 }  // namespace windlass

@@ -31,8 +31,14 @@ class BoundPlan {
   uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
   uint64_t targetBytes() const { return targetBytes_; }
   uint64_t stagingBytes() const { return stages_.bytes(); }
-  uint64_t moved() const { return __atomic_load_n(&moved_, __ATOMIC_RELAXED); }
-  void resetMoved() { __atomic_store_n(&moved_, 0, __ATOMIC_RELAXED); }
+  // Source binding `index`, or nullptr.
+  const Binding* source(uint64_t index) const {
+    return index < sources_.size() ? &sources_[index] : nullptr;
+  }
+  // Adds the bytes written to each of the first `count` target tensors in the run in progress, or
+  // in the last one. What was written is visible to the caller.
+  void addMoved(uint64_t* moved, uint64_t count) const;
+  void resetMoved();
 
  private:
   struct Box;
@@ -57,10 +63,10 @@ class BoundPlan {
   int64_t* nextNumber_ = nullptr;
   uint32_t phases_ = 1;
   uint64_t targetBytes_ = 0;
-  uint64_t moved_ = 0;
+  std::vector<uint64_t> moved_;  // of each target binding
   std::vector<ChunkBlocks> windows_;
   std::vector<uint64_t> workBytes_;  // for each window
-  ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0, &moved_};
+  ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0, nullptr};
 };
 
 class Transfer {
@@ -72,7 +78,11 @@ class Transfer {
 
   // One operation for every kMostPhases phases.
   Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
-  uint64_t progress() const;
+  // Of one rank, or of all with `rank` below 0; see BoundPlan::addMoved.
+  void moved(int32_t rank, uint64_t* moved, uint64_t count) const;
+  int32_t ranks() const { return static_cast<int32_t>(plans_.size()); }
+  // A rank's source binding as it was registered, or nullptr.
+  const Binding* source(int32_t rank, uint64_t index) const;
   uint64_t stagingBytes() const { return plans_[comm_.rank()]->stagingBytes(); }
 
  private:

@@ -109,7 +109,8 @@ struct ChunkItem {
   ReduceOp op;
   DType wire;
   uint32_t phase;
-  uint64_t targetBytes;  // 0 where `target` is a stage
+  uint32_t tensor;       // index of the rank's target tensor
+  uint64_t targetBytes;  // 0 where `target` is a stage, and no tensor's
 };
 
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
@@ -150,7 +151,7 @@ struct ChunkBlocks {
   const uint64_t* first;
   uint32_t phases;
   uint32_t blocks;
-  uint64_t* movedBytes;  // grows atomically as blocks run
+  uint64_t* movedBytes;  // of each target tensor; they grow atomically as blocks run
 };
 
 // One operation, as every rank sees it.

@@ -297,6 +297,13 @@ WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_er
  * share shape and dtype. */
 WL_API int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources,
                               uint32_t count, int32_t op, wl_error_t* error);
+/* *hash = XXH64 with `seed` of the elements in row-major order, `dtype`'s bytes one after the
+ * other: of the fold of `count` sources of one shape and dtype (of one source, its elements as they
+ * are), rounded to dtype `wire` and then to `dtype`. Elements that lie so are read where they lie.
+ */
+WL_API int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_t op,
+                              int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
+                              wl_error_t* error);
 WL_API int32_t wl_dtype_size(int32_t dtype);                   /* bytes; 0 if unknown */
 WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);    /* 1 or 0 */
 WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op); /* 1 or 0 */
@@ -456,9 +463,17 @@ WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* c
 /* Collective: runs every chunk once. `version` must agree. */
 WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                                wl_error_t* error);
-/* Bytes written to targets of all ranks so far in the run in progress, or by the last one. Any
- * thread. */
-WL_API uint64_t wl_transfer_progress(const wl_transfer_t* transfer);
+/* moved[i] = bytes written to target binding i of `rank`, of all ranks when it is -1, so far in the
+ * run in progress or by the last one; for the first `count` bindings. Once they are all the bytes
+ * of a binding, its memory holds what was sent, even if the run fails. Any thread. */
+WL_API int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
+                                    uint32_t count, wl_error_t* error);
+/* *view = the box of `length` at `start` (as many values as the binding has dimensions) of source
+ * binding `binding` of `rank`, to be read while that rank keeps its sources as they are. Its shape
+ * is `length`; its strides stay as long as the transfer. */
+WL_API int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t binding,
+                                  const int64_t* start, const int64_t* length, wl_tensor_t* view,
+                                  wl_error_t* error);
 /* Bytes of this rank's stages. Any thread. */
 WL_API uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);

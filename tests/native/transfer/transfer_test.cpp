@@ -100,7 +100,32 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
             }
           }
         }
-        EXPECT_EQ(static_cast<uint64_t>(rows * columns * 4), wl_transfer_progress(transfer));
+        uint64_t moved[2] = {};
+        EXPECT_EQ(WL_OK, wl_transfer_progress(transfer, -1, moved, 2, &error));
+        EXPECT_EQ(static_cast<uint64_t>(rows * columns * 4), moved[0]);
+        EXPECT_EQ(0u, moved[1]);
+        EXPECT_EQ(WL_OK, wl_transfer_progress(transfer, rank, moved, 1, &error));
+        EXPECT_EQ(static_cast<uint64_t>(rows * wide * 4), moved[0]);
+        EXPECT_EQ(WL_INVALID_ARGUMENT, wl_transfer_progress(transfer, n, moved, 1, &error));
+
+        // A peer's source, by its binding.
+        const int peer = (rank + 1) % n;
+        const int64_t start[2] = {3, 5}, length[2] = {7, 11}, wideStart[2] = {mine - 6, 0};
+        wl_tensor_t view = {};
+        view.struct_size = sizeof view;
+        ASSERT_EQ(WL_OK, wl_transfer_source(transfer, peer, 0, start, length, &view, &error));
+        EXPECT_EQ(
+            static_cast<float>(stamp(50, static_cast<uint32_t>(peer), 0, 3 * columns + 5) >> 8),
+            *static_cast<const float*>(view.data));
+        EXPECT_EQ(length, view.shape);
+        EXPECT_EQ(columns, view.strides[0]);
+        EXPECT_EQ(WL_INVALID_ARGUMENT,
+                  wl_transfer_source(transfer, n, 0, start, length, &view, &error));
+        EXPECT_EQ(WL_INVALID_ARGUMENT,
+                  wl_transfer_source(transfer, peer, 1, start, length, &view, &error));
+        EXPECT_EQ(WL_INVALID_ARGUMENT,
+                  wl_transfer_source(transfer, peer, 0, wideStart, length, &view, &error));
+        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
         wl_transfer_free(transfer);
       });
       EXPECT_EQ(0u, wrong) << n << " ranks, " << cores << " cores";
@@ -453,7 +478,9 @@ TEST(Transfer, StagedRoundsGiveTheBitsOfTheDirectPass) {
             }
             const std::vector<uint8_t> before = source.memory;
             ASSERT_EQ(WL_OK, wl_transfer_run(one, version, 0, &error)) << error.message;
-            EXPECT_EQ(static_cast<uint64_t>(n) * found.memory.size(), wl_transfer_progress(one));
+            uint64_t moved = 0;
+            EXPECT_EQ(WL_OK, wl_transfer_progress(one, -1, &moved, 1, &error));
+            EXPECT_EQ(static_cast<uint64_t>(n) * found.memory.size(), moved);
             ASSERT_EQ(WL_OK, wl_transfer_run(other, version, 0, &error)) << error.message;
             EXPECT_TRUE(expected.memory == found.memory)
                 << n << " ranks, " << cores << " cores, " << size.rounds << " x " << size.width

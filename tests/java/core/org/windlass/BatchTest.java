@@ -194,7 +194,7 @@ class BatchTest {
       assertThatThrownBy(transfer::run).isInstanceOf(ClosedException.class);
       transfer.close();
       transfer.close();
-      assertThatThrownBy(transfer::bytesMoved).isInstanceOf(ClosedException.class);
+      assertThatThrownBy(transfer::progress).isInstanceOf(ClosedException.class);
     }
   }
 }

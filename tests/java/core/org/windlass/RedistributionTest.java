@@ -88,7 +88,7 @@ class RedistributionTest {
         }
         transfer.run(version);
         communicator.barrier(); // no rank has begun another run
-        assertThat(transfer.bytesMoved()).isEqualTo(transfer.totalBytes());
+        assertThat(transfer.progress().bytes()).isEqualTo(transfer.totalBytes());
         communicator.barrier();
         for (int i = 0; i < cases.size(); i++) {
           check(cases.get(i), targets.get(i), rank, version);

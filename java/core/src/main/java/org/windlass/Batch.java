@@ -118,8 +118,8 @@ public final class Batch {
     checkMesh("from", from);
     checkMesh("to", to);
     Plan plan = plan(from, to);
-    BoundTensor.checkView("source", from, source, communicator.rank());
-    BoundTensor.checkView("target", to, target, communicator.rank());
+    BoundTensor.checkView("add", "source", from, source, communicator.rank());
+    BoundTensor.checkView("add", "target", to, target, communicator.rank());
     sources.put(name, from);
     tensors.add(new BoundTensor(from, source, to, target, plan));
     return this;
@@ -183,7 +183,7 @@ public final class Batch {
     return register(Deadlines.nanos(deadline));
   }
 
-  private Transfer register(long deadlineNs) {
+  Transfer register(long deadlineNs) {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }

@@ -7,13 +7,18 @@ import java.util.List;
 
 /** A tensor of a batch: what it is, how it moves, and this rank's views of both ends. */
 record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
-  /** Checks {@code view} against what {@code rank} holds of {@code spec}. */
-  static void checkView(String argument, TensorSpec spec, Tensor view, int rank) {
+  /**
+   * Checks {@code view} against what {@code rank} holds of {@code spec}.
+   *
+   * @param role source or target
+   */
+  static void checkView(String call, String role, TensorSpec spec, Tensor view, int rank) {
     boolean member = spec.layout().mesh().contains(rank);
     if (!member) {
       if (view != null) {
         throw refused(
-            argument,
+            call,
+            role,
             spec,
             "is "
                 + view
@@ -29,18 +34,20 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
     if (view == null) {
       if (Shapes.numel(local) != 0) {
         throw refused(
-            argument,
+            call,
+            role,
             spec,
             "is null; rank " + rank + " holds " + Arrays.toString(local) + " of it");
       }
       return;
     }
     if (view.dtype != spec.dtype()) {
-      throw refused(argument, spec, "has dtype " + view.dtype + "; it must be " + spec.dtype());
+      throw refused(call, role, spec, "has dtype " + view.dtype + "; it must be " + spec.dtype());
     }
     if (!Arrays.equals(view.shape, local)) {
       throw refused(
-          argument,
+          call,
+          role,
           spec,
           "has shape "
               + Arrays.toString(view.shape)
@@ -51,17 +58,18 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
               + " holds "
               + Arrays.toString(local));
     }
-    if (argument.equals("target") && view.isReadOnly()) {
-      throw refused(argument, spec, "is read-only");
+    if (role.equals("target") && view.isReadOnly()) {
+      throw refused(call, role, spec, "is read-only");
     }
     if (!view.memory.usable()) {
-      throw view.closed("add", argument + " of tensor '" + spec.name() + "'");
+      throw view.closed(call, role + " of tensor '" + spec.name() + "'");
     }
   }
 
-  private static InvalidArgumentException refused(String argument, TensorSpec spec, String why) {
+  private static InvalidArgumentException refused(
+      String call, String role, TensorSpec spec, String why) {
     return new InvalidArgumentException(
-        "add: " + argument + " of tensor '" + spec.name() + "' " + why);
+        call + ": " + role + " of tensor '" + spec.name() + "' " + why);
   }
 
   /** Bytes of the target on all ranks together, without padding. */
@@ -87,5 +95,12 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
     }
     padding.removeIf(view -> view.numel == 0);
     return padding;
+  }
+
+  /** Bytes of the target on one rank, without padding. */
+  long targetBytes(int rank) {
+    return to.layout().mesh().contains(rank)
+        ? to.dtype().bytesOf(to.localRegion(rank).numel())
+        : 0;
   }
 }

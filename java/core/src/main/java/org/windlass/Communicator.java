@@ -167,6 +167,20 @@ public final class Communicator extends Collectives implements AutoCloseable {
     return new Batch(this);
   }
 
+  /**
+   * Collective: joins two sides of this communicator, senders and receivers; they may be disjoint,
+   * equal or overlapping. Every rank calls it alike, also one of neither side. The link has a
+   * communicator, and so a failure record, of its own, and is closed on its own.
+   *
+   * @param name what the link is called in messages
+   * @param senders the ranks of one side, whatever their order and grid
+   * @param receivers the ranks of the other
+   * @return null on a rank of neither side
+   */
+  public Link link(String name, DeviceMesh senders, DeviceMesh receivers) {
+    return Link.join(this, name, senders, receivers);
+  }
+
   /** A native call with an out-parameter of 8 bytes. */
   @FunctionalInterface
   interface NativeCall {

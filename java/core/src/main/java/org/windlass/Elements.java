@@ -38,6 +38,22 @@ final class Elements {
     }
   }
 
+  /** XXH64 of the elements in row-major order. */
+  static long hash(String what, Tensor tensor, long seed) {
+    hold(what, "a view", tensor, false);
+    try (Scratch scratch = Scratch.take()) {
+      scratch.elementLong(describe(scratch, 0, tensor));
+      int dtype = tensor.dtype.code();
+      long out = scratch.out();
+      long error = scratch.error();
+      check(
+          Native.wl_tensor_hash(scratch.element(), 1, 0, dtype, dtype, seed, out, error), scratch);
+      return scratch.outValue();
+    } finally {
+      release(tensor);
+    }
+  }
+
   private static void fill(Tensor tensor, Scratch scratch) {
     hold("fill", "the tensor", tensor, true);
     try {

@@ -5,9 +5,13 @@ import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.IntStream;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
@@ -28,6 +32,7 @@ public final class Transfer implements AutoCloseable {
   private final List<Tensor> padding;
   private final Bound bound;
   private final Cleaner.Cleanable cleanable;
+  private final long[] tensorBytes;
   private final long totalBytes;
   private long lastVersion;
 
@@ -42,7 +47,8 @@ public final class Transfer implements AutoCloseable {
     this.memories = memories;
     this.padding =
         tensors.stream().flatMap(t -> t.padding(communicator.rank()).stream()).toList();
-    this.totalBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).sum();
+    this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
+    this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
     this.bound = new Bound(what, handle);
     this.cleanable = Leaks.watch(this, bound);
@@ -170,7 +176,7 @@ public final class Transfer implements AutoCloseable {
     run(version, Deadlines.nanos(deadline));
   }
 
-  private void run(long version, long deadlineNs) {
+  void run(long version, long deadlineNs) {
     Thread thread = Thread.currentThread();
     Endpoint endpoint = communicator.endpoint;
     if (endpoint.mustHandOff(thread)) {
@@ -215,16 +221,41 @@ public final class Transfer implements AutoCloseable {
     return new ClosedException("run: a view's memory was closed");
   }
 
+  /** How far the run in progress has come, or the last one came; from any thread. */
+  public Progress progress() {
+    long[] moved = moved(-1);
+    int complete = 0;
+    long bytes = 0;
+    for (int i = 0; i < moved.length; i++) {
+      complete += moved[i] == tensorBytes[i] ? 1 : 0;
+      bytes += moved[i];
+    }
+    return new Progress(complete, moved.length, bytes, totalBytes);
+  }
+
   /**
-   * Bytes written to targets of all ranks so far in the run in progress, or by the last one; from
-   * any thread.
+   * Names of this rank's targets of which a run has not, or not yet, written every byte; once
+   * closed, of all.
    */
-  public long bytesMoved() {
+  List<String> incomplete() {
+    int rank = communicator.rank();
+    long[] moved = handle.ended() ? new long[tensors.size()] : moved(rank);
+    Set<String> names = new LinkedHashSet<>();
+    for (int i = 0; i < moved.length; i++) {
+      if (moved[i] != tensors.get(i).targetBytes(rank)) {
+        names.add(tensors.get(i).to().name());
+      }
+    }
+    return List.copyOf(names);
+  }
+
+  /** Bytes written of each tensor on {@code rank}, on all ranks where that is -1. */
+  private long[] moved(int rank) {
     if (!handle.pin()) {
-      throw new ClosedException("bytesMoved: the transfer was closed");
+      throw new ClosedException("progress: the transfer was closed");
     }
     try {
-      return Native.wl_transfer_progress(handle.handle);
+      return handle.moved(rank, tensors.size());
     } finally {
       handle.unpin();
       Reference.reachabilityFence(this);
@@ -249,9 +280,29 @@ public final class Transfer implements AutoCloseable {
     }
   }
 
+  /**
+   * Collective: proves that ranks which hold the same part of a tensor hold the same bits of it; a
+   * run takes that for granted.
+   *
+   * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
+   *     element that differs, and both ranks
+   */
+  public void checkReplicas() {
+    int[] ranks = IntStream.range(0, communicator.size()).toArray();
+    Replicas.check(new Until(Deadlines.DEFAULT), communicator, ranks, tensors);
+  }
+
   /** The plans of the batch's tensors, in the order in which they were added. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  List<BoundTensor> tensors() {
+    return tensors;
+  }
+
+  TransferHandle handle() {
+    return handle;
   }
 
   /** Lets go of the views' memory, once a run in progress is over. Idempotent. */

@@ -66,7 +66,7 @@ final class Mover {
     long running = 0;
     if (transfer != null) {
       try {
-        running = transfer.bytesMoved();
+        running = transfer.progress().bytes();
       } catch (org.windlass.ClosedException over) {
         running = 0;
       }

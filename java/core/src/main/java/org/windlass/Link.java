@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.TreeSet;
+
+/**
+ * Two sides of a communicator, senders and receivers, between which tensors move version after
+ * version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names what
+ * it takes, and {@link LinkBatch#register} makes one plan of both.
+ *
+ * <pre>{@code
+ * Link link = comm.link("policy", trainers, fleet);
+ *
+ * var batch = link.batch().wire(BF16)                            // on a rank of the trainers
+ *     .add("l0.q_proj", shape, q, trainers.layout(partial(SUM), shard(0)))
+ *     .register(ofMinutes(1));
+ * for (long v = 1; train(); v++) batch.send(v);
+ *
+ * var batch = link.batch()                                       // on a rank of the fleet
+ *     .into("l0.q_proj", shape, q, fleet.layout(shard(0)))
+ *     .register(ofMinutes(1));
+ * for (long v = batch.receive(); ; v = batch.receive()) serve(batch.tensor("l0.q_proj"));
+ * }</pre>
+ *
+ * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
+ * may join another.
+ */
+public final class Link implements AutoCloseable {
+  private final String name;
+  private final Communicator communicator;
+
+  /** The senders alone; null on other ranks. */
+  private final Communicator senders;
+
+  /** For each rank of {@code senders} its rank of the link, ascending. */
+  private final int[] senderRanks;
+
+  /** For each rank of the link its rank where the link was made, ascending. */
+  private final int[] ranks;
+
+  private final DeviceMesh sending;
+  private final DeviceMesh receiving;
+  private final int rankBefore;
+
+  private int registrations;
+
+  private Link(
+      String name,
+      DeviceMesh sending,
+      DeviceMesh receiving,
+      int[] ranks,
+      int rankBefore,
+      Communicator communicator,
+      Communicator senders,
+      int[] senderRanks) {
+    this.name = name;
+    this.sending = sending;
+    this.receiving = receiving;
+    this.ranks = ranks;
+    this.rankBefore = rankBefore;
+    this.communicator = communicator;
+    this.senders = senders;
+    this.senderRanks = senderRanks;
+  }
+
+  /** Collective over {@code before}; null on a rank of neither side. */
+  static Link join(Communicator before, String name, DeviceMesh sending, DeviceMesh receiving) {
+    if (name == null || sending == null || receiving == null) {
+      String missing = name == null ? "name" : sending == null ? "senders" : "receivers";
+      throw new InvalidArgumentException("link: " + missing + " is null");
+    }
+    TreeSet<Integer> both = new TreeSet<>(sending.ranks());
+    both.addAll(receiving.ranks());
+    if (both.last() >= before.size()) {
+      throw new InvalidArgumentException(
+          "link '"
+              + name
+              + "': a side holds rank "
+              + both.last()
+              + "; the communicator has ranks 0 to "
+              + (before.size() - 1));
+    }
+    int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
+    Communicator communicator = before.subset(ranks);
+    if (communicator == null) {
+      return null;
+    }
+    try {
+      agree(communicator, name, sending, receiving);
+      int[] senders =
+          sending.ranks().stream().mapToInt(r -> Arrays.binarySearch(ranks, r)).sorted().toArray();
+      return new Link(
+          name,
+          sending,
+          receiving,
+          ranks,
+          before.rank(),
+          communicator,
+          communicator.subset(senders),
+          senders);
+    } catch (RuntimeException | Error e) {
+      communicator.close();
+      throw e;
+    }
+  }
+
+  private static void agree(
+      Communicator communicator, String name, DeviceMesh sending, DeviceMesh receiving) {
+    Fingerprint fingerprint = new Fingerprint().add(name);
+    for (DeviceMesh side : List.of(sending, receiving)) {
+      fingerprint.add(side.size());
+      new TreeSet<>(side.ranks()).forEach(fingerprint::add);
+    }
+    long[][] all = Gathered.words(communicator, fingerprint.value());
+    for (int rank = 1; rank < all.length; rank++) {
+      if (all[rank][0] != all[0][0]) {
+        throw new MismatchException(
+            "link '"
+                + name
+                + "': rank 0 and rank "
+                + rank
+                + " of it name another link or other sides; here senders are "
+                + sending
+                + " and receivers "
+                + receiving,
+            null,
+            "link",
+            List.of(0, rank));
+      }
+    }
+  }
+
+  public String name() {
+    return name;
+  }
+
+  /**
+   * The ranks of both sides, in ascending order: those that the link's errors name, and the same as
+   * the ones that it was made from where those are all on a side. Its failure is the link's, and to
+   * {@link Communicator#abort} it ends the link; the link makes the calls on it.
+   */
+  public Communicator communicator() {
+    return communicator;
+  }
+
+  /** Whether this rank is a sender. */
+  public boolean sends() {
+    return sending.contains(rankBefore);
+  }
+
+  /** Whether this rank is a receiver; it may be both. */
+  public boolean receives() {
+    return receiving.contains(rankBefore);
+  }
+
+  /** Tensors that move together. */
+  public LinkBatch batch() {
+    return new LinkBatch(this);
+  }
+
+  /** The senders alone, in ascending order; null on another rank. */
+  Communicator senders() {
+    return senders;
+  }
+
+  int[] senderRanks() {
+    return senderRanks;
+  }
+
+  /** How many batches this rank has registered before; they count alike on every rank. */
+  int nextRegistration() {
+    return registrations++;
+  }
+
+  /** {@code layout} by ranks of the link; its ranks belong to one side. */
+  Layout within(String what, boolean isSender, Layout layout) {
+    DeviceMesh side = isSender ? sending : receiving;
+    int[] linked = new int[layout.mesh().size()];
+    for (int place = 0; place < linked.length; place++) {
+      int rank = layout.mesh().rankOf(place);
+      if (!side.contains(rank)) {
+        throw new InvalidArgumentException(
+            what
+                + ": layout "
+                + layout.qualified()
+                + " holds rank "
+                + rank
+                + ", which is no "
+                + (isSender ? "sender" : "receiver")
+                + " of link '"
+                + name
+                + "' ("
+                + side
+                + ")");
+      }
+      linked[place] = Arrays.binarySearch(ranks, rank);
+    }
+    return new Layout(layout.mesh().ranks(linked), layout.placements());
+  }
+
+  /**
+   * Leaves the link. A call in progress on this rank ends with {@link ClosedException} first. What
+   * has been received stays readable. Idempotent.
+   */
+  @Override
+  public void close() {
+    if (senders != null) {
+      senders.close();
+    }
+    communicator.close();
+  }
+
+  @Override
+  public String toString() {
+    return "Link '" + name + "' from " + sending + " to " + receiving;
+  }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Tensors of one {@link Link} that move together, each bound by a rank to the part that it holds or
+ * takes. A rank names those of its own side alone, in any order, and only the ones that it has a
+ * part of; {@link #register} finds each name's other side.
+ *
+ * <p>Layouts are by ranks as the communicator counts them that the link was made from. Views are
+ * those of a {@link Batch}: strided as they may be, fused ones by {@code narrow}. One name may be
+ * taken into several views (tied embeddings).
+ */
+public final class LinkBatch {
+  private final Link link;
+  private final int rank;
+  private final List<Offer.Sent> sends = new ArrayList<>();
+  private final Map<String, Tensor> sources = new LinkedHashMap<>();
+  private final List<TensorSpec> receives = new ArrayList<>();
+  private final List<Tensor> targets = new ArrayList<>();
+  private DType wire;
+  private PlanOptions options = PlanOptions.defaults();
+  private boolean inPlace;
+  private boolean checksums;
+  private boolean registered;
+
+  LinkBatch(Link link) {
+    this.link = link;
+    this.rank = link.communicator().rank();
+  }
+
+  /** {@link Batch#wire} of tensors that are added from here on; the sender's choice. */
+  public LinkBatch wire(DType dtype) {
+    if (dtype == null) {
+      throw new InvalidArgumentException("wire: dtype is null");
+    }
+    wire = dtype;
+    return this;
+  }
+
+  /** {@link Batch#bucketBytes} of tensors that are added from here on; the sender's choice. */
+  public LinkBatch bucketBytes(long bytes) {
+    options = options.withBucketBytes(bytes);
+    return this;
+  }
+
+  /** {@link Batch#mode} of tensors that are added from here on; the sender's choice. */
+  public LinkBatch mode(TransferMode mode) {
+    options = options.withMode(mode);
+    return this;
+  }
+
+  /**
+   * Receives straight into the views, with no second half: while a version arrives there is none to
+   * read, and after a failure neither. {@link LinkTransfer} says what holds otherwise.
+   */
+  public LinkBatch inPlace() {
+    inPlace = true;
+    return this;
+  }
+
+  /**
+   * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
+   * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
+   * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
+   * the wire. The sender reads its sources once more, the receiver its targets.
+   */
+  public LinkBatch checksums() {
+    checksums = true;
+    return this;
+  }
+
+  /**
+   * Adds a tensor to send.
+   *
+   * @param name what both sides call it; once on the sending side
+   * @param shape of the whole tensor
+   * @param source this rank's part; null where it holds nothing
+   * @param layout of the whole tensor over senders; may hold {@code Partial}
+   */
+  public LinkBatch add(String name, long[] shape, Tensor source, Layout layout) {
+    TensorSpec spec = spec("add", "source", true, name, shape, source, layout);
+    if (spec == null) {
+      return this;
+    }
+    if (sources.putIfAbsent(name, source) != null) {
+      throw new InvalidArgumentException("add: tensor '" + name + "' was added before");
+    }
+    sends.add(new Offer.Sent(spec, source.dtype.isFloating() ? wire : null, options));
+    return this;
+  }
+
+  /**
+   * Names a tensor to receive.
+   *
+   * @param name what both sides call it; once for each view
+   * @param shape of the whole tensor, the same as the sender's
+   * @param target this rank's part, of a dtype that the sent one casts to; null where it takes
+   *     nothing. The first version goes here, and where there are two halves every second one
+   * @param layout of the whole tensor over receivers; without {@code Partial}
+   */
+  public LinkBatch into(String name, long[] shape, Tensor target, Layout layout) {
+    if (layout != null && layout.hasPartial()) {
+      throw new InvalidArgumentException(
+          "into: tensor '"
+              + name
+              + "' has layout "
+              + layout.qualified()
+              + ", which holds Partial; a target holds values: use R or S");
+    }
+    TensorSpec spec = spec("into", "target", false, name, shape, target, layout);
+    if (spec != null) {
+      receives.add(spec);
+      targets.add(target);
+    }
+    return this;
+  }
+
+  /** The checked tensor by ranks of the link; null where this rank has no part of it. */
+  private TensorSpec spec(
+      String call,
+      String role,
+      boolean isSender,
+      String name,
+      long[] shape,
+      Tensor view,
+      Layout layout) {
+    if (registered) {
+      throw new InvalidArgumentException(call + ": the batch is registered already; make another");
+    }
+    if (name == null || shape == null || layout == null) {
+      String missing = name == null ? "name" : shape == null ? "shape" : "layout";
+      throw new InvalidArgumentException(call + ": " + missing + " is null");
+    }
+    if (isSender ? !link.sends() : !link.receives()) {
+      throw new InvalidArgumentException(
+          call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
+    }
+    layout.check(name, shape);
+    Layout linked = link.within(call + ": tensor '" + name + "'", isSender, layout);
+    DType dtype = view == null ? DType.U8 : view.dtype;
+    TensorSpec spec = TensorSpec.of(name, dtype, linked, shape);
+    BoundTensor.checkView(call, role, spec, view, rank);
+    return view == null ? null : spec;
+  }
+
+  /** Collective over the link: finds what the other side calls by the same names, and plans. */
+  public LinkTransfer register() {
+    return register(Deadlines.DEFAULT);
+  }
+
+  /**
+   * {@link #register()} with a deadline of its own.
+   *
+   * @throws MismatchException on every rank, if a name stands on one side alone, shapes differ, or
+   *     ranks of a side disagree; the link goes on
+   */
+  public LinkTransfer register(Duration deadline) {
+    return register(Deadlines.nanos(deadline));
+  }
+
+  private LinkTransfer register(long deadlineNs) {
+    if (registered) {
+      throw new InvalidArgumentException("register: the batch is registered already");
+    }
+    Until until = new Until(deadlineNs);
+    checkViews();
+    Targets views = new Targets(receives, targets, inPlace);
+    registered = true;
+    Communicator communicator = link.communicator();
+    Offer own = new Offer(checksums, inPlace, sends, receives);
+    Agreement agreement = new Agreement(Gathered.bytes(until.on(communicator), own.encode()));
+    List<Transfer> transfers = new ArrayList<>();
+    try {
+      for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
+        transfers.add(batch(agreement, views, half).register(until.leftNs()));
+      }
+    } catch (RuntimeException | Error e) {
+      transfers.forEach(Transfer::close);
+      throw e;
+    }
+    return new LinkTransfer(link, transfers, views, agreement.checksums());
+  }
+
+  private void checkViews() {
+    List<BoundTensor> views = new ArrayList<>();
+    for (Offer.Sent sent : sends) {
+      Tensor source = sources.get(sent.spec().name());
+      views.add(new BoundTensor(sent.spec(), source, sent.spec(), null, null));
+    }
+    for (int i = 0; i < receives.size(); i++) {
+      views.add(new BoundTensor(receives.get(i), null, receives.get(i), targets.get(i), null));
+    }
+    TargetViews.check(views);
+  }
+
+  /** What all ranks agreed on, with this rank's views and the targets of one half. */
+  private Batch batch(Agreement agreement, Targets views, int half) {
+    Batch batch = link.communicator().batch();
+    for (Agreement.Pair pair : agreement.pairs()) {
+      Offer.Sent from = pair.from();
+      DType on = from.wire();
+      batch.wire(on != null ? on : Plan.defaultWire(from.spec().dtype(), pair.to().dtype()));
+      batch.mode(from.options().mode()).bucketBytes(from.options().bucketBytes());
+      batch.add(
+          from.spec(),
+          sources.get(from.spec().name()),
+          pair.to(),
+          views.view(pair.to().name(), pair.view(), half));
+    }
+    return batch;
+  }
+
+  @Override
+  public String toString() {
+    return "LinkBatch of "
+        + sends.size()
+        + " tensors to send and "
+        + receives.size()
+        + " to receive";
+  }
+}
