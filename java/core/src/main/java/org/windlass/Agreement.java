@@ -114,7 +114,7 @@ final class Agreement {
       String verb, Key key, Said<?> said, TensorSpec spec, Map<Offer, Set<Key>> named) {
     for (int rank : spec.layout().mesh().ranks()) {
       if (!named.get(offers.get(rank)).contains(key)
-          && Shapes.numel(spec.layout().localShape(spec.extents(), rank)) != 0) {
+          && Shapes.numel(spec.localShape(rank)) != 0) {
         throw mismatch(
             key.name,
             "rank "

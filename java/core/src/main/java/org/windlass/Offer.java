@@ -110,21 +110,31 @@ record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSp
     write(out, spec.name());
     write(out, spec.dtype().toString());
     write(out, spec.layout().qualified());
-    out.writeInt(spec.shape().size());
-    for (long extent : spec.shape()) {
-      out.writeLong(extent);
-    }
+    write(out, spec.shape());
+    write(out, spec.paddedShape());
   }
 
   private static TensorSpec readSpec(DataInputStream in) throws IOException {
     String name = readText(in);
     DType dtype = DType.parse(readText(in));
     Layout layout = Layout.parse(readText(in));
-    List<Long> shape = new ArrayList<>();
-    for (int left = readCount(in); left > 0; left--) {
-      shape.add(in.readLong());
+    List<Long> shape = readExtents(in);
+    return new TensorSpec(name, shape, dtype, layout, readExtents(in));
+  }
+
+  private static void write(DataOutputStream out, List<Long> extents) throws IOException {
+    out.writeInt(extents.size());
+    for (long extent : extents) {
+      out.writeLong(extent);
     }
-    return new TensorSpec(name, shape, dtype, layout);
+  }
+
+  private static List<Long> readExtents(DataInputStream in) throws IOException {
+    List<Long> extents = new ArrayList<>();
+    for (int left = readCount(in); left > 0; left--) {
+      extents.add(in.readLong());
+    }
+    return extents;
   }
 
   private static void write(DataOutputStream out, String text) throws IOException {

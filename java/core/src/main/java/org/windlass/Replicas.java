@@ -56,7 +56,7 @@ final class Replicas {
     long[][] hashes =
         Gathered.words(
             until.on(communicator),
-            tensors.stream().mapToLong(tensor -> hash(tensor.source())).toArray());
+            tensors.stream().mapToLong(tensor -> hash(held(tensor))).toArray());
     for (int i = 0; i < hashes[0].length; i++) {
       BoundTensor tensor = tensors.get(i);
       for (int rank : tensor.from().layout().mesh().ranks()) {
@@ -84,6 +84,19 @@ final class Replicas {
     return Arrays.binarySearch(ranks, rank);
   }
 
+  /** This rank's source without its padding, which may be anything. */
+  private Tensor held(BoundTensor tensor) {
+    Tensor part = tensor.source();
+    if (part == null) {
+      return null;
+    }
+    long[] real = tensor.from().localRegion(ranks[communicator.rank()]).shape();
+    for (int d = 0; d < real.length; d++) {
+      part = part.narrow(d, 0, real[d]);
+    }
+    return part;
+  }
+
   private static long hash(Tensor part) {
     return part == null ? 0 : Elements.hash("checkReplicas", part, 0);
   }
@@ -91,7 +104,7 @@ final class Replicas {
   private VerificationFailedException failure(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
     long[] at = firstDifference(suspects);
-    Region held = spec.layout().localRegion(spec.extents(), suspects.first);
+    Region held = spec.localRegion(suspects.first);
     for (int d = 0; d < at.length; d++) {
       at[d] = global(held.intervals(d), at[d]);
     }
@@ -126,10 +139,10 @@ final class Replicas {
   /** The index, in the local parts, of the first element that differs. */
   private long[] firstDifference(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
-    long[] shape = spec.layout().localShape(spec.extents(), suspects.first);
+    long[] shape = spec.localRegion(suspects.first).shape();
     int own = ranks[communicator.rank()];
     boolean compares = own == suspects.first || own == suspects.other;
-    Tensor part = compares ? suspects.tensor.source() : null;
+    Tensor part = compares ? held(suspects.tensor) : null;
     long[] at = new long[shape.length];
     for (int d = 0; d < shape.length; d++) {
       long low = 0;
