@@ -74,14 +74,13 @@ int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
   return WL_OK;
 }
 
-int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address,
-                    wl_error_t* error) {
+int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t* error) {
   if (path == nullptr || address == nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "path or address is NULL");
   *address = nullptr;
   if (bytes == 0)
     return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
-  const windlass::Descriptor file(path, shared != 0 ? O_RDWR : O_RDONLY, 0);
+  const windlass::Descriptor file(path, O_RDONLY, 0);
   if (file.get() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
   struct stat about;
@@ -94,8 +93,8 @@ int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** add
     return fail(error, WL_INVALID_ARGUMENT, "%s: has %lld bytes now, and had %llu", path,
                 static_cast<long long>(about.st_size), static_cast<windlass::Unsigned>(bytes));
   }
-  const int flags = shared != 0 ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                      file.get(), 0);
   if (memory == MAP_FAILED) {
     return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path,
                 static_cast<windlass::Unsigned>(bytes), std::strerror(errno));

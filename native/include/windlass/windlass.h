@@ -266,10 +266,8 @@ WL_API void wl_window_free(wl_window_t* window);
  * full; then no file is left. */
 WL_API int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error);
 /* Maps a regular file of exactly `bytes` bytes, not zero; WL_INVALID_ARGUMENT says both sizes when
- * it has another. Readable and writable: what is written reaches the file when `shared` is 1, and
- * stays private to the mapping when it is 0. */
-WL_API int32_t wl_file_map(const char* path, uint64_t bytes, int32_t shared, void** address,
-                           wl_error_t* error);
+ * it has another. Readable and writable; what is written stays private to the mapping. */
+WL_API int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t* error);
 WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
 /* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);

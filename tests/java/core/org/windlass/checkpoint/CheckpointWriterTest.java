@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -31,7 +32,7 @@ class CheckpointWriterTest {
 
   private static void fill(CheckpointWriter writer, int value) {
     SafetensorsWriter file = writer.file("rank-00000.safetensors", ONE_BYTE, Map.of());
-    file.tensor("x").fill(value);
+    file.write("x", 0, ByteBuffer.wrap(new byte[] {(byte) value}));
     writer.text("layout.json", new byte[] {'{', '}'});
     writer.sync();
   }
@@ -62,12 +63,23 @@ class CheckpointWriterTest {
   }
 
   @Test
-  void aNewFileIsZero() {
-    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("x.safetensors"), false)) {
+  void aNewFileIsZeroWhereNothingIsWritten() throws IOException {
+    Path out = folder.resolve("x.safetensors");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
       SafetensorsWriter file =
-          writer.single(List.of(new SafetensorsHeader.Item("x", DType.I64, List.of(1000L))), Map.of());
+          writer.single(List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1000L))), Map.of());
+      file.write("x", 997, ByteBuffer.wrap(new byte[] {1, 2, 3}));
+      assertThatThrownBy(() -> file.write("x", 998, ByteBuffer.allocate(3)))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("bytes 998 to 1001 of 1000");
+      writer.sync();
+      writer.commit();
+      assertThatThrownBy(() -> file.write("x", 0, ByteBuffer.allocate(1)))
+          .isInstanceOf(ClosedException.class);
+    }
+    try (SafetensorsFile file = SafetensorsFile.open(out)) {
       for (int i = 0; i < 1000; i++) {
-        assertThat(file.tensor("x").getLong(i)).isZero();
+        assertThat(file.tensor("x").getLong(i)).isEqualTo(Math.max(0, i - 996));
       }
     }
   }

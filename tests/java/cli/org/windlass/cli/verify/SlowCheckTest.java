@@ -53,9 +53,10 @@ class SlowCheckTest {
     try (SafetensorsFile top = file("a", "U8", "[2,4]", bytes(0, 1, 2, 3, 4, 5, 6, 7));
         SafetensorsFile bottom = file("b", "U8", "[1,4]", bytes(8, 9, 10, 11))) {
       List<SafetensorsFile> sources = List.of(top, bottom);
-      SlowCheck check =
-          SlowCheck.ofRanks("w", SHAPE, Layout.parse("2:S0"), Optional.empty(), sources::get);
-      assertThatCode(check::compareReplicas).doesNotThrowAnyException();
+      SourcePart part =
+          SourcePart.ofRanks("w", SHAPE, Layout.parse("2:S0"), Optional.empty(), sources::get);
+      assertThatCode(part::compareReplicas).doesNotThrowAnyException();
+      SlowCheck check = new SlowCheck("w", SHAPE, List.of(part));
       Layout to = Layout.parse("2@8:SS1/2");
       byte[] right = bytes(0, 2, 4, 6, 8, 10);
       try (SafetensorsFile good = file("good", "U8", "[3,2]", right)) {
@@ -86,9 +87,10 @@ class SlowCheckTest {
       ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).putFloat(term);
       sources.add(file("t" + term, "F32", "[]", data));
     }
-    SlowCheck check =
-        SlowCheck.ofRanks(
+    SourcePart part =
+        SourcePart.ofRanks(
             "w", new long[0], Layout.parse("2:P"), Optional.of(DType.BF16), sources::get);
+    SlowCheck check = new SlowCheck("w", new long[0], List.of(part));
     // The sum needs nine bits after the point: the bf16 wire drops them before the f16 target sees them.
     try (SafetensorsFile right = file("right", "F16", "[]", bytes(0x00, 0x3c));
         SafetensorsFile unwired = file("unwired", "F16", "[]", bytes(0x02, 0x3c))) {
@@ -111,9 +113,10 @@ class SlowCheckTest {
     try (SafetensorsFile source = file("s", "U8", shape, data);
         SafetensorsFile same = file("same", "U8", shape, data);
         SafetensorsFile other = file("other", "U8", shape, wrong)) {
-      SlowCheck check =
-          SlowCheck.ofWhole(
-              "w", new long[] {data.length}, Layout.parse("3:S0"), Optional.empty(), source);
+      long[] length = {data.length};
+      SourcePart part =
+          SourcePart.ofWhole("w", length, Layout.parse("3:S0"), Optional.empty(), source);
+      SlowCheck check = new SlowCheck("w", length, List.of(part));
       assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
       assertThatThrownBy(() -> check.compareWhole(other))
           .hasMessageContaining("index [" + (data.length - 7) + "]")

@@ -11,9 +11,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Optional;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.TransferMode;
-import org.windlass.UnsupportedException;
 import org.windlass.cli.reshard.Reshard;
 import org.windlass.cli.reshard.ReshardRequest;
 import org.windlass.cli.reshard.ReshardResult;
@@ -59,7 +57,10 @@ final class ReshardCommand implements Runnable {
       description = "Cast f8 tensors although scales stand beside them.")
   private boolean ignoreScales;
 
-  @Option(names = "--rules", paramLabel = "FILE", description = "Not in this build.")
+  @Option(
+      names = "--rules",
+      paramLabel = "FILE",
+      description = "What becomes of which tensors, as below.")
   private Path rules;
 
   @Option(
@@ -81,16 +82,14 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    if (rules != null) {
-      throw new UnsupportedException("--rules " + rules + ": not in this build");
-    }
     moving.target();
     ReshardRequest request =
         new ReshardRequest(
             in,
             out,
             layouts.from(),
-            LayoutOptions.require("--to", layouts.to(), "reshard takes a target layout"),
+            layouts.to(),
+            Optional.ofNullable(rules),
             layouts.wire(),
             Optional.ofNullable(dtype).map(DType::parse),
             layouts.mode(TransferMode.DIRECT, TransferMode.STAGED),
@@ -103,7 +102,10 @@ final class ReshardCommand implements Runnable {
     ReshardResult result;
     try (Unfinished unfinished = new Unfinished();
         ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
-      result = Reshard.run(request, bar, unfinished::add);
+      PrintWriter err = spec.commandLine().getErr();
+      result =
+          Reshard.run(
+              request, bar, text -> err.println("windlass: warning: " + text), unfinished::add);
     }
     PrintWriter printer = spec.commandLine().getOut();
     printer.println(json ? json(result) : text(result));

@@ -10,17 +10,8 @@ final class MappedFile {
   private MappedFile() {}
 
   /** The file's bytes; what is written stays private to this mapping. */
-  static Memory privately(Path path, long bytes) {
-    return of(path, bytes, false);
-  }
-
-  /** The file's bytes; what is written reaches the file. */
-  static Memory shared(Path path, long bytes) {
-    return of(path, bytes, true);
-  }
-
-  private static Memory of(Path path, long bytes, boolean shared) {
-    long address = NativeFiles.map(path, bytes, shared);
+  static Memory of(Path path, long bytes) {
+    long address = NativeFiles.map(path, bytes);
     return Memory.of(address, bytes, new Mapping(address, bytes));
   }
 

@@ -18,16 +18,15 @@ final class NativeFiles {
   }
 
   /**
-   * Maps a whole file of exactly {@code bytes} bytes.
+   * Maps a whole file of exactly {@code bytes} bytes; what is written does not reach the file.
    *
-   * @param shared whether what is written reaches the file
    * @return the address
    */
-  static long map(Path path, long bytes, boolean shared) {
+  static long map(Path path, long bytes) {
     return call(
         scratch ->
             Native.wl_file_map(
-                utf8(path), bytes, shared ? 1 : 0, scratch.out(), scratch.error()));
+                utf8(path), bytes, scratch.out(), scratch.error()));
   }
 
   static void unmap(long address, long bytes) {

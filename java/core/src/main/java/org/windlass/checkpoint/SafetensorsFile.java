@@ -8,24 +8,30 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import org.windlass.ClosedException;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.Tensor;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
+import org.windlass.internal.TensorAccess;
 
 /**
- * A safetensors file whose header was read and checked. What is written to one of its tensors stays
- * private to this process.
+ * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
+ * nothing is copied, and what is written to one of them stays private to this process.
  *
  * <p>The file's length is checked again when it is mapped and by {@link #checkLength()}. A file
  * that another process cuts short after that check faults the reader (SIGBUS), as every mapped file
  * does: keep a checkpoint as it is while it is read.
  */
-public final class SafetensorsFile extends MappedTensors {
+public final class SafetensorsFile implements AutoCloseable {
+  private final Path path;
+  private final SafetensorsHeader header;
   private final FileChannel channel;
   private Memory mapping;
 
   private SafetensorsFile(Path path, FileChannel channel, SafetensorsHeader header) {
-    super(path, header);
+    this.path = path;
+    this.header = header;
     this.channel = channel;
   }
 
@@ -55,6 +61,61 @@ public final class SafetensorsFile extends MappedTensors {
     } finally {
       closeQuietly(channel);
     }
+  }
+
+  /** Where the file is. */
+  public Path path() {
+    return path;
+  }
+
+  /** What the file holds. */
+  public SafetensorsHeader header() {
+    return header;
+  }
+
+  /** The tensor's entry in the header. */
+  public SafetensorsEntry entry(String name) {
+    return header
+        .find(name)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(path + ": holds no tensor " + JsonText.quoted(name)));
+  }
+
+  /**
+   * Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. The
+   * format does not demand it.
+   */
+  public boolean isAligned(String name) {
+    return header.isAligned(entry(name));
+  }
+
+  /**
+   * The tensor of that name, in the mapped file.
+   *
+   * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file has
+   *     another length by now
+   * @throws org.windlass.UnsupportedException if its dtype has less than a byte
+   */
+  public Tensor tensor(String name) {
+    SafetensorsEntry entry = entry(name);
+    return view(entry, entry.dtype(), entry.dims());
+  }
+
+  /**
+   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
+   * unaligned ones.
+   */
+  public Tensor bytes(String name) {
+    SafetensorsEntry entry = entry(name);
+    return view(entry, DType.U8, entry.bytes());
+  }
+
+  private Tensor view(SafetensorsEntry entry, DType dtype, long... shape) {
+    if (entry.bytes() == 0) {
+      return Tensor.allocate(dtype, shape);
+    }
+    return TensorAccess.tensor(mapping(), header.dataStart() + entry.begin(), dtype, shape);
   }
 
   /**
@@ -103,17 +164,20 @@ public final class SafetensorsFile extends MappedTensors {
     }
   }
 
-  @Override
-  synchronized Memory mapping() {
+  private synchronized Memory mapping() {
     if (!channel.isOpen()) {
       throw new ClosedException(path + ": is closed");
     }
     if (mapping == null) {
-      mapping = MappedFile.privately(path, header.fileBytes());
+      mapping = MappedFile.of(path, header.fileBytes());
     }
     return mapping;
   }
 
+  /**
+   * Lets go of the file. Later use of its tensors throws Closed; the mapping goes when the last
+   * call that uses it is over.
+   */
   @Override
   public synchronized void close() {
     if (mapping != null) {

@@ -3,24 +3,29 @@ package org.windlass.checkpoint;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Map;
-import org.windlass.internal.Memory;
+import org.windlass.ClosedException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
 
 /**
- * A new safetensors file of its final size. Its tensors are zero at first, and a transfer writes
- * straight into them. The disk blocks are reserved before anything is mapped: a full disk is an
- * exception here, never a fault later.
+ * A new safetensors file of its final size, whose tensors are zero at first. The disk blocks are
+ * reserved when it is made: a full disk is an exception there, never one later.
  */
-public final class SafetensorsWriter extends MappedTensors {
-  private final Memory mapping;
+public final class SafetensorsWriter implements AutoCloseable {
+  private final Path path;
+  private final SafetensorsHeader header;
+  private final FileChannel channel;
 
-  private SafetensorsWriter(Path path, SafetensorsHeader header, Memory mapping) {
-    super(path, header);
-    this.mapping = mapping;
+  private SafetensorsWriter(Path path, SafetensorsHeader header, FileChannel channel) {
+    this.path = path;
+    this.header = header;
+    this.channel = channel;
   }
 
   /**
@@ -34,33 +39,78 @@ public final class SafetensorsWriter extends MappedTensors {
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsHeader header = SafetensorsHeader.of(items, metadata);
     NativeFiles.create(path, header.fileBytes());
-    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
-      ByteBuffer bytes = ByteBuffer.wrap(header.encode());
-      while (bytes.hasRemaining()) {
-        channel.write(bytes, bytes.position());
-      }
+    try {
+      SafetensorsWriter file =
+          new SafetensorsWriter(
+              path, header, FileChannel.open(path, StandardOpenOption.WRITE));
+      file.write(0, ByteBuffer.wrap(header.encode()));
+      return file;
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
-    return new SafetensorsWriter(path, header, MappedFile.shared(path, header.fileBytes()));
+  }
+
+  /** Where the file is. */
+  public Path path() {
+    return path;
+  }
+
+  /** What the file holds. */
+  public SafetensorsHeader header() {
+    return header;
+  }
+
+  /**
+   * Writes bytes of a tensor. Threads may write at once.
+   *
+   * @param from the first byte, counted from the tensor's own
+   * @param bytes are written from their position to their limit
+   */
+  public void write(String name, long from, ByteBuffer bytes) {
+    SafetensorsEntry entry =
+        header
+            .find(name)
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        path + ": holds no tensor " + JsonText.quoted(name)));
+    if (from < 0 || bytes.remaining() > entry.bytes() - from) {
+      throw new InvalidArgumentException(
+          path + ": tensor " + JsonText.quoted(name) + ": bytes " + from + " to "
+              + (from + bytes.remaining()) + " of " + entry.bytes());
+    }
+    write(header.dataStart() + entry.begin() + from, bytes);
+  }
+
+  private void write(long at, ByteBuffer bytes) {
+    try {
+      while (bytes.hasRemaining()) {
+        at += channel.write(bytes, at);
+      }
+    } catch (ClosedChannelException closed) {
+      throw new ClosedException(path + ": is closed");
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
   }
 
   /** Returns when everything written so far is on the disk. */
   public void sync() {
-    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+    try {
       channel.force(true);
+    } catch (ClosedChannelException closed) {
+      throw new ClosedException(path + ": is closed");
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
   }
 
   @Override
-  Memory mapping() {
-    return mapping;
-  }
-
-  @Override
   public void close() {
-    mapping.end();
+    try {
+      channel.close();
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
   }
 }

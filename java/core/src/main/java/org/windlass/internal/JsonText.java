@@ -21,7 +21,7 @@ import java.util.Set;
 import org.windlass.InvalidArgumentException;
 
 /**
- * Strict reading of one JSON object: UTF-8 without a malformed byte, no key twice in an object,
+ * Strict reading of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
  * nothing but white space after it, integers that are integers. Every complaint is an
  * InvalidArgument that starts with where the text stands.
  */
@@ -52,12 +52,37 @@ public final class JsonText implements AutoCloseable {
     this.parser = parser;
   }
 
+  /** Reads one element of a list; the parser is on its first token. */
+  @FunctionalInterface
+  public interface Element {
+    void read(int index) throws IOException;
+  }
+
+  /** What to do with the outermost value; the parser is on its first token. */
+  @FunctionalInterface
+  private interface Whole {
+    void read(JsonText json) throws IOException;
+  }
+
   /**
    * Reads {@code bytes} as one object.
    *
    * @param reader is called for each key of the object, with the parser on its value
    */
   public static void object(String where, byte[] bytes, Reader reader) {
+    read(where, bytes, json -> json.members("the whole", key -> reader.read(json, key)));
+  }
+
+  /**
+   * Reads {@code bytes} as one list.
+   *
+   * @param reader is called for each element, with the parser on it
+   */
+  public static void list(String where, byte[] bytes, ElementReader reader) {
+    read(where, bytes, json -> json.elements("the whole", index -> reader.read(json, index)));
+  }
+
+  private static void read(String where, byte[] bytes, Whole whole) {
     CharBuffer text;
     try {
       text =
@@ -74,9 +99,9 @@ public final class JsonText implements AutoCloseable {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
-      json.members("the whole", key -> reader.read(json, key));
+      whole.read(json);
       if (json.parser.nextToken() != null) {
-        throw json.bad("something follows the JSON object");
+        throw json.bad("something follows the JSON");
       }
     } catch (JsonProcessingException malformed) {
       throw new InvalidArgumentException(
@@ -93,6 +118,12 @@ public final class JsonText implements AutoCloseable {
   @FunctionalInterface
   public interface Reader {
     void read(JsonText json, String key) throws IOException;
+  }
+
+  /** What to do with each element of the outermost list. */
+  @FunctionalInterface
+  public interface ElementReader {
+    void read(JsonText json, int index) throws IOException;
   }
 
   /** Reads an object; the parser is on its opening brace. */
@@ -141,16 +172,38 @@ public final class JsonText implements AutoCloseable {
     return parser.getLongValue();
   }
 
-  /** The list of integers that the parser is on. */
-  public List<Long> naturals(String what) throws IOException {
+  /** Reads a list; the parser is on its opening bracket. */
+  public void elements(String what, Element element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
     }
-    List<Long> values = new ArrayList<>();
-    while (parser.nextToken() != JsonToken.END_ARRAY) {
-      values.add(natural(what + "[" + values.size() + "]"));
+    for (int index = 0; parser.nextToken() != JsonToken.END_ARRAY; index++) {
+      element.read(index);
     }
+  }
+
+  /** The list of integers that the parser is on. */
+  public List<Long> naturals(String what) throws IOException {
+    List<Long> values = new ArrayList<>();
+    elements(what, index -> values.add(natural(what + "[" + index + "]")));
     return values;
+  }
+
+  /** The list of strings that the parser is on. */
+  public List<String> strings(String what) throws IOException {
+    List<String> values = new ArrayList<>();
+    elements(what, index -> values.add(string(what + "[" + index + "]")));
+    return values;
+  }
+
+  /** Whether the value that the parser is on is a list. */
+  public boolean isList() {
+    return parser.currentToken() == JsonToken.START_ARRAY;
+  }
+
+  /** Whether the value that the parser is on is {@code true}. */
+  public boolean isTrue() {
+    return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
   /** Passes over the value that the parser is on, checking that it is JSON. */
@@ -158,6 +211,7 @@ public final class JsonText implements AutoCloseable {
     parser.skipChildren();
   }
 
+  /** A complaint about the text. */
   public InvalidArgumentException bad(String what) {
     return new InvalidArgumentException(where + ": " + what);
   }
@@ -173,6 +227,7 @@ public final class JsonText implements AutoCloseable {
     };
   }
 
+  /** A name in a message, cut short where it is long. */
   public static String quoted(String text) {
     return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
   }

@@ -82,7 +82,7 @@ public class NativeConfig implements InfoMapper {
         infoMap,
         "wl_file_map",
         "int",
-        "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes, int shared,"
+        "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes,"
             + " @Cast(\"void**\") long address, @Cast(\"wl_error_t*\") long error");
   }
 

@@ -2,356 +2,274 @@
 package org.windlass.cli.reshard;
 
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
-import org.windlass.Placement;
-import org.windlass.ReduceOp;
-import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.LayoutFile;
-import org.windlass.checkpoint.SafetensorsEntry;
-import org.windlass.internal.Native;
 
 /**
  * What a request means for each tensor of a checkpoint, with everything checked that can be before
  * a byte moves.
  */
 final class MoveList {
-  // Unaligned tensors move with one dimension more.
-  private static final int MAX_DIMS = Native.WL_MAX_DIMS - 1;
+  private static final int LISTED = 5;
+
+  /** The rule that is for a tensor, and what its pattern captures. */
+  private record Match(Rule rule, Map<String, String> captured) {}
 
   private final Checkpoint in;
   private final ReshardRequest request;
   private final Optional<Layout> defaultFrom;
-  private final Layout to;
+  private final Map<String, Match> matches;
   private final Map<String, String> scales;
+  private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
+  private final TreeSet<Integer> targetRanks = new TreeSet<>();
 
-  private MoveList(Checkpoint in, ReshardRequest request) {
+  private MoveList(Checkpoint in, ReshardRequest request, Map<String, Match> matches) {
     this.in = in;
     this.request = request;
     this.defaultFrom = request.from().map(Layout::parse);
-    this.to = target();
+    this.matches = matches;
     this.scales = scales(in.names());
   }
 
   /**
    * Works the moves out.
    *
+   * @param warnings hears of rules that match nothing
    * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
    */
-  static MoveList of(Checkpoint in, ReshardRequest request) {
-    MoveList list = new MoveList(in, request);
-    list.checkRequest();
-    if (in.byRank()) {
-      list.checkRankFiles();
-    }
+  static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+    List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
+    Map<String, Match> matches = new HashMap<>();
     for (String name : in.names()) {
-      list.moves.add(list.move(name));
+      match(rules, name).ifPresent(match -> matches.put(name, match));
     }
+    Set<String> used = new HashSet<>();
+    matches.values().forEach(match -> used.add(match.rule().where()));
+    for (Rule rule : rules) {
+      if (!used.contains(rule.where())) {
+        warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
+      }
+    }
+    MoveList list = new MoveList(in, request, matches);
+    list.build();
     return list;
   }
 
-  /** The moves, in the checkpoint's order. */
+  private static Optional<Match> match(List<Rule> rules, String name) {
+    for (Rule rule : rules) {
+      Optional<Map<String, String>> captured = rule.captures(name);
+      if (captured.isPresent()) {
+        return Optional.of(new Match(rule, captured.get()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** The tensors to write, in the order of what they are made of. */
+  List<TargetTensor> targets() {
+    return targets;
+  }
+
+  /** The moves, in the same order. */
   List<TensorMove> moves() {
     return moves;
   }
 
-  /** The ranks that the target layout has, ascending. */
+  /** The ranks that the target layouts have, ascending. */
   List<Integer> targetRanks() {
-    return to.mesh().ranks().stream().sorted().toList();
+    return List.copyOf(targetRanks);
   }
 
-  /** A target without ranks follows the highest rank of any source layout. */
-  private Layout target() {
-    Layout highest = defaultFrom.orElse(null);
-    for (LayoutFile.Entry entry :
-        in.layouts().map(LayoutFile::tensors).orElse(Map.of()).values()) {
-      Layout layout = entry.layout().orElse(null);
-      if (layout != null
-          && (highest == null
-              || layout.mesh().highestRank() > highest.mesh().highestRank())) {
-        highest = layout;
+  private Rule rule(String name) {
+    Match match = matches.get(name);
+    return match == null ? null : match.rule();
+  }
+
+  private void build() {
+    checkRequest();
+    Map<String, Layout> ruled = new HashMap<>();
+    matches.forEach(
+        (name, match) -> match.rule().from().ifPresent(from -> ruled.put(name, from)));
+    SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
+    checkCovered(sources);
+    if (in.byRank()) {
+      sources.checkRankFiles();
+    }
+    Layout highest = highest(sources);
+    Optional<Layout> to = request.to().map(text -> Layout.parseTarget(text, highest));
+    if (in.names().isEmpty()) {
+      to.ifPresent(layout -> targetRanks.addAll(layout.mesh().ranks()));
+    }
+    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
+    for (String name : in.names()) {
+      assemble(sources.of(name), assemblies);
+    }
+    Map<String, Assembly> written = new HashMap<>();
+    for (Assembly assembly : assemblies.values()) {
+      List<Assembly.Part> parts = assembly.parts();
+      for (String name : assembly.names()) {
+        Assembly other = written.putIfAbsent(name, assembly);
+        if (other != null) {
+          throw new InvalidArgumentException(
+              "tensors \"" + other.parts().get(0).source().name() + "\" and \""
+                  + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
+        }
+        add(name, assembly, parts, to, highest);
       }
     }
-    if (highest == null) {
-      throw new InvalidArgumentException(
-          in.path() + ": --from is missing, and no layout.json gives layouts");
-    }
-    return Layout.parseTarget(request.to(), highest);
   }
 
   private void checkRequest() {
-    if (to.hasPartial()) {
-      throw new InvalidArgumentException("--to " + to + ": a target cannot be Partial");
+    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+      throw new InvalidArgumentException("--to is missing; reshard takes a target layout");
     }
-    if (!in.byRank() && defaultFrom.orElseThrow().hasPartial()) {
+    if (in.names().isEmpty() && defaultFrom.isEmpty()) {
+      throw new InvalidArgumentException("--from is missing; " + in.path() + " has no tensors");
+    }
+    request.to().map(Layout::parse).ifPresent(to -> named("--to", () -> TargetTensor.refusePartial(to)));
+    if (!in.byRank() && defaultFrom.filter(Layout::hasPartial).isPresent()) {
       throw new InvalidArgumentException(
           "--from " + defaultFrom.get() + ": holds P, and " + in.path()
               + " has whole tensors, which are no terms of a reduction");
     }
-    request.dtype().ifPresent(dtype -> checkCastable("--dtype", dtype));
-    request.wire().ifPresent(dtype -> checkCastable("--wire", dtype));
+    request.dtype().ifPresent(dtype -> named("--dtype", () -> Casts.require(dtype)));
+    request.wire().ifPresent(dtype -> named("--wire", () -> Casts.require(dtype)));
   }
 
-  private static void checkCastable(String option, DType dtype) {
-    if (!castable(dtype)) {
-      throw new InvalidArgumentException(
-          option + " " + dtype + ": not a dtype that floating tensors are cast to; those are f64 f32 f16"
-              + " bf16 f8e4m3 f8e5m2");
+  private static void named(String option, Runnable check) {
+    try {
+      check.run();
+    } catch (InvalidArgumentException refused) {
+      throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }
   }
 
-  private static boolean castable(DType dtype) {
-    return dtype.isFloating() && dtype.canCast(DType.F32);
-  }
-
-  /** Every rank of the source has a file, and every file is a source rank's. */
-  private void checkRankFiles() {
-    Set<Integer> found = in.ranks().keySet();
-    Map<Integer, Layout> expected = new LinkedHashMap<>();
-    Map<String, Layout> layouts = new LinkedHashMap<>();
+  /** Every tensor has a source layout and a target layout. */
+  private void checkCovered(SourceTensors sources) {
+    List<String> noFrom = new ArrayList<>();
+    List<String> noTo = new ArrayList<>();
     for (String name : in.names()) {
-      layouts.put(name, declared(name));
-    }
-    if (layouts.isEmpty()) {
-      defaultFrom.ifPresent(layout -> layouts.put("", layout));
-    }
-    layouts.values().stream()
-        .distinct()
-        .forEach(
-            layout -> layout.mesh().ranks().forEach(rank -> expected.putIfAbsent(rank, layout)));
-    expected.forEach(
-        (rank, layout) -> {
-          if (!found.contains(rank)) {
-            throw new InvalidArgumentException(
-                in.path() + ": " + Checkpoint.rankFile(rank) + " is missing; rank " + rank
-                    + " is in the source layout " + layout);
-          }
-        });
-    for (int rank : found) {
-      if (!expected.containsKey(rank)) {
-        throw new InvalidArgumentException(
-            in.path() + ": " + Checkpoint.rankFile(rank) + " is there, and rank " + rank
-                + " is in no source layout, such as " + expected.values().iterator().next());
+      if (sources.declared(name).isEmpty()) {
+        noFrom.add(name);
+      }
+      if (request.to().isEmpty() && Optional.ofNullable(rule(name)).flatMap(Rule::to).isEmpty()) {
+        noTo.add(name);
       }
     }
+    refuseUncovered(
+        noFrom, "source", "no layout.json or rule gives one, and --from is missing");
+    refuseUncovered(noTo, "target", "no rule gives one, and --to is missing");
   }
 
-  /** The source layout that a tensor has before defaults apply. */
-  private Layout declared(String name) {
-    Optional<Layout> fromFile = entry(name).flatMap(LayoutFile.Entry::layout);
-    return fromFile
-        .or(() -> defaultFrom)
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    "tensor \"" + name + "\": layout.json gives no layout for it, and --from is"
-                        + " missing"));
-  }
-
-  private Optional<LayoutFile.Entry> entry(String name) {
-    return in.layouts().map(file -> file.tensors().get(name));
-  }
-
-  private TensorMove move(String name) {
-    return in.byRank() ? rankMove(name) : wholeMove(name);
-  }
-
-  private TensorMove wholeMove(String name) {
-    SafetensorsEntry entry = in.whole(name).entry(name);
-    Layout from = defaultFrom.orElseThrow();
-    Layout applied = from.defaultedFor(entry.shape().size());
-    return move(name, entry.dims(), entry.dtype(), applied, !applied.equals(from));
-  }
-
-  private TensorMove rankMove(String name) {
-    Layout declared = declared(name);
-    SafetensorsEntry first = null;
-    int firstRank = -1;
-    for (int rank : declared.mesh().ranks()) {
-      SafetensorsEntry found = local(name, rank, declared);
-      if (first == null) {
-        first = found;
-        firstRank = rank;
-      } else if (found.dtype() != first.dtype()) {
-        throw disagrees(
-            name, rank, "dtype " + first.dtype() + " as on rank " + firstRank, "" + found.dtype());
-      } else if (found.shape().size() != first.shape().size()) {
-        throw disagrees(
-            name,
-            rank,
-            first.shape().size() + " dimensions as on rank " + firstRank,
-            "shape " + found.shape());
-      }
-    }
-    for (int rank : in.ranks().keySet()) {
-      if (!declared.mesh().contains(rank)
-          && in.ranks().get(rank).header().find(name).isPresent()) {
-        throw disagrees(name, rank, "no such tensor, since its layout is " + declared, "one");
-      }
-    }
-    int ndim = first.shape().size();
-    boolean fromFile = entry(name).flatMap(LayoutFile.Entry::layout).isPresent();
-    Layout applied = fromFile ? declared : declared.defaultedFor(ndim);
-    applied.check(name, new long[ndim]);
-    long[] shape = globalShape(name, applied, ndim);
-    for (int rank : applied.mesh().ranks()) {
-      long[] expected = applied.localShape(shape, rank);
-      List<Long> found = local(name, rank, applied).shape();
-      if (!found.equals(Arrays.stream(expected).boxed().toList())) {
-        throw disagrees(
-            name,
-            rank,
-            "shape " + Arrays.toString(expected) + " of the global " + Arrays.toString(shape)
-                + " under " + applied,
-            "shape " + found);
-      }
-    }
-    entry(name).ifPresent(entry -> checkAgreement(name, shape, entry, applied));
-    return move(name, shape, dtypeOf(name, first, entry(name)), applied, !applied.equals(declared));
-  }
-
-  private SafetensorsEntry local(String name, int rank, Layout layout) {
-    return in.ranks()
-        .get(rank)
-        .header()
-        .find(name)
-        .orElseThrow(
-            () ->
-                disagrees(
-                    name,
-                    rank,
-                    "the tensor, with a zero extent if its piece is empty, since its layout is "
-                        + layout,
-                    "none"));
-  }
-
-  /** The sums of local extents along the mesh dimensions that shard each tensor dimension. */
-  private long[] globalShape(String name, Layout layout, int ndim) {
-    long[] shape = new long[ndim];
-    for (int d = 0; d < ndim; d++) {
-      for (int place = 0; place < layout.mesh().size(); place++) {
-        int rank = layout.mesh().rankOf(place);
-        if (onEdge(layout, rank, d)) {
-          shape[d] += local(name, rank, layout).shape().get(d);
-        }
-      }
-    }
-    return shape;
-  }
-
-  /**
-   * Whether all coordinates of a rank are 0 but those of the mesh dimensions that shard {@code
-   * dim}.
-   */
-  private static boolean onEdge(Layout layout, int rank, int dim) {
-    int[] coordinates = layout.mesh().coordinates(rank);
-    for (int m = 0; m < coordinates.length; m++) {
-      Placement placement = layout.placements().get(m);
-      boolean shards =
-          placement instanceof Placement.Shard shard && shard.dim() == dim
-              || placement instanceof Placement.StridedShard strided && strided.dim() == dim;
-      if (!shards && coordinates[m] != 0) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private void checkAgreement(
-      String name, long[] shape, LayoutFile.Entry entry, Layout applied) {
-    if (!entry.shape().equals(Arrays.stream(shape).boxed().toList())) {
+  private static void refuseUncovered(List<String> names, String which, String why) {
+    if (!names.isEmpty()) {
+      List<String> listed = names.subList(0, Math.min(LISTED, names.size()));
       throw new InvalidArgumentException(
-          "tensor \"" + name + "\": layout.json says shape " + entry.shape()
-              + ", and the rank files make " + Arrays.toString(shape) + " under " + applied);
+          names.size() + (names.size() == 1 ? " tensor has" : " tensors have") + " no " + which
+              + " layout: \"" + String.join("\", \"", listed) + "\""
+              + (names.size() > LISTED ? " and " + (names.size() - LISTED) + " more" : "")
+              + "; " + why);
     }
-    if (defaultFrom.isPresent() && entry.layout().isPresent()) {
-      Layout asked = defaultFrom.get().defaultedFor(shape.length);
-      if (!sameHolding(asked, applied, shape)) {
+  }
+
+  /** The source layout whose ranks targets without ranks follow: the one with the highest rank. */
+  private Layout highest(SourceTensors sources) {
+    List<Layout> layouts = new ArrayList<>();
+    defaultFrom.ifPresent(layouts::add);
+    in.names().forEach(name -> layouts.add(sources.declared(name).get()));
+    return layouts.stream()
+        .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
+        .orElseThrow();
+  }
+
+  /** Puts a tensor where its rule says. */
+  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
+    Match match = matches.get(tensor.name());
+    if (match == null) {
+      assemblies
+          .computeIfAbsent(
+              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null))
+          .add("", tensor);
+      return;
+    }
+    Rule rule = match.rule();
+    List<String> names =
+        rule.as().isEmpty()
+            ? List.of(tensor.name())
+            : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
+    String capture = rule.join().isEmpty() ? "" : match.captured().get(rule.joined());
+    List<String> key = new ArrayList<>(names);
+    key.add(0, rule.where());
+    assemblies.computeIfAbsent(key, k -> new Assembly(names, rule)).add(capture, tensor);
+  }
+
+  private void add(
+      String name,
+      Assembly assembly,
+      List<Assembly.Part> parts,
+      Optional<Layout> defaultTo,
+      Layout highest) {
+    long[] shape = assembly.shape(parts);
+    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+    Optional<Layout> ruled = rule.flatMap(Rule::to).map(text -> Layout.parseTarget(text, highest));
+    Layout to = ruled.orElseGet(() -> defaultTo.get().defaultedFor(shape.length));
+    to.check(name, shape);
+    boolean defaulted = ruled.isEmpty() && !to.equals(defaultTo.get());
+    for (Assembly.Part part : parts) {
+      defaulted |= part.source().defaulted();
+    }
+    DType dtype = dtype(parts.get(0).source(), rule);
+    TargetTensor target = new TargetTensor(name, shape, dtype, to, defaulted);
+    targets.add(target);
+    targetRanks.addAll(to.mesh().ranks());
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
+      if (dtype(source, rule) != dtype) {
         throw new InvalidArgumentException(
-            "tensor \"" + name + "\": layout.json says layout " + applied + ", and --from says "
-                + asked);
+            rule.get().where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
+                + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
       }
+      Optional<DType> wire = Casts.touch(source.dtype()) ? request.wire() : Optional.empty();
+      TensorMove move =
+          new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
+      checkScales(move);
+      moves.add(move);
     }
   }
 
-  private static DType dtypeOf(
-      String name, SafetensorsEntry first, Optional<LayoutFile.Entry> entry) {
-    entry
-        .flatMap(LayoutFile.Entry::dtype)
-        .ifPresent(
-            said -> {
-              if (said != first.dtype()) {
-                throw new InvalidArgumentException(
-                    "tensor \"" + name + "\": layout.json says dtype " + said
-                        + ", and the rank files hold " + first.dtype());
-              }
-            });
-    return first.dtype();
-  }
-
-  /** Whether two layouts give every rank the same part, as the same kind of value. */
-  private static boolean sameHolding(Layout a, Layout b, long[] shape) {
-    if (a.hasPartial() || b.hasPartial()) {
-      return a.placements().equals(b.placements()) && a.mesh().ranks().equals(b.mesh().ranks());
-    }
-    if (a.mesh().size() != b.mesh().size()) {
-      return false;
-    }
-    for (int rank : a.mesh().ranks()) {
-      if (!b.mesh().contains(rank)
-          || !a.localRegion(shape, rank).equals(b.localRegion(shape, rank))) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private TensorMove move(
-      String name, long[] shape, DType source, Layout from, boolean fromDefaulted) {
-    if (shape.length > MAX_DIMS) {
-      throw new UnsupportedException(
-          "tensor \"" + name + "\": has " + shape.length + " dimensions; at most " + MAX_DIMS
-              + " move");
-    }
-    Layout applied = to.defaultedFor(shape.length);
-    Optional<ReduceOp> op = from.partialOp();
-    if (op.isPresent() && !source.canReduce(op.get())) {
-      throw new InvalidArgumentException(
-          "tensor \"" + name + "\": " + source + " does not reduce by " + op.get()
-              + ", as the source layout " + from + " asks");
-    }
-    boolean floating = castable(source);
-    DType target = floating ? request.dtype().orElse(source) : source;
-    Optional<DType> wire = floating ? request.wire() : Optional.empty();
-    TensorMove move =
-        new TensorMove(
-            name, shape, source, target, wire, from, applied, fromDefaulted || !applied.equals(to));
-    checkScales(move);
-    return move;
+  private DType dtype(SourceTensor source, Optional<Rule> rule) {
+    return Casts.touch(source.dtype())
+        ? rule.flatMap(Rule::dtype).or(request::dtype).orElse(source.dtype())
+        : source.dtype();
   }
 
   private void checkScales(TensorMove move) {
-    boolean f8 = move.source() == DType.F8E4M3 || move.source() == DType.F8E5M2;
-    boolean cast =
-        move.target() != move.source() || move.wire().orElse(move.source()) != move.source();
+    DType source = move.source().dtype();
+    DType target = move.target().dtype();
+    boolean f8 = source == DType.F8E4M3 || source == DType.F8E5M2;
+    boolean cast = target != source || move.wire().orElse(source) != source;
     if (!f8 || !cast || request.ignoreScales()) {
       return;
     }
-    String scale = scales.get(parent(move.name()));
+    String name = move.source().name();
+    String scale = scales.get(parent(name));
     if (scale != null) {
       throw new InvalidArgumentException(
-          "tensor \"" + move.name() + "\": casting " + move.source() + " to "
-              + (move.target() == move.source() ? move.wire().get() : move.target())
+          "tensor \"" + name + "\": casting " + source + " to "
+              + (target == source ? move.wire().get() : target)
               + " leaves out its scales in \"" + scale + "\"; --ignore-scales casts it all the same");
     }
   }
@@ -371,11 +289,5 @@ final class MoveList {
 
   private static String parent(String name) {
     return name.substring(0, name.lastIndexOf('.') + 1);
-  }
-
-  private static InvalidArgumentException disagrees(
-      String name, int rank, String expected, String found) {
-    return new InvalidArgumentException(
-        "tensor \"" + name + "\": rank " + rank + ": expected " + expected + "; found " + found);
   }
 }

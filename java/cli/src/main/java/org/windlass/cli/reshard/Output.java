@@ -35,62 +35,67 @@ final class Output {
   static Output create(
       CheckpointWriter writer,
       ReshardRequest request,
-      List<TensorMove> moves,
-      List<Integer> ranks,
+      MoveList list,
       Map<String, String> metadata) {
-    Output output = new Output(ranks, request.writesWhole());
+    List<TargetTensor> targets = list.targets();
+    Output output = new Output(list.targetRanks(), request.writesWhole());
     if (request.maxShardBytes().isPresent()) {
-      output.createIndexed(writer, moves, request.maxShardBytes().getAsLong(), metadata);
+      output.createIndexed(writer, targets, request.maxShardBytes().getAsLong(), metadata);
     } else if (output.whole) {
-      SafetensorsWriter file = writer.single(items(moves), metadata);
-      moves.forEach(move -> output.byTensor.put(move.name(), file));
+      SafetensorsWriter file = writer.single(items(targets), metadata);
+      targets.forEach(target -> output.byTensor.put(target.name(), file));
     } else {
-      output.createByRank(writer, moves, metadata);
+      output.createByRank(writer, targets, metadata);
     }
     return output;
   }
 
-  private static List<Item> items(List<TensorMove> moves) {
-    return moves.stream()
-        .map(move -> new Item(move.name(), move.target(), move.shapeList()))
+  private static List<Item> items(List<TargetTensor> targets) {
+    return targets.stream()
+        .map(target -> new Item(target.name(), target.dtype(), target.shapeList()))
         .toList();
   }
 
   private void createByRank(
-      CheckpointWriter writer, List<TensorMove> moves, Map<String, String> metadata) {
+      CheckpointWriter writer, List<TargetTensor> targets, Map<String, String> metadata) {
     for (int rank : ranks) {
       List<Item> items = new ArrayList<>();
-      for (TensorMove move : moves) {
-        List<Long> shape = new ArrayList<>();
-        for (long extent : move.to().localShape(move.shape(), rank)) {
-          shape.add(extent);
+      for (TargetTensor target : targets) {
+        if (target.to().mesh().contains(rank)) {
+          List<Long> shape = new ArrayList<>();
+          for (long extent : target.to().localShape(target.shape(), rank)) {
+            shape.add(extent);
+          }
+          items.add(new Item(target.name(), target.dtype(), shape));
         }
-        items.add(new Item(move.name(), move.target(), shape));
       }
       byRank.put(rank, writer.file(Checkpoint.rankFile(rank), items, metadata));
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
-    for (TensorMove move : moves) {
+    for (TargetTensor target : targets) {
       tensors.put(
-          move.name(),
+          target.name(),
           new LayoutFile.Entry(
-              move.shapeList(), Optional.of(move.target()), Optional.of(move.to())));
+              target.shapeList(), Optional.of(target.dtype()), Optional.of(target.to())));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }
 
   private void createIndexed(
-      CheckpointWriter writer, List<TensorMove> moves, long limit, Map<String, String> metadata) {
-    List<List<TensorMove>> shards = new ArrayList<>();
+      CheckpointWriter writer,
+      List<TargetTensor> targets,
+      long limit,
+      Map<String, String> metadata) {
+    List<List<TargetTensor>> shards = new ArrayList<>();
     long total = 0;
     long inShard = 0;
-    for (TensorMove move : moves) {
-      long bytes = move.targetBytes(move.elements());
+    for (TargetTensor target : targets) {
+      long bytes = target.bytes();
       if (shards.isEmpty() || inShard > 0 && inShard + bytes > limit) {
         shards.add(new ArrayList<>());
         inShard = 0;
       }
-      shards.get(shards.size() - 1).add(move);
+      shards.get(shards.size() - 1).add(target);
       inShard += bytes;
       total += bytes;
     }
@@ -100,9 +105,9 @@ final class Output {
           String.format(
               Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, shards.size());
       SafetensorsWriter file = writer.file(name, items(shards.get(i)), metadata);
-      for (TensorMove move : shards.get(i)) {
-        byTensor.put(move.name(), file);
-        files.put(move.name(), name);
+      for (TargetTensor target : shards.get(i)) {
+        byTensor.put(target.name(), file);
+        files.put(target.name(), name);
       }
     }
     writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
@@ -113,30 +118,41 @@ final class Output {
     return whole;
   }
 
-  /** The file that a tensor, or a rank's part of it, is written to. */
+  /** The file of a tensor, or of a rank's part of it. */
   SafetensorsWriter file(String tensor, int rank) {
     return whole ? byTensor.get(tensor) : byRank.get(rank);
   }
 
+  /** Bytes that are written of a tensor, replicas counted. */
+  long bytes(TargetTensor target) {
+    return whole ? target.bytes() : target.bytesOnRanks();
+  }
+
   /**
-   * The layout by which the target ranks write a tensor: the one that was asked for or, where the
-   * tensor is written whole, a cut that gives each of them a part of it, so that all work.
+   * The layout by which a target lies in its files: the one that was asked for or, where it is
+   * written whole, all of it on one rank.
    */
-  Layout layout(TensorMove move) {
-    if (!whole) {
-      return move.to();
-    }
-    DeviceMesh mesh =
-        DeviceMesh.of(ranks.size()).ranks(ranks.stream().mapToInt(Integer::intValue).toArray());
-    // Bits have no cut that is known to fall on a byte.
-    int cut = move.source().bits() < 8 ? -1 : cutDimension(move.shape());
-    return cut < 0
+  Layout layout(TargetTensor target) {
+    return whole
         ? DeviceMesh.of(1).at(ranks.get(0)).layout(Placement.replicate())
-        : mesh.layout(Placement.shard(cut));
+        : target.to();
+  }
+
+  /** A leg of a target that is written whole, cut so that each target rank writes a part of it. */
+  Leg shared(Leg leg, TargetTensor target) {
+    int cut = cutDimension(leg.shape());
+    if (cut < 0 || target.dtype().bits() < 8) {
+      // Bits have no cut that is known to fall on a byte.
+      return leg;
+    }
+    return leg.to(
+        DeviceMesh.of(ranks.size())
+            .ranks(ranks.stream().mapToInt(Integer::intValue).toArray())
+            .layout(Placement.shard(cut)));
   }
 
   /** The outermost dimension among the longest; -1 for a scalar. */
-  static int cutDimension(long[] shape) {
+  private static int cutDimension(long[] shape) {
     int longest = -1;
     for (int d = 0; d < shape.length; d++) {
       if (longest < 0 || shape[d] > shape[longest]) {

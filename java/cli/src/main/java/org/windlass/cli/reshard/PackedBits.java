@@ -1,57 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.reshard;
 
+import java.util.Arrays;
 import java.util.Map;
 import org.windlass.Chunk;
-import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 
-/** A tensor whose elements take less than a byte, moved as runs of whole bytes. */
+/** A leg of a tensor whose elements take less than a byte, moved as runs of whole bytes. */
 final class PackedBits {
   private final TensorMove move;
-  private final Layout from;
-  private final Layout to;
+  private final Leg leg;
   private final Plan plan;
   private final Map<Integer, Stored> sources;
-  private final Map<Integer, Stored> targets;
+  private final Map<Integer, Staged> targets;
 
   PackedBits(
-      TensorMove move, Source source, Layout to, Map<Integer, Stored> targets) {
+      TensorMove move, Leg leg, Map<Integer, Stored> sources, Map<Integer, Staged> targets) {
     this.move = move;
-    this.from = source.layout();
-    this.to = to;
-    this.plan = Plan.of(from, to, move.shape(), move.source());
-    this.sources = source.stored();
+    this.leg = leg;
+    this.plan = Plan.of(leg.from(), leg.to(), leg.shape(), move.source().dtype());
+    this.sources = sources;
     this.targets = targets;
+  }
+
+  /** Refuses a leg that does not begin on a byte, or whose dimensions change their order. */
+  static void check(TensorMove move, Leg leg) {
+    if (!move.axes().keepOrder()) {
+      throw new UnsupportedException(
+          move.label() + ": " + move.source().dtype() + " is less than a byte and is not transposed");
+    }
+    int last = leg.shape().length - 1;
+    if (last >= 0) {
+      bytes(move, leg.sourceStart()[last]);
+      bytes(move, leg.targetStart()[last]);
+    }
   }
 
   /** Writes what {@code rank} gets; each rank on a thread of its own. */
   void run(int rank) {
-    Stored target = targets.get(rank);
-    if (target == null || target.isEmpty()) {
+    Staged target = targets.get(rank);
+    if (target == null || !leg.to().mesh().contains(rank)) {
       return;
     }
-    Tensor bytes = target.bytes();
     for (Chunk chunk : plan.chunksFor(rank)) {
       if (chunk.isTarget()) {
-        int source = chunk.route().source();
+        Stored source = sources.get(chunk.route().source());
         for (Chunk.Box box : chunk.boxes()) {
-          copy(
-              box,
-              sources.get(source).bytes(),
-              from.localShape(move.shape(), source),
-              bytes,
-              to.localShape(move.shape(), rank));
+          copy(box, source.bytes(), move.axes().shape(source.shape()), target);
         }
       }
     }
   }
 
-  private void copy(
-      Chunk.Box box, Tensor source, long[] sourceShape, Tensor target, long[] targetShape) {
+  private void copy(Chunk.Box box, Tensor source, long[] sourceShape, Staged target) {
     long[] length = box.length();
+    long[] targetShape = target.shape();
+    long[] sourceStart = moved(box.sourceStart(), leg.sourceStart());
+    long[] targetStart = moved(box.targetStart(), target.place(leg));
     // Dimensions from `outer` on lie side by side at both ends.
     int outer = length.length;
     long run = 1;
@@ -63,12 +70,20 @@ final class PackedBits {
     }
     long[] at = new long[outer];
     do {
-      long bytes = bytes(run);
-      long begin = bytes(offset(at, box.sourceStart(), sourceShape));
+      long bytes = bytes(move, run);
+      long begin = bytes(move, offset(at, sourceStart, sourceShape));
       target
-          .narrow(0, bytes(offset(at, box.targetStart(), targetShape)), bytes)
+          .bytes()
+          .narrow(0, bytes(move, offset(at, targetStart, targetShape)), bytes)
           .copyFrom(source.narrow(0, begin, bytes));
     } while (next(at, length));
+  }
+
+  /** The place of a box in the tensor in which the leg begins at {@code by}. */
+  private static long[] moved(long[] start, long[] by) {
+    long[] moved = start.clone();
+    Arrays.setAll(moved, d -> start[d] + by[d]);
+    return moved;
   }
 
   /**
@@ -83,14 +98,14 @@ final class PackedBits {
     return offset;
   }
 
-  private long bytes(long elements) {
-    long bits = elements * move.source().bits();
-    if (bits % 8 != 0) {
+  private static long bytes(TensorMove move, long elements) {
+    int bits = move.source().dtype().bits();
+    if (elements % 8 * bits % 8 != 0) {
       throw new UnsupportedException(
-          "tensor \"" + move.name() + "\": " + move.source()
+          move.label() + ": " + move.source().dtype()
               + " moves only where every cut falls on a byte");
     }
-    return bits / 8;
+    return elements / 8 * bits + elements % 8 * bits / 8;
   }
 
   private static boolean next(long[] at, long[] length) {

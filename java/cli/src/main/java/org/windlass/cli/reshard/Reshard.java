@@ -10,33 +10,35 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.PlanOptions;
 import org.windlass.Traffic;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
-import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.cli.verify.SlowCheck;
 import org.windlass.internal.Floor;
 
 /** Redistributes a checkpoint on disk. */
 public final class Reshard {
-  // What the floor is measured on; larger than the caches.
-  private static final long FLOOR_SAMPLE = 32L << 20;
+  // What the floor is measured on; with its copy larger than most caches.
+  private static final long FLOOR_SAMPLE = 16L << 20;
   private static final int FLOOR_ITERATIONS = 3;
   // Tensors of fewer bytes count as a copy, so that there is one measurement for all of them.
   private static final long FLOOR_LEAST = 1L << 20;
 
   private final ReshardRequest request;
   private final ProgressListener listener;
+  private final Consumer<String> warnings;
   private final Consumer<CheckpointWriter> begun;
 
   private Reshard(
-      ReshardRequest request, ProgressListener listener, Consumer<CheckpointWriter> begun) {
+      ReshardRequest request,
+      ProgressListener listener,
+      Consumer<String> warnings,
+      Consumer<CheckpointWriter> begun) {
     this.request = request;
     this.listener = listener;
+    this.warnings = warnings;
     this.begun = begun;
   }
 
@@ -44,43 +46,48 @@ public final class Reshard {
    * Redistributes.
    *
    * @param listener hears how far it is
+   * @param warnings hears of what is odd about the request, and no reason to refuse it
    * @param begun gets the writer as soon as there is something on disk; closing it removes that
    * @throws org.windlass.WindlassException with nothing left but what was there before
    */
   public static ReshardResult run(
-      ReshardRequest request, ProgressListener listener, Consumer<CheckpointWriter> begun) {
-    return new Reshard(request, listener, begun).run();
+      ReshardRequest request,
+      ProgressListener listener,
+      Consumer<String> warnings,
+      Consumer<CheckpointWriter> begun) {
+    return new Reshard(request, listener, warnings, begun).run();
   }
 
   private ReshardResult run() {
     long begin = System.nanoTime();
     checkPaths(request.in(), request.out());
     try (Checkpoint in = Checkpoint.open(request.in())) {
-      MoveList list = MoveList.of(in, request);
-      List<TensorMove> moves = list.moves();
-      List<Integer> ranks = list.targetRanks();
-      Traffic traffic = traffic(moves);
+      MoveList list = MoveList.of(in, request, warnings);
+      Traffic traffic = traffic(list.moves());
+      Verification verification = new Verification(in, list);
       long verifying = 0;
       if (request.verify()) {
-        long start = System.nanoTime();
-        moves.forEach(move -> check(in, move).compareReplicas());
-        verifying += System.nanoTime() - start;
+        verifying += nanos(verification::compareReplicas);
       }
+      Output output;
       try (CheckpointWriter writer = CheckpointWriter.begin(request.out(), request.force())) {
         begun.accept(writer);
-        Output output = Output.create(writer, request, moves, ranks, in.metadata());
-        new Mover(in, output, moves, ranks, request, listener).run(moves);
-        writer.sync();
+        output = Output.create(writer, request, list, in.metadata());
+        new Mover(in, writer, output, list, request, listener).run();
         if (request.verify()) {
-          long start = System.nanoTime();
-          verify(in, output, moves);
-          verifying += System.nanoTime() - start;
+          verifying += nanos(() -> verification.compare(output));
         }
         writer.commit();
       }
       double seconds = (System.nanoTime() - begin - verifying) / 1e9;
-      return result(in, moves, traffic, seconds);
+      return result(in, output, list, traffic, seconds);
     }
+  }
+
+  private static long nanos(Runnable action) {
+    long start = System.nanoTime();
+    action.run();
+    return System.nanoTime() - start;
   }
 
   private static void checkPaths(Path in, Path out) {
@@ -127,94 +134,74 @@ public final class Reshard {
       if (request.bucketBytes().isPresent()) {
         options = options.withBucketBytes(request.bucketBytes().getAsLong());
       }
-      Traffic traffic = plan(move, options).traffic();
-      sent += traffic.sentBytes();
-      local += traffic.localBytes();
+      for (Leg leg : move.legs()) {
+        Traffic traffic = plan(move, leg, options).traffic();
+        sent += traffic.sentBytes();
+        local += traffic.localBytes();
+      }
     }
     return new Traffic(List.of(), sent, local, 0);
   }
 
-  private static Plan plan(TensorMove move, PlanOptions options) {
-    String name = "tensor \"" + move.name() + "\": ";
+  private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {
+    DType source = move.source().dtype();
     try {
+      if (source.bits() < 8) {
+        PackedBits.check(move, leg);
+      }
       return Plan.of(
-          move.from(),
-          move.to(),
-          move.shape(),
-          move.source(),
+          leg.from(),
+          leg.to(),
+          leg.shape(),
+          source,
           move.effectiveWire(),
-          move.target(),
+          move.target().dtype(),
           options);
     } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException(name + refused.getMessage(), refused);
+      throw new InvalidArgumentException(move.label() + ": " + refused.getMessage(), refused);
     } catch (UnsupportedException refused) {
-      throw new UnsupportedException(name + refused.getMessage(), refused);
-    }
-  }
-
-  private static SlowCheck check(Checkpoint in, TensorMove move) {
-    return in.byRank()
-        ? SlowCheck.ofRanks(
-            move.name(), move.shape(), move.from(), move.wire(), rank -> in.ranks().get(rank))
-        : SlowCheck.ofWhole(
-            move.name(), move.shape(), move.from(), move.wire(), in.whole(move.name()));
-  }
-
-  private static void verify(Checkpoint in, Output output, List<TensorMove> moves) {
-    Map<Path, SafetensorsFile> reread = new HashMap<>();
-    try {
-      for (TensorMove move : moves) {
-        SlowCheck check = check(in, move);
-        Layout to = move.to();
-        for (int rank : output.isWhole() ? List.of(to.mesh().lowestRank()) : to.mesh().ranks()) {
-          SafetensorsFile file =
-              reread.computeIfAbsent(
-                  output.file(move.name(), rank).path(), SafetensorsFile::open);
-          if (output.isWhole()) {
-            check.compareWhole(file);
-          } else {
-            check.compareRank(to, rank, file);
-          }
-        }
-      }
-    } finally {
-      reread.values().forEach(SafetensorsFile::close);
+      throw new UnsupportedException(move.label() + ": " + refused.getMessage(), refused);
     }
   }
 
   private ReshardResult result(
-      Checkpoint in, List<TensorMove> moves, Traffic traffic, double seconds) {
+      Checkpoint in, Output output, MoveList list, Traffic traffic, double seconds) {
     long bytesIn =
         in.files().stream()
             .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
             .sum();
-    long bytesOut = 0;
-    int defaulted = 0;
-    Map<List<DType>, Long> moved = new HashMap<>();
-    for (TensorMove move : moves) {
-      long elements = request.writesWhole() ? move.elements() : move.targetElements();
-      bytesOut += move.targetBytes(elements);
-      defaulted += move.defaulted() ? 1 : 0;
-      long bytes = move.source().bytesOf(elements);
-      boolean asBytes = move.source().code() < 0 || bytes < FLOOR_LEAST;
-      moved.merge(
-          asBytes ? List.of(DType.U8, DType.U8) : List.of(move.source(), move.target()),
-          bytes,
-          Long::sum);
-    }
+    long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
+    long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
     return new ReshardResult(
-        moves.size(),
-        defaulted,
+        list.targets().size(),
+        (int) defaulted,
         bytesIn,
         bytesOut,
         traffic.sentBytes(),
         traffic.localBytes(),
         seconds,
-        floorSeconds(moved),
+        floorSeconds(output, list.moves()),
         request.verify());
   }
 
-  /** What copying or casting these bytes takes, by source and target dtype. */
+  /** What copying or casting the written bytes in memory takes. */
+  private static double floorSeconds(Output output, List<TensorMove> moves) {
+    Map<List<DType>, Long> moved = new HashMap<>();
+    for (TensorMove move : moves) {
+      TargetTensor target = move.target();
+      long replicas = target.bytes() == 0 ? 0 : output.bytes(target) / target.bytes();
+      DType source = move.source().dtype();
+      long bytes = replicas * source.bytesOf(TargetTensor.elements(move.shape()));
+      boolean asBytes = source.code() < 0 || bytes < FLOOR_LEAST;
+      moved.merge(
+          asBytes ? List.of(DType.U8, DType.U8) : List.of(source, target.dtype()),
+          bytes,
+          Long::sum);
+    }
+    return floorSeconds(moved);
+  }
+
+  /** The same of so many bytes of a source and a target dtype. */
   private static double floorSeconds(Map<List<DType>, Long> moved) {
     double seconds = 0;
     for (Map.Entry<List<DType>, Long> entry : moved.entrySet()) {

@@ -16,6 +16,7 @@ import org.windlass.TransferMode;
  *     maxShardBytes} is there
  * @param from the default source layout
  * @param to the default target layout
+ * @param rules a file of rules, which come before the defaults
  * @param wire the dtype in which floating tensors cross ranks
  * @param dtype the dtype in which floating tensors are written
  * @param mode how bytes move
@@ -30,7 +31,8 @@ public record ReshardRequest(
     Path in,
     Path out,
     Optional<String> from,
-    String to,
+    Optional<String> to,
+    Optional<Path> rules,
     Optional<DType> wire,
     Optional<DType> dtype,
     TransferMode mode,

@@ -24,11 +24,11 @@ record Source(Layout layout, Map<Integer, Stored> stored) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {
       for (int rank : move.from().mesh().ranks()) {
-        stored.put(rank, Stored.of(in.ranks().get(rank), move.name()));
+        stored.put(rank, new Stored(in.ranks().get(rank), move.source().name()));
       }
       return new Source(move.from(), stored);
     }
-    Stored whole = Stored.of(in.whole(move.name()), move.name());
+    Stored whole = new Stored(in.whole(move.source().name()), move.source().name());
     targetRanks.forEach(rank -> stored.put(rank, whole));
     Layout layout =
         DeviceMesh.of(targetRanks.size())

@@ -2,22 +2,21 @@
 package org.windlass.cli.reshard;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.windlass.Batch;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.Region;
 import org.windlass.Tensor;
 import org.windlass.TensorSpec;
 
 /**
- * Tensors that move together: each bound at both ends on every rank. A tensor that is not aligned
- * in its file moves as bytes if nothing happens to its values, else through aligned memory, which
- * only lives as long as the step.
+ * What moves together: windows of targets, and the legs that fill them, each bound at both ends on
+ * every rank. A source that is not aligned in its file moves as bytes if nothing happens to its
+ * values, else through aligned memory, which only lives as long as the step.
  */
 final class Step {
   private record Bound(
@@ -29,111 +28,108 @@ final class Step {
 
   private final RankNumbers numbers;
   private final List<Bound> tensors = new ArrayList<>();
-  private final Map<Stored, Tensor> staged = new HashMap<>();
-  private final Map<Stored, Tensor> returned = new LinkedHashMap<>();
+  private final List<PackedBits> packed = new ArrayList<>();
+  private final List<Staged> windows = new ArrayList<>();
+  private final List<Tensor> copies = new ArrayList<>();
 
   Step(RankNumbers numbers) {
     this.numbers = numbers;
   }
 
-  /** Adds a tensor. Call it from one thread. */
-  void add(TensorMove move, Source source, Layout to, Map<Integer, Stored> targets, boolean whole) {
-    boolean asBytes =
-        move.keepsBits()
-            && !(aligned(source.stored().values()) && aligned(targets.values()));
-    DType fromDtype = asBytes ? DType.U8 : move.source();
-    DType toDtype = asBytes ? DType.U8 : move.target();
-    long[] shape = move.shape();
+  boolean isEmpty() {
+    return windows.isEmpty();
+  }
+
+  /** Whether a transfer is part of it. */
+  boolean hasTransfer() {
+    return !tensors.isEmpty();
+  }
+
+  /** Bytes that it writes. */
+  long bytes() {
+    return windows.stream().mapToLong(window -> window.bytes().bytes()).sum();
+  }
+
+  /** Adds a window that its legs fill. */
+  void add(Staged window) {
+    windows.add(window);
+  }
+
+  /**
+   * Adds a leg of a tensor. Call it from one thread.
+   *
+   * @param from what each source rank stores
+   * @param to the window that each target rank writes
+   * @param shared whether that is one window, of which each rank writes its part
+   */
+  void add(
+      TensorMove move,
+      Leg leg,
+      Map<Integer, Stored> from,
+      Map<Integer, Staged> to,
+      boolean shared) {
+    if (move.source().dtype().bits() < 8) {
+      packed.add(new PackedBits(move, leg, from, to));
+      return;
+    }
+    boolean aligned = from.values().stream().allMatch(Stored::isAligned);
+    boolean asBytes = !aligned && move.keepsBits();
+    DType fromDtype = asBytes ? DType.U8 : move.source().dtype();
+    DType toDtype = asBytes ? DType.U8 : move.target().dtype();
+    long[] shape = leg.shape();
     if (asBytes) {
-      shape = java.util.Arrays.copyOf(shape, shape.length + 1);
-      shape[shape.length - 1] = move.source().bytes();
+      shape = Arrays.copyOf(shape, shape.length + 1);
+      shape[shape.length - 1] = move.source().dtype().bytes();
     }
     Map<Integer, Tensor> sources = new HashMap<>();
-    source
-        .stored()
-        .forEach((rank, stored) -> put(sources, rank, () -> sourceView(stored, asBytes)));
-    Map<Integer, Tensor> views = new HashMap<>();
-    targets.forEach(
-        (rank, stored) -> {
-          Region part = to.localRegion(move.shape(), rank);
-          if (!part.isEmpty()) {
-            put(views, rank, () -> targetView(stored, asBytes, whole ? part : null));
-          }
-        });
+    for (int rank : leg.from().mesh().ranks()) {
+      Region region = leg.from().localRegion(leg.shape(), rank);
+      if (!region.isEmpty()) {
+        Stored stored = from.get(rank);
+        Tensor all = move.axes().view(aligned ? stored.typed() : stored.byteElements());
+        Tensor view = narrowed(all, leg.sourceStart(), region.shape());
+        sources.put(
+            numbers.of(rank), aligned || asBytes ? view : copy(view, move.source().dtype()));
+      }
+    }
+    Map<Integer, Tensor> targets = new HashMap<>();
+    for (int rank : leg.to().mesh().ranks()) {
+      Region region = leg.to().localRegion(leg.shape(), rank);
+      if (!region.isEmpty()) {
+        Staged window = to.get(rank);
+        long[] start = window.place(leg);
+        if (shared) {
+          Arrays.setAll(start, d -> start[d] + region.intervals(d).get(0).start());
+        }
+        targets.put(
+            numbers.of(rank), narrowed(window.elements(asBytes), start, region.shape()));
+      }
+    }
+    String name = move.label() + " #" + tensors.size();
     tensors.add(
         new Bound(
-            TensorSpec.of(move.name(), fromDtype, numbers.renumber(source.layout()), shape),
+            TensorSpec.of(name, fromDtype, numbers.renumber(leg.from()), shape),
             sources,
-            TensorSpec.of(move.name(), toDtype, numbers.renumber(to), shape),
-            views,
+            TensorSpec.of(name, toDtype, numbers.renumber(leg.to()), shape),
+            targets,
             asBytes ? Optional.empty() : move.wire()));
   }
 
-  private void put(
-      Map<Integer, Tensor> views, int rank, java.util.function.Supplier<Tensor> view) {
-    Tensor tensor = view.get();
-    if (tensor != null) {
-      views.put(numbers.of(rank), tensor);
-    }
-  }
-
-  private static boolean aligned(Iterable<Stored> all) {
-    for (Stored stored : all) {
-      if (!stored.isEmpty() && !stored.isAligned()) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private Tensor sourceView(Stored stored, boolean asBytes) {
-    if (stored.isEmpty()) {
-      return null;
-    }
-    if (asBytes) {
-      return stored.byteElements();
-    }
-    if (stored.isAligned()) {
-      return stored.typed();
-    }
-    return staged.computeIfAbsent(
-        stored,
-        key -> {
-          Tensor copy = Tensor.allocate(key.dtype(), key.shape());
-          bytesOf(copy).copyFrom(key.bytes());
-          return copy;
-        });
-  }
-
-  private Tensor targetView(Stored stored, boolean asBytes, Region part) {
-    Tensor all;
-    if (asBytes) {
-      all = stored.byteElements();
-    } else if (stored.isAligned()) {
-      all = stored.typed();
-    } else {
-      all =
-          returned.computeIfAbsent(
-              stored, key -> Tensor.allocate(key.dtype(), key.shape()));
-    }
-    if (part == null) {
-      return all;
-    }
+  /** The box of this shape at {@code start}; dimensions that follow are whole. */
+  private static Tensor narrowed(Tensor all, long[] start, long[] shape) {
     Tensor view = all;
-    for (int d = 0; d < part.ndim(); d++) {
-      Region.Interval interval = part.intervals(d).get(0);
-      view = view.narrow(d, interval.start(), interval.length());
+    for (int d = 0; d < start.length; d++) {
+      view = view.narrow(d, start[d], shape[d]);
     }
     return view;
   }
 
-  /** A tensor's own bytes; it is contiguous. */
-  private static Tensor bytesOf(Tensor tensor) {
-    return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes());
-  }
-
-  boolean isEmpty() {
-    return tensors.isEmpty();
+  /** Elements whose bytes are the last dimension, in aligned memory. */
+  private Tensor copy(Tensor bytes, DType dtype) {
+    Tensor copy = Tensor.allocate(dtype, Arrays.copyOf(bytes.shape(), bytes.ndim() - 1));
+    Tensor.of(copy.address(), copy.bytes(), copy, DType.U8, bytes.shape()).copyFrom(bytes);
+    copies.add(copy);
+    return copy;
   }
 
   /**
@@ -158,10 +154,26 @@ final class Step {
     batch.add(bound.from(), bound.sources().get(rank), bound.to(), bound.targets().get(rank));
   }
 
-  /** Copies what moved through aligned memory to its place. */
-  void finish() {
-    returned.forEach((stored, copy) -> stored.bytes().copyFrom(bytesOf(copy)));
-    returned.values().forEach(Tensor::close);
-    staged.values().forEach(Tensor::close);
+  /** Fills what a rank writes of tensors that no transfer moves. */
+  void movePacked(int rank) {
+    packed.forEach(leg -> leg.run(rank));
+  }
+
+  /** Writes one of {@code shares} equal parts of all windows, which are filled, to their files. */
+  void write(int share, int shares) {
+    long total = bytes();
+    long begin = total / shares * share + Math.min(share, total % shares);
+    long end = begin + total / shares + (share < total % shares ? 1 : 0);
+    long at = 0;
+    for (Staged window : windows) {
+      long bytes = window.bytes().bytes();
+      window.write(Math.max(begin - at, 0), Math.min(end - at, bytes));
+      at += bytes;
+    }
+  }
+
+  /** Lets go of what only this step needs. */
+  void close() {
+    copies.forEach(Tensor::close);
   }
 }

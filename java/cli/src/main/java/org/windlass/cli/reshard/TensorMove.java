@@ -9,65 +9,61 @@ import org.windlass.Layout;
 import org.windlass.Plan;
 
 /**
- * One tensor's way from layout to layout.
+ * One tensor's way from layout to layout: into a tensor of its own, or into a part of one that is
+ * joined of several.
  *
- * @param name the tensor's name
- * @param shape the global shape
- * @param source the dtype that it has
- * @param target the dtype that it gets
+ * @param source the tensor as it is read
+ * @param axes its dimensions in the order in which they are written
+ * @param target the tensor that it becomes, or becomes a part of
+ * @param dim the dimension along which parts lie one after another
+ * @param offset where along it this part begins
  * @param wire the dtype between them, if it was asked for and the tensor is floating
- * @param from the source layout as it applies to this tensor
- * @param to the target layout as it applies to this tensor
- * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */
 record TensorMove(
-    String name,
-    long[] shape,
-    DType source,
-    DType target,
-    Optional<DType> wire,
-    Layout from,
-    Layout to,
-    boolean defaulted) {
+    SourceTensor source,
+    Axes axes,
+    TargetTensor target,
+    int dim,
+    long offset,
+    Optional<DType> wire) {
+
+  /** The extents of what is written. */
+  long[] shape() {
+    return axes.shape(source.shape());
+  }
+
+  /** The source layout of what is written. */
+  Layout from() {
+    return axes.layout(source.from());
+  }
 
   /** The dtype in which it crosses ranks. */
   DType effectiveWire() {
-    return wire.orElseGet(() -> Plan.defaultWire(source, target));
+    return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
   /** Whether target bits are source bits: nothing is cast and nothing reduced. */
   boolean keepsBits() {
-    return source == target && wire.orElse(source) == source && !from.hasPartial();
+    return source.dtype() == target.dtype()
+        && wire.orElse(source.dtype()) == source.dtype()
+        && !source.from().hasPartial();
   }
 
-  /** Elements of the whole tensor. */
-  long elements() {
-    long elements = 1;
-    for (long extent : shape) {
-      elements *= extent;
-    }
-    return elements;
+  /** The parts as which it moves from its layout to the target's. */
+  List<Leg> legs() {
+    return legs(from(), target.to());
   }
 
-  /** Bytes of that many target elements, which fill whole bytes. */
-  long targetBytes(long elements) {
-    return target.bytesOf(elements);
+  /** The parts as which it moves between layouts of the same ends. */
+  List<Leg> legs(Layout from, Layout to) {
+    return Arrays.equals(shape(), target.shape())
+        ? List.of(Leg.all(from, to, shape()))
+        : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);
   }
 
-  /** Elements that the target ranks hold in all. */
-  long targetElements() {
-    long elements = 0;
-    for (int rank : to.mesh().ranks()) {
-      long local = 1;
-      for (long extent : to.localShape(shape, rank)) {
-        local *= extent;
-      }
-      elements += local;
-    }
-    return elements;
-  }
-
-  List<Long> shapeList() {
-    return Arrays.stream(shape).boxed().toList();
+  /** How messages call it. */
+  String label() {
+    String from = "tensor \"" + source.name() + "\"";
+    return source.name().equals(target.name()) ? from : from + " as \"" + target.name() + "\"";
   }
 }

@@ -106,6 +106,34 @@ final class Holding {
     return numbered;
   }
 
+  /** The strides of a packed tensor. */
+  static long[] rowMajor(long[] shape) {
+    long[] strides = new long[shape.length];
+    long stride = 1;
+    for (int d = shape.length - 1; d >= 0; d--) {
+      strides[d] = stride;
+      stride *= shape[d];
+    }
+    return strides;
+  }
+
+  /**
+   * The same in a tensor whose dimension {@code d} is dimension {@code axes[d]} here, or a new one
+   * of extent 1 for -1, and where this begins at {@code offset} along {@code dim}.
+   */
+  Holding placed(List<Integer> axes, int dim, long offset) {
+    List<List<Run>> placed = new ArrayList<>();
+    for (int d = 0; d < axes.size(); d++) {
+      List<Run> runs = axes.get(d) < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axes.get(d));
+      long shift = d == dim ? offset : 0;
+      placed.add(
+          runs.stream()
+              .map(run -> new Run(run.start() + shift, run.length(), run.local()))
+              .toList());
+    }
+    return new Holding(placed);
+  }
+
   int ndim() {
     return dims.size();
   }
@@ -126,29 +154,33 @@ final class Holding {
     return shape;
   }
 
-  /** The local index of a global one, or -1 if it is not held. */
-  long local(int dim, long global) {
-    for (Run run : dims.get(dim)) {
-      if (global >= run.start() && global < run.end()) {
-        return run.local() + global - run.start();
-      }
+  static long elements(long[] shape) {
+    long elements = 1;
+    for (long extent : shape) {
+      elements *= extent;
     }
-    return -1;
+    return elements;
   }
 
-  /** The global index of a local one. */
-  long global(int dim, long local) {
-    for (Run run : dims.get(dim)) {
-      if (local >= run.local() && local < run.local() + run.length()) {
-        return run.start() + local - run.local();
+  /** The global index of an element of the packed local tensor. */
+  long[] index(long element) {
+    long[] index = new long[dims.size()];
+    for (int d = index.length - 1; d >= 0; d--) {
+      long local = element % extent(d);
+      element /= extent(d);
+      for (Run run : dims.get(d)) {
+        if (local >= run.local() && local < run.local() + run.length()) {
+          index[d] = run.start() + local - run.local();
+        }
       }
     }
-    throw new IllegalArgumentException("local index " + local + " of dimension " + dim);
+    return index;
   }
 
   boolean contains(long[] index) {
     for (int d = 0; d < index.length; d++) {
-      if (local(d, index[d]) < 0) {
+      long at = index[d];
+      if (dims.get(d).stream().noneMatch(run -> at >= run.start() && at < run.end())) {
         return false;
       }
     }

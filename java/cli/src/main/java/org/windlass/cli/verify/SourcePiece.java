@@ -14,9 +14,10 @@ import org.windlass.checkpoint.SafetensorsFile;
  * The ranks of a source layout that hold the same part of a tensor.
  *
  * @param holding the part
+ * @param strides elements from one index to the next of each dimension, where it is stored
  * @param terms in the order in which they reduce, row-major over the mesh; one unless the layout is Partial
  */
-record SourcePiece(Holding holding, List<Term> terms) {
+record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
   /**
    * What replicas hold alike.
    *
@@ -51,14 +52,28 @@ record SourcePiece(Holding holding, List<Term> terms) {
       term.stored().add(new StoredTensor(files.apply(rank), name));
     }
     List<SourcePiece> all = new ArrayList<>();
-    pieces.forEach(
-        (cut, terms) -> all.add(new SourcePiece(holdings.get(cut), List.copyOf(terms.values()))));
+    pieces.forEach((cut, terms) -> all.add(stored(holdings.get(cut), List.copyOf(terms.values()))));
     return all;
   }
 
   /** The one piece of a tensor that lies whole in a file. */
   static List<SourcePiece> whole(long[] shape, String name, SafetensorsFile file) {
     Term term = new Term(List.of(), List.of(new StoredTensor(file, name)));
-    return List.of(new SourcePiece(Holding.whole(shape), List.of(term)));
+    return List.of(stored(Holding.whole(shape), List.of(term)));
+  }
+
+  private static SourcePiece stored(Holding holding, List<Term> terms) {
+    return new SourcePiece(holding, Holding.rowMajor(holding.shape()), terms);
+  }
+
+  /**
+   * This piece as part of another tensor.
+   *
+   * @param axes for each dimension of that tensor the one of this, or -1 for a new one
+   * @param dim the dimension along which this one begins at {@code offset}
+   */
+  SourcePiece placed(List<Integer> axes, int dim, long offset) {
+    long[] placed = axes.stream().mapToLong(d -> d < 0 ? 0 : strides[d]).toArray();
+    return new SourcePiece(holding.placed(axes, dim, offset), placed, terms);
   }
 }

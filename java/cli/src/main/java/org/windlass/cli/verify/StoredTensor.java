@@ -4,94 +4,126 @@ package org.windlass.cli.verify;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.DType;
+import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsFile;
 
-/** A tensor in a file, read forward through a buffer of its own. */
+/** A tensor in a file, as bits. Threads may share it. */
 final class StoredTensor {
-  private static final int WINDOW = 1 << 20;
+  private static final long SEGMENT = 1 << 30;
+  // An element that begins in one segment ends in it too.
+  private static final int MARGIN = 8;
 
-  private final SafetensorsFile file;
-  private final String name;
   private final DType dtype;
-  private final long bytes;
-  private final ByteBuffer window;
-  private long windowStart;
-  private long windowEnd;
+  private final ByteBuffer[] segments;
 
   StoredTensor(SafetensorsFile file, String name) {
-    this.file = file;
-    this.name = name;
+    Tensor bytes = file.bytes(name);
     this.dtype = file.entry(name).dtype();
-    this.bytes = file.entry(name).bytes();
-    this.window =
-        ByteBuffer.allocate((int) Math.min(WINDOW, bytes)).order(ByteOrder.LITTLE_ENDIAN);
+    this.segments = new ByteBuffer[(int) ((bytes.bytes() + SEGMENT - 1) / SEGMENT)];
+    for (int i = 0; i < segments.length; i++) {
+      long length = Math.min(bytes.bytes() - i * SEGMENT, SEGMENT + MARGIN);
+      segments[i] =
+          bytes.asByteBuffer(i * SEGMENT, (int) length).order(ByteOrder.LITTLE_ENDIAN);
+    }
   }
 
   DType dtype() {
     return dtype;
   }
 
-  /** Elements that {@link #bits} reaches after one {@link #load}. */
-  static long reach(DType dtype) {
-    return (WINDOW - 2) * 8L / dtype.bits();
-  }
-
-  /**
-   * Makes {@code count} elements from {@code first} on readable; {@code count} is at most the
-   * reach.
-   */
-  void load(long first, long count) {
-    long from = first * dtype.bits() / 8;
-    long to = ((first + count) * dtype.bits() + 7) / 8;
-    if (from >= windowStart && to <= windowEnd) {
-      return;
-    }
-    windowStart = from;
-    windowEnd = Math.min(bytes, from + WINDOW);
-    window.clear().limit((int) (windowEnd - windowStart));
-    file.read(name, windowStart, window);
-  }
-
-  /** The bits of a loaded element. */
+  /** The bits of an element. */
   long bits(long element) {
+    return bits(element, 1, 1)[0];
+  }
+
+  /** The bits of {@code count} elements that are {@code stride} apart. */
+  long[] bits(long first, long stride, int count) {
+    long[] bits = new long[count];
     int width = dtype.bits();
-    long bit = element * width;
-    int at = (int) (bit / 8 - windowStart);
-    return switch (width) {
-      case 8 -> window.get(at) & 0xffL;
-      case 16 -> window.getShort(at) & 0xffffL;
-      case 32 -> window.getInt(at) & 0xffffffffL;
-      case 64 -> window.getLong(at);
-      default -> narrow(at, (int) (bit % 8), width);
-    };
+    for (int done = 0; done < count; ) {
+      long bit = (first + done * stride) * width;
+      ByteBuffer segment = segments[(int) (bit / 8 / SEGMENT)];
+      // Those that begin in this segment.
+      long left = SEGMENT * 8 - bit % (SEGMENT * 8);
+      long most = stride == 0 ? count : (left + stride * width - 1) / (stride * width);
+      int end = (int) Math.min(count, done + most);
+      long at = bit / 8 % SEGMENT;
+      long step = stride * width / 8;
+      switch (width) {
+        case 8 -> {
+          for (; done < end; done++, at += step) {
+            bits[done] = segment.get((int) at) & 0xffL;
+          }
+        }
+        case 16 -> {
+          for (; done < end; done++, at += step) {
+            bits[done] = segment.getShort((int) at) & 0xffffL;
+          }
+        }
+        case 32 -> {
+          for (; done < end; done++, at += step) {
+            bits[done] = segment.getInt((int) at) & 0xffffffffL;
+          }
+        }
+        case 64 -> {
+          for (; done < end; done++, at += step) {
+            bits[done] = segment.getLong((int) at);
+          }
+        }
+        default -> {
+          long inSegment = bit % (SEGMENT * 8);
+          for (; done < end; done++, inSegment += stride * width) {
+            bits[done] = narrow(segment, (int) (inSegment / 8), (int) (inSegment % 8), width);
+          }
+        }
+      }
+    }
+    return bits;
   }
 
   /** Elements of less than a byte follow one another from the lowest bit on. */
-  private long narrow(int at, int shift, int width) {
-    int low = window.get(at) & 0xff;
-    int high = shift + width > 8 ? window.get(at + 1) & 0xff : 0;
+  private static long narrow(ByteBuffer segment, int at, int shift, int width) {
+    int low = segment.get(at) & 0xff;
+    int high = shift + width > 8 ? segment.get(at + 1) & 0xff : 0;
     return (low | high << 8) >> shift & ((1 << width) - 1);
   }
 
   /**
    * The first of {@code count} elements that differs from {@code other}'s; {@code count} if none
-   * does. Both are loaded.
+   * does.
    */
   long mismatch(long first, StoredTensor other, long otherFirst, long count) {
     int width = dtype.bits();
-    if (width >= 8) {
-      int bytesEach = width / 8;
-      ByteBuffer mine = window.slice((int) (first * bytesEach - windowStart), (int) count * bytesEach);
-      ByteBuffer theirs =
-          other.window.slice(
-              (int) (otherFirst * bytesEach - other.windowStart), (int) count * bytesEach);
-      int at = mine.mismatch(theirs);
-      return at < 0 ? count : at / bytesEach;
+    long same = 0;
+    if (first * width % 8 == 0 && otherFirst * width % 8 == 0) {
+      same = sameBytes(first * width / 8, other, otherFirst * width / 8, count * width / 8);
+      same = same * 8 / width;
     }
-    for (long i = 0; i < count; i++) {
-      if (bits(first + i) != other.bits(otherFirst + i)) {
-        return i;
+    while (same < count && bits(first + same) == other.bits(otherFirst + same)) {
+      same++;
+    }
+    return same;
+  }
+
+  /** How many of {@code count} bytes are the same before one differs. */
+  private long sameBytes(long first, StoredTensor other, long otherFirst, long count) {
+    for (long done = 0; done < count; ) {
+      long at = first + done;
+      long otherAt = otherFirst + done;
+      long length =
+          Math.min(
+              count - done, SEGMENT - Math.max(at % SEGMENT, otherAt % SEGMENT));
+      int differs =
+          segments[(int) (at / SEGMENT)]
+              .slice((int) (at % SEGMENT), (int) length)
+              .mismatch(
+                  other
+                      .segments[(int) (otherAt / SEGMENT)]
+                      .slice((int) (otherAt % SEGMENT), (int) length));
+      if (differs >= 0) {
+        return done + differs;
       }
+      done += length;
     }
     return count;
   }

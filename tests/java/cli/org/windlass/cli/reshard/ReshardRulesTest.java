@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.DType;
+import org.windlass.cli.Cli;
+
+/** What {@code --rules} takes, what it refuses, and what each kind of rule does. */
+class ReshardRulesTest {
+  @TempDir Path folder;
+
+  private static TestFile.Tensor tensor(String name, int first, int... shape) {
+    return tensor(name, DType.I32, first, shape);
+  }
+
+  /** Elements that count up from {@code first}. */
+  private static TestFile.Tensor tensor(String name, DType dtype, int first, int... shape) {
+    long[] bits = new long[Arrays.stream(shape).reduce(1, (a, b) -> a * b)];
+    Arrays.setAll(bits, i -> first + i);
+    return new TestFile.Tensor(name, dtype, shape, bits);
+  }
+
+  private static TestFile.Tensor of(String name, int[] shape, long... bits) {
+    return new TestFile.Tensor(name, DType.I32, shape, bits);
+  }
+
+  private static int[] shape(int... extents) {
+    return extents;
+  }
+
+  private Path in(TestFile.Tensor... tensors) throws IOException {
+    Path path = folder.resolve("in.safetensors");
+    TestFile.write(path, List.of(tensors), Map.of());
+    return path;
+  }
+
+  private Cli reshard(String rules, Path in, Path out, Object... more) throws IOException {
+    Path file = Files.writeString(folder.resolve("rules.json"), rules.replace('\'', '"'));
+    List<Object> arguments = new ArrayList<>(List.of("reshard", "--rules", file, in, out, "--verify"));
+    arguments.addAll(List.of(more));
+    return Cli.run(arguments.toArray());
+  }
+
+  /** The tensors that rules make of some, written whole. */
+  private List<TestFile.Tensor> whole(String rules, TestFile.Tensor... tensors)
+      throws IOException {
+    Path out = folder.resolve("out.safetensors");
+    Cli done = reshard(rules, in(tensors), out, "--from", "1:R", "--to", "2:S0", "--force");
+    assertThat(done.status()).as(done.err()).isZero();
+    return TestFile.read(out).tensors();
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(path -> path.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private void refused(String rules, String words, TestFile.Tensor... tensors) throws IOException {
+    Path in = in(tensors);
+    Files.writeString(folder.resolve("rules.json"), "");
+    List<String> before = names();
+    Cli failed = reshard(rules, in, folder.resolve("new"), "--from", "1:R", "--to", "2:S0");
+    assertThat(failed.status()).as(failed.err()).isEqualTo(2);
+    assertThat(failed.err()).contains(words);
+    assertThat(names()).isEqualTo(before);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      value = {
+        "{}                                              | rules.json: the whole is an object, not a list",
+        "[                                               | rules.json: not valid JSON",
+        "[] 1                                            | rules.json: something follows the JSON",
+        "[3]                                             | [0] is 3, not an object",
+        "[{'match':'*'},{}]                              | [1].match: is missing",
+        "[{'match':1}]                                   | [0].match is 1, not a string",
+        "[{'match':'{a'}]                                | [0].match: the brace at character 0 of \"{a\"",
+        "[{'match':'a}'}]                                | [0].match: the brace at character 1",
+        "[{'match':'{a}.{a}'}]                           | [0].match: {a} stands twice",
+        "[{'match':'*','match':'*'}]                     | the key \"match\" stands twice in [0]",
+        "[{'match':'*','form':'2:R'}]                    | [0].form: unknown key",
+        "[{'match':'*','from':'2:Q'}]                    | [0].from: ",
+        "[{'match':'*','from':2}]                        | [0].from is 2, not a string",
+        "[{'match':'*','to':'2'}]                        | [0].to: ",
+        "[{'match':'*','to':'2:P'}]                      | [0].to: 2:P: a target cannot be Partial",
+        "[{'match':'*','dtype':'f31'}]                   | [0].dtype: 'f31' is no dtype",
+        "[{'match':'*','dtype':'i32'}]                   | [0].dtype: i32: not a dtype that floating",
+        "[{'match':'*','as':''}]                         | [0].as: \"\" is no name",
+        "[{'match':'*','as':[]}]                         | [0].as: is empty",
+        "[{'match':'*','as':['a','a']}]                  | [0].as: \"a\" stands twice",
+        "[{'match':'*','as':['a',null]}]                 | [0].as[1] is null, not a string",
+        "[{'match':'*','as':'{x}'}]                      | [0].as: match does not capture {x}",
+        "[{'match':'*','as':['a','b{']}]                 | [0].as[1]: the brace at character 1",
+        "[{'match':'*','as':'b*'}]                       | [0].as: holds *",
+        "[{'match':'*','transpose':false}]               | [0].transpose is false, not a list",
+        "[{'match':'*','transpose':[0,2]}]               | [0].transpose: [0, 2] does not name dimension 1",
+        "[{'match':'*','transpose':[0,-1]}]              | [0].transpose[1] is -1, which is negative",
+        "[{'match':'{p}','as':'a','parts':['q']}]        | [0].dim: is missing",
+        "[{'match':'{p}','as':'a','dim':0}]              | [0].dim: has no parts",
+        "[{'match':'{p}','as':'a','parts':'q','dim':0}]  | [0].parts is the string \"q\", not a list",
+        "[{'match':'{p}','parts':['q'],'dim':0}]         | [0].as: is missing",
+        "[{'match':'p','as':'a','parts':['q'],'dim':0}]  | [0].as: leaves out 0 captures",
+        "[{'match':'{p}.{r}','as':'a','stack':true}]     | [0].as: leaves out 2 captures",
+        "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is no dimension",
+        "[{'match':'{p}','as':'a','stack':true,'parts':['q'],'dim':0}] | [0].stack: stands beside parts",
+      })
+  void aBadFileIsRefusedWithThePlaceInIt(String rules, String words) throws IOException {
+    refused(rules, words, tensor("w", 0, 4));
+  }
+
+  @Test
+  void aFileThatIsMissingIsNamed() throws IOException {
+    Cli failed =
+        Cli.run(
+            "reshard", "--from", "1:R", "--to", "1:R", "--rules", folder.resolve("gone"),
+            in(tensor("w", 0, 4)), folder.resolve("out"));
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err()).contains("--rules " + folder.resolve("gone") + ": no such file");
+  }
+
+  @Test
+  void theFirstMatchWinsAndTheRestGoesByDefaults() throws IOException {
+    Path out = folder.resolve("out");
+    Path in = in(tensor("a.b.w", 0, 4, 2), tensor("a.w", 0, 4, 2), tensor("b", 0, 4));
+    Cli done =
+        reshard(
+            "[{'match':'a.*.w','to':'2@5:S1'},{'match':'a.*','to':'1@9:R'},{'match':'*.c'}]",
+            in, out, "--from", "1:R", "--to", "2:S0", "--json");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err())
+        .isEqualTo(
+            "windlass: warning: " + folder.resolve("rules.json")
+                + ": [2]: matches no tensor that no rule before it matches\n");
+    assertThat(done.out()).startsWith("{\"tensors\":3,\"defaulted\":0,");
+    assertThat(Files.readString(out.resolve("layout.json"))).contains("2@5:S1", "1@9:R", "2@1:S0");
+    assertThat(TestFile.read(out.resolve("rank-00005.safetensors")).tensors())
+        .containsExactly(of("a.b.w", shape(4, 1), 0, 2, 4, 6));
+    assertThat(TestFile.read(out.resolve("rank-00009.safetensors")).tensors())
+        .containsExactly(tensor("a.w", 0, 4, 2));
+    assertThat(TestFile.read(out.resolve("rank-00002.safetensors")).tensors())
+        .containsExactly(tensor("b", 2, 2));
+    Cli back =
+        Cli.run("reshard", "--to", "1@0:R", out, folder.resolve("back.safetensors"), "--verify");
+    assertThat(back.status()).as(back.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("back.safetensors")).tensors())
+        .containsExactlyInAnyOrderElementsOf(TestFile.read(in).tensors());
+  }
+
+  @Test
+  void capturesAreSegmentsAndNamesMayBeSeveral() throws IOException {
+    assertThat(
+            whole(
+                "[{'match':'h.{n}.*.{k}','as':['x.{k}.{n}','y.{n}']},{'match':'{n}','as':'top.{n}'}]",
+                tensor("h.3.a.b.w", 0, 2),
+                tensor("e", 7, 3),
+                tensor("h.w", 9, 1)))
+        .containsExactly(
+            tensor("x.w.3", 0, 2), tensor("y.3", 0, 2), tensor("top.e", 7, 3), tensor("h.w", 9, 1));
+  }
+
+  @Test
+  void dtypesOfRulesTouchFloatingTensorsOnly() throws IOException {
+    List<TestFile.Tensor> made =
+        whole(
+            "[{'match':'f*','dtype':'F32'}]",
+            new TestFile.Tensor("f", DType.BF16, shape(2), new long[] {0x3f80, 0xc000}),
+            tensor("fi", 1, 2),
+            tensor("g", DType.BF16, 0, 2));
+    assertThat(made)
+        .containsExactly(
+            new TestFile.Tensor("f", DType.F32, shape(2), new long[] {0x3f800000L, 0xc0000000L}),
+            tensor("fi", 1, 2),
+            tensor("g", DType.BF16, 0, 2));
+  }
+
+  @Test
+  void dimensionsChangeTheirOrder() throws IOException {
+    assertThat(
+            whole(
+                "[{'match':'a','transpose':true},{'match':'b','transpose':[2,0,1]}]",
+                tensor("a", 0, 2, 3),
+                tensor("b", 0, 1, 2, 3)))
+        .containsExactly(
+            of("a", shape(3, 2), 0, 3, 1, 4, 2, 5), of("b", shape(3, 1, 2), 0, 3, 1, 4, 2, 5));
+    refused("[{'match':'*','transpose':true}]", "[0]: transpose exchanges the last two", tensor("w", 0, 3));
+    refused("[{'match':'*','transpose':[0]}]", "tensor \"w\" has shape [1, 3]", tensor("w", 0, 1, 3));
+  }
+
+  @Test
+  void partsJoinInTheirOrder() throws IOException {
+    String rule = "[{'match':'l.{n}.{p}.w','parts':['q','k'],'dim':%d,'as':'l.{n}.qk.w'%s}]";
+    TestFile.Tensor k = tensor("l.0.k.w", 10, 1, 2);
+    TestFile.Tensor q = tensor("l.0.q.w", 0, 2, 2);
+    TestFile.Tensor other = tensor("l.0.v.w", 20, 1);
+    assertThat(whole(String.format(rule, 0, ""), k, other, q))
+        .containsExactly(of("l.0.qk.w", shape(3, 2), 0, 1, 2, 3, 10, 11), other);
+    assertThat(whole(String.format(rule, 1, ",'transpose':true"), q, k))
+        .containsExactly(of("l.0.qk.w", shape(2, 3), 0, 2, 10, 1, 3, 11));
+    refused(String.format(rule, 0, ""), "no tensor is part \"k\" of \"l.0.qk.w\"", q);
+    refused(String.format(rule, 1, ""), "\"l.0.k.w\" has shape [1, 2], which does not join with [2, 2]", q, k);
+    refused(String.format(rule, 2, ""), "dim is 2, and tensor \"l.0.q.w\" has shape [2, 2]", q, k);
+    refused(
+        String.format(rule, 0, ""),
+        "tensor \"l.0.k.w\" is i16, and \"l.0.q.w\", with which it joins, is i32",
+        q, tensor("l.0.k.w", DType.I16, 0, 1, 2));
+  }
+
+  @Test
+  void stacksAreByNumber() throws IOException {
+    List<TestFile.Tensor> experts = new ArrayList<>();
+    for (int e : new int[] {10, 9, 11}) {
+      experts.add(tensor("x." + e + ".w", 10 * e, 2));
+    }
+    TestFile.Tensor[] all = experts.toArray(new TestFile.Tensor[0]);
+    String rule = "[{'match':'x.{e}.w','stack':%s,'as':'x.w'}]";
+    assertThat(whole(String.format(rule, true), all))
+        .containsExactly(of("x.w", shape(3, 2), 90, 91, 100, 101, 110, 111));
+    assertThat(whole(String.format(rule, 1), all))
+        .containsExactly(of("x.w", shape(2, 3), 90, 100, 110, 91, 101, 111));
+    assertThat(whole(String.format(rule, true), tensor("x.0.w", 4), tensor("x.1.w", 5)))
+        .containsExactly(of("x.w", shape(2), 4, 5));
+    refused(String.format(rule, true), "stacked of 9 to 11, and there is no 10", all[1], all[2]);
+    refused(String.format(rule, true), "{e} is \"09\"; tensors are stacked by number", tensor("x.09.w", 0, 2));
+    refused(String.format(rule, 2), "stack makes dimension 2, and tensor \"x.9.w\" has shape [2]", all[1]);
+  }
+
+  @Test
+  void namesThatMeetAreRefused() throws IOException {
+    refused("[{'match':'*','as':'x'}]", "tensors \"a\" and \"b\" would both be written as \"x\"", tensor("a", 0, 1), tensor("b", 0, 1));
+    refused("[{'match':'a','as':'b'}]", "tensors \"a\" and \"b\" would both be written as \"b\"", tensor("a", 0, 1), tensor("b", 0, 1));
+    refused(
+        "[{'match':'*{p}.w','parts':['q'],'dim':0,'as':'x'}]",
+        "tensors \"1.q.w\" and \"2.q.w\" are both \"q\"",
+        tensor("1.q.w", 0, 1), tensor("2.q.w", 0, 1));
+  }
+
+  @Test
+  void whatARuleShardsMustBeThere() throws IOException {
+    refused("[{'match':'w','to':'2:S1'}]", "'w' has 1 dimensions, but placement S1", tensor("w", 0, 4));
+    refused("[{'match':'w','from':'2:S1'}]", "'w' has 1 dimensions, but placement S1", tensor("w", 0, 4));
+    refused("[{'match':'w','from':'2:P'}]", "tensor \"w\": its source layout 2:P holds P", tensor("w", 0, 4));
+  }
+
+  @Test
+  void tensorsThatNothingCoversAreListed() throws IOException {
+    TestFile.Tensor[] seven = new TestFile.Tensor[7];
+    Arrays.setAll(seven, i -> tensor("t" + i, 0, 1));
+    Path in = in(seven);
+    Cli failed =
+        reshard("[{'match':'t0','to':'1:R'}]", in, folder.resolve("out"), "--from", "1:R");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains(
+            "6 tensors have no target layout: \"t1\", \"t2\", \"t3\", \"t4\", \"t5\" and 1 more; no"
+                + " rule gives one, and --to is missing");
+    failed = reshard("[{'match':'t[0]'},{'match':'t0','from':'1:R'}]", in, folder.resolve("out"), "--to", "1:R");
+    assertThat(failed.err()).contains("6 tensors have no source layout: \"t1\",");
+    Cli done =
+        reshard("[{'match':'*','from':'1:R','to':'1:R'}]", in, folder.resolve("out"));
+    assertThat(done.status()).as(done.err()).isZero();
+  }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.cli.Cli;
+
+/**
+ * Random tensors with layouts of their own, transposed and joined by a random rule, between random
+ * layouts: bit for bit against a slow reference.
+ */
+class RulesPropertyTest {
+  private static final DType[] FLOATS = {DType.F32, DType.F16, DType.BF16, DType.F8E4M3};
+
+  private Random random;
+  private final List<ReferenceTensor> parts = new ArrayList<>();
+  private List<Integer> order;
+  private int dim;
+  private boolean stacks;
+  private DType dtype;
+  private DType wire;
+
+  @Property(tries = 150)
+  void theResultIsWhatTheDefinitionsSay(@ForAll long seed) throws IOException {
+    random = new Random(seed);
+    parts.clear();
+    Path folder = Files.createTempDirectory("rules");
+    try {
+      checkOne(folder);
+    } finally {
+      try (Stream<Path> all = Files.walk(folder)) {
+        all.sorted(Collections.reverseOrder()).forEach(path -> path.toFile().delete());
+      }
+    }
+  }
+
+  private void checkOne(Path folder) throws IOException {
+    int ndim = 1 + random.nextInt(3);
+    order = new ArrayList<>(IntStream.range(0, ndim).boxed().toList());
+    Collections.shuffle(order, random);
+    stacks = random.nextBoolean();
+    dim = random.nextInt(stacks ? ndim + 1 : ndim);
+    boolean whole = random.nextInt(3) == 0;
+    boolean casts = random.nextBoolean();
+    DType source = random.nextBoolean() ? FLOATS[random.nextInt(4)] : DType.U16;
+    dtype = casts && source.isFloating() ? FLOATS[random.nextInt(4)] : source;
+    wire = source.isFloating() && random.nextInt(3) == 0 ? FLOATS[random.nextInt(4)] : source;
+    int[] written = new int[ndim];
+    Arrays.setAll(written, d -> 1 + random.nextInt(6));
+    Layout from = null;
+    StringBuilder rules = new StringBuilder("[");
+    for (int i = 1 + random.nextInt(3); i >= 0; i--) {
+      if (!stacks) {
+        written[dim] = random.nextInt(7);
+      }
+      int[] shape = new int[ndim];
+      for (int d = 0; d < ndim; d++) {
+        shape[order.get(d)] = written[d];
+      }
+      // Every rank file belongs to every part's layout: the same ranks, cut another way each.
+      from = Layout.parse(layout(ndim, from == null ? 1 + random.nextInt(4) : from.mesh().size(), 0, !whole));
+      String name = "l." + parts.size() + ".w";
+      parts.add(new ReferenceTensor(name, shape, source, from, random));
+    }
+    Path in = writeSource(folder, whole);
+    Layout to = Layout.parse(layout(stacks ? ndim + 1 : ndim, 1 + random.nextInt(6), 4, false));
+    List<Integer> named = new ArrayList<>(IntStream.range(0, parts.size()).boxed().toList());
+    if (!stacks) {
+      Collections.shuffle(named, random);
+    }
+    rules
+        .append("{\"match\":\"l.{n}.w\",\"as\":[\"x\",\"y\"],\"transpose\":").append(order)
+        .append(",\"to\":\"").append(to).append("\",")
+        .append(stacks ? "\"stack\":" + dim : "\"dim\":" + dim + ",\"parts\":" + quoted(named))
+        .append(source.isFloating() ? ",\"dtype\":\"" + dtype + "\"" : "").append("}]");
+    Path file = Files.writeString(folder.resolve("rules.json"), rules);
+    boolean single = random.nextInt(3) == 0;
+    Path out = folder.resolve(single ? "out.safetensors" : "out");
+    List<Object> arguments = new ArrayList<>(List.of("reshard", "--rules", file, in, out));
+    if (whole) {
+      arguments.addAll(List.of("--from", "1:R"));
+    }
+    if (wire != source) {
+      arguments.addAll(List.of("--wire", wire));
+    }
+    if (random.nextBoolean()) {
+      arguments.add("--verify");
+    }
+    Cli done = Cli.run(arguments.toArray());
+    assertThat(done.status()).as("%s: %s: %s", rules, arguments, done.err()).isZero();
+    List<ReferenceTensor> inOrder = named.stream().map(parts::get).toList();
+    if (single) {
+      check(TestFile.read(out), inOrder, null, 0);
+      return;
+    }
+    for (int place = 0; place < to.mesh().size(); place++) {
+      Path rank = out.resolve(String.format("rank-%05d.safetensors", to.mesh().rankOf(place)));
+      check(TestFile.read(rank), inOrder, to, place);
+    }
+  }
+
+  private static String quoted(List<Integer> names) {
+    return names.stream().map(name -> "\"" + name + "\"").toList().toString();
+  }
+
+  private String layout(int ndim, int ranks, int firstRank, boolean partial) {
+    int outer = ranks % 2 == 0 && random.nextBoolean() ? 2 : 1;
+    List<String> placements = new ArrayList<>();
+    for (int m = 0; m < 2; m++) {
+      placements.add(
+          switch (random.nextInt(partial ? 6 : 5)) {
+            case 0 -> "R";
+            case 1, 2 -> "S" + random.nextInt(ndim);
+            case 3 -> "S" + random.nextInt(ndim) + "*2";
+            case 4 -> "SS" + random.nextInt(ndim) + "/2";
+            default -> "P:max";
+          });
+    }
+    return outer + "x" + ranks / outer + "@" + firstRank + ":" + String.join(",", placements);
+  }
+
+  private Path writeSource(Path folder, boolean whole) throws IOException {
+    if (whole) {
+      Path in = folder.resolve("in.safetensors");
+      TestFile.write(in, parts.stream().map(ReferenceTensor::whole).toList(), Map.of());
+      return in;
+    }
+    Path in = Files.createDirectory(folder.resolve("in"));
+    Map<String, String> entries = new TreeMap<>();
+    for (ReferenceTensor part : parts) {
+      entries.put(
+          part.name,
+          "{\"shape\":" + Arrays.toString(part.shape) + ",\"layout\":\"" + part.from + "\"}");
+    }
+    StringBuilder json = new StringBuilder("{\"version\":1,\"tensors\":{");
+    entries.forEach(
+        (name, entry) ->
+            json.append(json.charAt(json.length() - 1) == '{' ? "" : ",")
+                .append('"').append(name).append("\":").append(entry));
+    Files.writeString(in.resolve("layout.json"), json.append("}}"));
+    for (int place = 0; place < parts.get(0).from.mesh().size(); place++) {
+      int at = place;
+      TestFile.write(
+          in.resolve(String.format("rank-%05d.safetensors", place)),
+          parts.stream().map(part -> part.source(at)).toList(),
+          Map.of());
+    }
+    return in;
+  }
+
+  /** The joined tensor, whole: index by index, each part's element by its place. */
+  private TestFile.Tensor joined(String name, List<ReferenceTensor> inOrder) {
+    List<int[]> shapes = new ArrayList<>();
+    int[] shape = null;
+    for (ReferenceTensor part : inOrder) {
+      List<Integer> extents = new ArrayList<>(order.stream().map(d -> part.shape[d]).toList());
+      if (stacks) {
+        extents.add(dim, 1);
+      }
+      int[] placed = extents.stream().mapToInt(Integer::intValue).toArray();
+      shapes.add(placed);
+      if (shape == null) {
+        shape = placed.clone();
+      } else {
+        shape[dim] += placed[dim];
+      }
+    }
+    long[] bits = new long[Arrays.stream(shape).reduce(1, (a, b) -> a * b)];
+    for (int i = 0; i < bits.length; i++) {
+      int[] index = new int[shape.length];
+      int rest = i;
+      for (int d = shape.length - 1; d >= 0; d--) {
+        index[d] = rest % shape[d];
+        rest /= shape[d];
+      }
+      int part = 0;
+      while (index[dim] >= shapes.get(part)[dim]) {
+        index[dim] -= shapes.get(part++)[dim];
+      }
+      ReferenceTensor from = inOrder.get(part);
+      List<List<Integer>> one = new ArrayList<>(Collections.nCopies(from.shape.length, null));
+      List<Integer> stored = new ArrayList<>(Arrays.stream(index).boxed().toList());
+      if (stacks) {
+        stored.remove(dim);
+      }
+      for (int d = 0; d < order.size(); d++) {
+        one.set(order.get(d), List.of(stored.get(d)));
+      }
+      bits[i] = from.expected(one, wire, dtype).bits()[0];
+    }
+    return new TestFile.Tensor(name, dtype, shape, bits);
+  }
+
+  private void check(
+      TestFile.Content found, List<ReferenceTensor> inOrder, Layout to, int place) {
+    List<TestFile.Tensor> expected = new ArrayList<>();
+    for (String name : List.of("x", "y")) {
+      TestFile.Tensor all = joined(name, inOrder);
+      if (to == null) {
+        expected.add(all);
+        continue;
+      }
+      List<List<Integer>> held = ReferenceTensor.indices(to, place, all.shape());
+      long[] bits =
+          Arrays.stream(ReferenceTensor.linear(held, all.shape()))
+              .mapToLong(i -> all.bits()[i])
+              .toArray();
+      expected.add(
+          new TestFile.Tensor(name, dtype, ReferenceTensor.localShape(held), bits));
+    }
+    assertThat(found.tensors()).isEqualTo(expected);
+  }
+}
