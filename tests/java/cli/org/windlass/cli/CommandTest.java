@@ -65,7 +65,6 @@ class CommandTest {
         arguments(List.of("reshard", "--to", "4:S0", "--target", "tpu", "a", "b"), 2, "tpu"),
         arguments(List.of("reshard", "--to", "4:S0", "--dtype", "f12", "a", "b"), 2, "'f12' is no dtype"),
         arguments(List.of("plan", "--from", "4:S0"), 2, "--to is missing"),
-        arguments(List.of("plan", "--html", "x.html"), 3, "Unsupported: --html"),
         arguments(List.of("plan", "--mode", "stage"), 2, "--mode stage: direct or staged or gather-broadcast"),
         arguments(List.of("example", "nothing"), 2, "no such example"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "a5"),

@@ -29,7 +29,7 @@ public final class Transfer implements AutoCloseable {
   private final List<BoundTensor> tensors;
   private final TransferHandle handle;
   private final Memory[] memories;
-  private final List<Tensor> padding;
+  private final Tensor[] padding;
   private final Bound bound;
   private final Cleaner.Cleanable cleanable;
   private final long[] tensorBytes;
@@ -46,7 +46,9 @@ public final class Transfer implements AutoCloseable {
     this.handle = handle;
     this.memories = memories;
     this.padding =
-        tensors.stream().flatMap(t -> t.padding(communicator.rank()).stream()).toList();
+        tensors.stream()
+            .flatMap(t -> t.padding(communicator.rank()).stream())
+            .toArray(Tensor[]::new);
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
@@ -200,7 +202,9 @@ public final class Transfer implements AutoCloseable {
       if (code != Native.WL_OK) {
         throw endpoint.settle(code, handle, null);
       }
-      padding.forEach(Elements::zero); // the memory is pinned, and no peer writes there
+      for (Tensor view : padding) {
+        Elements.zero(view); // the memory is pinned, and no peer writes there
+      }
       lastVersion = version;
       endpoint.end();
       handle.unpin();

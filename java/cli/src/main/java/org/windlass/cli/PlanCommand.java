@@ -66,7 +66,10 @@ final class PlanCommand implements Runnable {
   @Option(names = "--json", description = "One JSON object a line.")
   private boolean json;
 
-  @Option(names = "--html", paramLabel = "FILE", description = "Write a page with a picture: who sends what to whom.")
+  @Option(
+      names = "--html",
+      paramLabel = "FILE",
+      description = "Write a page with a picture: who sends what to whom.")
   private Path html;
 
   @Override
@@ -74,12 +77,13 @@ final class PlanCommand implements Runnable {
     if (rank != null && rank < 0) {
       throw new InvalidArgumentException("--rank " + rank + ": at least 0");
     }
+    PlanOptions options = options();
     OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
     if (html != null) {
-      new PlanPage(options(), only).write(html, planned);
+      new PlanPage(options, only).write(html, planned);
     }
-    PlanReport report = new PlanReport(options(), only, summary, json);
+    PlanReport report = new PlanReport(options, only, summary, json);
     PrintWriter out = spec.commandLine().getOut();
     for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
