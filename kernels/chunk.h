@@ -28,7 +28,7 @@ inline void moveChunk(const ChunkItem& item, Stores stores) {
   if (item.sourceCount == 1) {
     TMOVE_CVT(item.target, item.sources[0], item.wire, stores);
   } else {
-    TFOLD(&item.target, 1, item.sources, item.sourceCount, item.op, item.wire);
+    TFOLD(&item.target, 1, item.sources, item.sourceCount, item.op, item.wire, stores);
   }
 }
 

@@ -68,7 +68,7 @@ struct FoldSteps {
 namespace detail {
 
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
-          uint32_t nsrc, ReduceOp op, const DType* wire) noexcept {
+          uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores) noexcept {
   assert(ndst > 0 && nsrc > 0 && canReduce(src->dtype, op));
   const Traversal t = makeTraversal(dst, ndst, src, nsrc);
   if (t.empty) return;
@@ -78,6 +78,7 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
   const DefaultFloatMode mode;
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
+  const bool streams = stores == Stores::kStreaming;
   alignas(64) unsigned char accumulator[kBoxBytes];
   alignas(64) unsigned char stage[kBoxBytes];
   alignas(64) unsigned char result[kBoxBytes];
@@ -101,7 +102,8 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
 
     const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {
-      if (ndst == 1 && dst->dtype == dtype && wire == nullptr && boxContiguous(t, *dst, box)) {
+      const bool inPlace = ndst == 1 && !streams && boxContiguous(t, *dst, box);
+      if (inPlace && CastSteps(table, dtype, wire, dst->dtype).identity()) {
         steps.finish(addressOf(t, *dst, box), accumulator, count);
         return;
       }
@@ -112,19 +114,25 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
       const CastSteps cast(table, dtype, wire, dst[i].dtype);
       const size_t dstBytes = sizeOf(dst[i].dtype);
       unsigned char* to = addressOf(t, dst[i], box);
-      if (boxContiguous(t, dst[i], box)) {
+      const bool contiguous = boxContiguous(t, dst[i], box);
+      if (contiguous && !streams) {
         cast.run(to, folded, count);
+        continue;
+      }
+      const unsigned char* packed = folded;
+      if (!cast.identity()) {
+        cast.run(stage, folded, count);
+        packed = stage;
+      }
+      if (contiguous) {
+        table.stream(to, packed, count * dstBytes);
       } else {
-        const unsigned char* packed = folded;
-        if (!cast.identity()) {
-          cast.run(stage, folded, count);
-          packed = stage;
-        }
         copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes), box.extent,
-                    t.ndim, dstBytes);
+                    t.ndim, dstBytes, stores);
       }
     }
   });
+  if (streams) drainStores();
 }
 
 }  // namespace detail
@@ -135,8 +143,8 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 }
 
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-           ReduceOp op, DType wire) noexcept {
-  detail::fold(activeTable(), dst, ndst, src, nsrc, op, &wire);
+           ReduceOp op, DType wire, Stores stores) noexcept {
+  detail::fold(activeTable(), dst, ndst, src, nsrc, op, &wire, stores);
 }
 
 }  // namespace windlass

@@ -20,8 +20,7 @@
 namespace windlass {
 
 // Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
-// line before it is written and suits what nobody reads soon. Only copies stream, and a call that
-// streamed ends with SFENCE.
+// line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
 enum class Stores { kCached, kStreaming };
 
 // True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
@@ -44,7 +43,7 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
            ReduceOp op) noexcept;
 // The same with a cast to `wire` between the sources' dtype and each dst's dtype.
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-           ReduceOp op, DType wire) noexcept;
+           ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
 
 // Copies longer than this leave the inline code.
 constexpr size_t kInlineCopyBytes = 64;

@@ -2,10 +2,6 @@
 // TMOVE_CVT: strided copy with up to two casts.
 #include <cassert>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/fused.h"
@@ -18,7 +14,7 @@ namespace {
 // Rows of at least this many elements are cast where they lie.
 constexpr int64_t kDirectRow = 128;
 // Elements of shorter rows that are staged at a time.
-constexpr int64_t kStagedElements = 1024;
+constexpr size_t kStagedElements = 1024;
 // A copy whose rows are not contiguous on both sides goes in boxes of this many bytes, of 64 by 64
 // elements at most.
 constexpr int64_t kCopyBoxBytes = 16384;
@@ -32,13 +28,6 @@ bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedV
     if (strideOf(t, src, d) == 1) return dstStep.step[d] >= kConflictStep;
   }
   return false;
-}
-
-// Before anyone is told of what was streamed.
-void drainStores() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
 }
 
 void copyView(const Traversal& t, const StridedView& dst, const StridedView& src, Stores stores) {
@@ -71,32 +60,75 @@ void copyView(const Traversal& t, const StridedView& dst, const StridedView& src
 
 // Casts rows that are contiguous on both sides: long ones where they lie; short ones by way of a
 // stage on each side where they have gaps, a few at a time, so that the fetch of the next ones
-// overlaps the cast.
-void castRows(const CastSteps& cast, unsigned char* dst, int64_t dstStep, size_t dstBytes,
-              const unsigned char* src, int64_t srcStep, size_t srcBytes, int64_t rows,
-              int64_t length) {
-  const auto count = static_cast<size_t>(length);
-  const int64_t atOnce = length >= kDirectRow ? 1 : kStagedElements / length;
-  const bool gather = atOnce > 1 && srcStep != static_cast<int64_t>(count * srcBytes);
-  const bool scatter = atOnce > 1 && dstStep != static_cast<int64_t>(count * dstBytes);
-  alignas(64) unsigned char srcStage[kStagedElements * sizeof(double)];
-  alignas(64) unsigned char dstStage[kStagedElements * sizeof(double)];
-  for (int64_t row = 0; row < rows; row += atOnce) {
-    const int64_t n = rows - row < atOnce ? rows - row : atOnce;
-    if (gather) {
-      copyRows(srcStage, static_cast<int64_t>(count * srcBytes), src, srcStep, n, count * srcBytes);
+// overlaps the cast. What streams goes by way of a stage too.
+class RowCast {
+ public:
+  RowCast(const CastSteps& cast, size_t dstBytes, size_t srcBytes, Stores stores)
+      : cast_(cast), dstBytes_(dstBytes), srcBytes_(srcBytes), stores_(stores) {}
+
+  void run(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
+           int64_t rows, int64_t length) {
+    const bool packed = dstStep == length * static_cast<int64_t>(dstBytes_) &&
+                        srcStep == length * static_cast<int64_t>(srcBytes_);
+    if (packed) {
+      length *= rows;
+      rows = 1;
     }
-    cast.run(scatter ? dstStage : dst, gather ? srcStage : src, static_cast<size_t>(n) * count);
-    if (scatter) {
-      copyRows(dst, dstStep, dstStage, static_cast<int64_t>(count * dstBytes), n, count * dstBytes);
+    if (rows == 1 || length >= kDirectRow) {
+      for (int64_t row = 0; row < rows; ++row) {
+        runLong(dst + row * dstStep, src + row * srcStep, static_cast<size_t>(length));
+      }
+    } else {
+      runShort(dst, dstStep, src, srcStep, rows, static_cast<size_t>(length));
     }
-    src += n * srcStep;
-    dst += n * dstStep;
   }
-}
+
+ private:
+  void runLong(unsigned char* dst, const unsigned char* src, size_t count) {
+    if (stores_ == Stores::kCached) {
+      cast_.run(dst, src, count);
+      return;
+    }
+    for (size_t at = 0; at < count; at += kStagedElements) {
+      const size_t n = count - at < kStagedElements ? count - at : kStagedElements;
+      cast_.run(dstStage_, src + at * srcBytes_, n);
+      activeTable().stream(dst + at * dstBytes_, dstStage_, n * dstBytes_);
+    }
+  }
+
+  void runShort(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
+                int64_t rows, size_t count) {
+    const auto dstRow = static_cast<int64_t>(count * dstBytes_);
+    const auto srcRow = static_cast<int64_t>(count * srcBytes_);
+    const auto atOnce = static_cast<int64_t>(kStagedElements / count);
+    const bool gather = srcStep != srcRow;
+    const bool scatter = dstStep != dstRow;
+    for (int64_t row = 0; row < rows; row += atOnce) {
+      const int64_t n = rows - row < atOnce ? rows - row : atOnce;
+      const unsigned char* from = src + row * srcStep;
+      unsigned char* to = dst + row * dstStep;
+      if (gather) copyRows(srcStage_, srcRow, from, srcStep, n, count * srcBytes_);
+      const size_t elements = static_cast<size_t>(n) * count;
+      const unsigned char* gathered = gather ? srcStage_ : from;
+      if (scatter) {
+        cast_.run(dstStage_, gathered, elements);
+        copyRows(to, dstStep, dstStage_, dstRow, n, count * dstBytes_);
+      } else {
+        runLong(to, gathered, elements);
+      }
+    }
+  }
+
+  const CastSteps& cast_;
+  const size_t dstBytes_;
+  const size_t srcBytes_;
+  const Stores stores_;
+  alignas(64) unsigned char srcStage_[kStagedElements * sizeof(double)];
+  alignas(64) unsigned char dstStage_[kStagedElements * sizeof(double)];
+};
 
 void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
-              const StridedView& src) {
+              const StridedView& src, Stores stores) {
   const size_t dstBytes = sizeOf(dst.dtype);
   const size_t srcBytes = sizeOf(src.dtype);
   const uint32_t inner = t.ndim - 1;
@@ -114,9 +146,10 @@ void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
   const int64_t rows = outer == inner ? 1 : t.extent[outer];
   const int64_t dstStep = strideOf(t, dst, outer) * static_cast<int64_t>(dstBytes);
   const int64_t srcStep = strideOf(t, src, outer) * static_cast<int64_t>(srcBytes);
+  RowCast rowCast(cast, dstBytes, srcBytes, stores);
   forEachBox(t, boxExtent, [&](const Box& box) {
-    castRows(cast, addressOf(t, dst, box), dstStep, dstBytes, addressOf(t, src, box), srcStep,
-             srcBytes, rows, t.extent[inner]);
+    rowCast.run(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, rows,
+                t.extent[inner]);
   });
 }
 
@@ -162,17 +195,17 @@ void moveConvert(const VectorTable& table, const StridedView& dst, const Strided
   const CastSteps cast(table, src.dtype, wire, dst.dtype);
   if (cast.identity()) {
     copyView(t, dst, src, stores);
-    if (stores == Stores::kStreaming) drainStores();
-    return;
-  }
-  const DefaultFloatMode mode;
-  if (t.ndim == 0) {
-    cast.run(dst.data, src.data, 1);
-  } else if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
-    castRows(t, cast, dst, src);
   } else {
-    castBoxes(t, cast, dst, src);
+    const DefaultFloatMode mode;
+    if (t.ndim == 0) {
+      cast.run(dst.data, src.data, 1);
+    } else if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
+      castRows(t, cast, dst, src, stores);
+    } else {
+      castBoxes(t, cast, dst, src);
+    }
   }
+  if (stores == Stores::kStreaming) drainStores();
 }
 
 }  // namespace detail

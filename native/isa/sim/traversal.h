@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include "native/isa/sim/fused.h"
 #include "windlass/kernel.h"
 
@@ -92,6 +96,13 @@ constexpr int64_t kMostRowsAhead = 32;
 // Copies `rows` rows of `rowBytes` bytes; steps are from one row to the next, in bytes.
 void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
               int64_t rows, size_t rowBytes) noexcept;
+
+// Orders what was streamed before what follows.
+inline void drainStores() noexcept {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 // Copies ndim-dimensional strided elements. Streaming stores leave SFENCE to the caller.
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,

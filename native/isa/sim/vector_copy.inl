@@ -5,7 +5,6 @@
 constexpr size_t kRegister = WINDLASS_PATH_WIDTH;
 
 // Four registers a turn to an aligned destination; the ends are unaligned and may overlap the body.
-// Streaming stores never touch the ends.
 template <bool streaming>
 void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
   for (; bytes >= 4 * kRegister; bytes -= 4 * kRegister, d += 4 * kRegister, s += 4 * kRegister) {
@@ -19,7 +18,11 @@ void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
     }
   }
   for (; bytes >= kRegister; bytes -= kRegister, d += kRegister, s += kRegister) {
-    storeAligned(d, load(s));
+    if (streaming) {
+      stream(d, load(s));
+    } else {
+      storeAligned(d, load(s));
+    }
   }
 }
 
@@ -32,15 +35,17 @@ void copyRange(void* dst, const void* src, size_t bytes) {
     __builtin_memcpy(dst, src, bytes);
     return;
   }
-  storeAnywhere(d, load(s));
-  if (bytes <= 8 * kRegister) {
+  const size_t skip = -reinterpret_cast<uintptr_t>(d) & (kRegister - 1);
+  if (skip != 0 || !streaming) storeAnywhere(d, load(s));
+  if (bytes <= 8 * kRegister && !streaming) {
     for (size_t at = kRegister; at + kRegister <= bytes; at += kRegister)
       storeAnywhere(d + at, load(s + at));
     storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
     return;
   }
-  storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
-  const size_t skip = kRegister - (reinterpret_cast<uintptr_t>(d) & (kRegister - 1));
+  if ((bytes - skip) % kRegister != 0 || !streaming) {
+    storeAnywhere(d + bytes - kRegister, load(s + bytes - kRegister));
+  }
   copyBody<streaming>(d + skip, s + skip, bytes - skip);
 }
 

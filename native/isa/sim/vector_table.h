@@ -77,7 +77,7 @@ namespace detail {
 void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
                  const DType* wire, Stores stores = Stores::kCached) noexcept;
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
-          uint32_t nsrc, ReduceOp op, const DType* wire) noexcept;
+          uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores = Stores::kCached) noexcept;
 
 }  // namespace detail
 }  // namespace windlass

@@ -119,6 +119,7 @@ class Strided : public testing::Test {
     random_.seed(seed_);
     std::printf("[     seed ] WINDLASS_SEED=%llu\n", static_cast<unsigned long long>(seed_));
   }
+  Stores anyStores() { return random_() % 2 == 0 ? Stores::kCached : Stores::kStreaming; }
   uint64_t seed_ = 0;
   std::mt19937_64 random_;
 };
@@ -136,7 +137,7 @@ TEST_F(Strided, MovesOfEveryTypeKeepBits) {
       elements.emplace_back(dst.offset(index), src.element(index));
     });
     SCOPED_TRACE(describe(dst, src));
-    TMOVE_CVT(dst.view(), src.view());
+    TMOVE_CVT(dst.view(), src.view(), dtype, anyStores());
     ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
   }
 }
@@ -162,7 +163,7 @@ TEST_F(Strided, CastsOnEveryPath) {
     });
     const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
     SCOPED_TRACE(describe(dst, src) + " on " + nameOf(path));
-    detail::moveConvert(*table, dst.view(), src.view(), useWire ? &wire : nullptr);
+    detail::moveConvert(*table, dst.view(), src.view(), useWire ? &wire : nullptr, anyStores());
     ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
   }
 }
@@ -198,7 +199,8 @@ TEST_F(Strided, FoldsOnEveryPath) {
     const StridedView target = dst.view();
     const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
     SCOPED_TRACE(describe(dst, src[0]) + " on " + nameOf(path));
-    detail::fold(*table, &target, 1, views.data(), static_cast<uint32_t>(sources), op, nullptr);
+    detail::fold(*table, &target, 1, views.data(), static_cast<uint32_t>(sources), op, nullptr,
+                 anyStores());
     ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
   }
 }
