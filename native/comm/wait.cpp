@@ -33,6 +33,9 @@ constexpr int64_t kLongestSleepNs = 8'000'000;
 // contested of late, the other one may not idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 1'000'000'000;
+// A rank that waits compares what its peers call every so often for each of them, so that many
+// ranks together spend little on it.
+constexpr int64_t kCompareRankNs = 1'000'000;
 constexpr uint64_t kSliceNs = 100'000;  // the shortest that the kernel grants
 
 // Of sched_setattr(2); <linux/sched/types.h> and <sched.h> don't go together.
@@ -68,6 +71,7 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t now = clockNs();
   const int64_t start = now;
+  int64_t compared = now;
   Code code = interruption(deadline, now);
   bool ready = false;
   while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
@@ -87,7 +91,10 @@ Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
     ready = yieldAwhile(look, awaited, &now) || sleepOnce(look, deadline, now, &code);
     now = clockNs();
     if (!ready && code == WL_OK) code = interruption(deadline, now);
-    if (!ready && code == WL_OK) code = differing();
+    if (!ready && code == WL_OK && now - compared >= kCompareRankNs * group_->ranks()) {
+      compared = now;
+      code = differing();
+    }
   }
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   waitedNs_ += clockNs() - start;
