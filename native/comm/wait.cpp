@@ -20,8 +20,9 @@ constexpr int kLooksBetweenClocks = 128;
 constexpr int kYields = 64;
 // Looks before a yield that would bring only ranks that wait for another core's as well.
 constexpr int kLooksElsewhere = 256;
-// To look where more ranks are costs more than the switch that it may save.
-constexpr uint32_t kMostNeighbours = 64;
+// Of more ranks, a look at where they are costs more than the switch that it may save, and a long
+// yield may have met nothing but ranks.
+constexpr uint32_t kFewRanks = 64;
 // A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
 // try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
 // would take those for such a thread, and keep every rank asleep for good.
@@ -161,7 +162,7 @@ Comm::Neighbours Comm::neighbours(uint32_t awaited) const {
 
 bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
-  if (group_->oversubscribed() && group_->ranks() <= kMostNeighbours) {
+  if (group_->oversubscribed() && group_->ranks() <= kFewRanks) {
     const Neighbours near = neighbours(awaited);
     if (near.lower >= group_->ranksPerCore() && mayLeaveCore(*now)) {
       leaveCore(*now);
@@ -180,7 +181,7 @@ bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   if (after - *now > kContestedYieldNs) {
     contestedUntilNs_ = after + kContestedForNs;
     group_->shared().contestedNs.store(after, std::memory_order_relaxed);
-    takeShortSlices();
+    if (group_->ranks() <= kFewRanks) takeShortSlices();
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
