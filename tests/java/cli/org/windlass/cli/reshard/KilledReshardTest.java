@@ -20,10 +20,14 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 
-/** A process of its own is stopped at random moments: OUT is what it was or what it shall be. */
-@Timeout(300)
+/**
+ * A process of its own is stopped at random moments: OUT is what it was or what it shall be. Six
+ * moments of each kind; 50 where the system property {@code windlass.long} is true.
+ */
+@Timeout(900)
 class KilledReshardTest {
   private static final int ELEMENTS = 4 << 20;
+  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 50 : 6;
 
   @TempDir Path folder;
 
@@ -89,25 +93,65 @@ class KilledReshardTest {
     return value;
   }
 
+  /**
+   * Kills a run at a random moment: at every other call a moment of its whole life, else one after
+   * it has its work folder, which is little of it.
+   */
+  private void kill(Process process, Random random, boolean atWork, long lifeMillis)
+      throws IOException, InterruptedException {
+    if (atWork) {
+      awaitWork(process);
+    }
+    Thread.sleep(random.nextLong(atWork ? lifeMillis / 2 : lifeMillis));
+    process.destroyForcibly();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+  }
+
+  private long lifeMillis(Path in) throws IOException, InterruptedException {
+    long begin = System.nanoTime();
+    Process whole = start("--from", "1:R", "--to", "4:S1", in, folder.resolve("once"));
+    assertThat(whole.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(whole.exitValue()).as(Files.readString(folder.resolve("log"))).isZero();
+    return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
+  }
+
   @Test
-  void aKilledRunLeavesTheOldOrTheNewAndTheNextRemovesTheRest() throws Exception {
+  void aKilledRunWithForceLeavesTheOldOrTheNewAndTheNextRemovesTheRest() throws Exception {
     Path first = in("first.safetensors", 1);
     Path second = in("second.safetensors", 2);
     Path out = folder.resolve("out");
     assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", first, out).status()).isZero();
-    Random random = new Random(7);
-    for (int i = 0; i < 6; i++) {
+    long seed = Long.getLong("windlass.seed", System.nanoTime());
+    Random random = new Random(seed);
+    long life = lifeMillis(second);
+    for (int i = 0; i < MOMENTS; i++) {
       Process process = start("--from", "1:R", "--to", "4:S1", second, out, "--force");
-      awaitWork(process);
-      Thread.sleep(random.nextInt(80));
-      process.destroyForcibly();
-      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
-      assertThat(valueOf(out)).isIn((byte) 1, (byte) 2);
+      kill(process, random, i % 2 == 0, life);
+      assertThat(valueOf(out)).as("seed %d, moment %d", seed, i).isIn((byte) 1, (byte) 2);
     }
     assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", first, out, "--force").status())
         .isZero();
     assertThat(valueOf(out)).isEqualTo((byte) 1);
-    assertThat(names()).containsExactly("first.safetensors", "log", "out", "second.safetensors");
+    assertThat(names())
+        .containsExactly("first.safetensors", "log", "once", "out", "second.safetensors");
+  }
+
+  @Test
+  void aKilledRunWithoutForceLeavesNothingOrTheNew() throws Exception {
+    Path in = in("in.safetensors", 3);
+    long seed = Long.getLong("windlass.seed", System.nanoTime());
+    Random random = new Random(seed);
+    long life = lifeMillis(in);
+    for (int i = 0; i < MOMENTS; i++) {
+      Path out = folder.resolve("out" + i);
+      kill(start("--from", "1:R", "--to", "4:S1", in, out), random, i % 2 == 0, life);
+      if (Files.exists(out)) {
+        assertThat(valueOf(out)).as("seed %d, moment %d", seed, i).isEqualTo((byte) 3);
+      }
+    }
+    Path last = folder.resolve("last");
+    assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", in, last).status()).isZero();
+    assertThat(names()).noneMatch(name -> name.startsWith("."));
   }
 
   @Test

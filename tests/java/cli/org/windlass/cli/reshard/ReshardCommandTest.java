@@ -2,9 +2,11 @@
 package org.windlass.cli.reshard;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -363,6 +365,47 @@ class ReshardCommandTest {
     done("--from", "8x4:R,S0", "--to", "4x8@0:S0,S1", in, out(), "--verify");
     done("--to", "1@0:R", out(), folder.resolve("back.safetensors"), "--verify");
     assertThat(read(folder.resolve("back.safetensors"))).isEqualTo(read(in));
+  }
+
+  @Test
+  void tensorsLargerThanAStepMoveInWindows() throws IOException {
+    Path in =
+        write(
+            "in.safetensors",
+            tensor("one", DType.U8, shape(1)),
+            tensor("w", DType.F64, shape(1, 3, 500, 1000)),
+            tensor("long", DType.F4, shape(2, 9_000_000)));
+    done("--from", "1:R", "--to", "2:S1", in, out(), "--verify");
+    done("--to", "3:S2", out(), folder.resolve("columns"), "--verify", "--dtype", "f32");
+    done("--to", "1:R", folder.resolve("columns"), folder.resolve("back.safetensors"), "--verify", "--dtype", "f64");
+    TestFile.Tensor back = read(folder.resolve("back.safetensors")).get(2);
+    assertThat(back).isEqualTo(tensor("long", DType.F4, shape(2, 9_000_000)));
+  }
+
+  /** Takes some 4 GB of disk: only where the system property {@code windlass.long} is true. */
+  @Test
+  void tensorsOfMoreThanTwoToThe31ElementsMove() throws IOException {
+    assumeTrue(Boolean.getBoolean("windlass.long"), "-Dwindlass.long=true runs it");
+    long[] shape = {3, (1L << 31) / 3 + 2};
+    Path in = folder.resolve("in.safetensors");
+    byte[] header =
+        ("{\"w\":{\"dtype\":\"U8\",\"shape\":" + Arrays.toString(shape) + ",\"data_offsets\":[0,"
+                + shape[0] * shape[1] + "]}}")
+            .getBytes(StandardCharsets.UTF_8);
+    try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
+      file.writeLong(Long.reverseBytes(header.length));
+      file.write(header);
+      file.setLength(8 + header.length + shape[0] * shape[1]);
+      file.seek(file.length() - 1);
+      file.write(7);
+    }
+    done("--from", "1:R", "--to", "2:S1", in, out(), "--verify");
+    try (RandomAccessFile file =
+        new RandomAccessFile(out().resolve("rank-00002.safetensors").toFile(), "r")) {
+      file.seek(file.length() - 2);
+      assertThat(file.read()).isZero();
+      assertThat(file.read()).isEqualTo(7);
+    }
   }
 
   @Test

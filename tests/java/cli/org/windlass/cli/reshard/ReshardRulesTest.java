@@ -222,6 +222,28 @@ class ReshardRulesTest {
   }
 
   @Test
+  void tensorsOfLessThanAByteJoinOnBytes() throws IOException {
+    String rule = "[{'match':'{p}.w','parts':['a','b'],'dim':%d,'as':'w'}]";
+    TestFile.Tensor a = tensor("a.w", DType.F4, 0, 2, 4);
+    assertThat(whole(String.format(rule, 1), a, tensor("b.w", DType.F4, 8, 2, 2)))
+        .containsExactly(
+            new TestFile.Tensor(
+                "w", DType.F4, shape(2, 6), new long[] {0, 1, 2, 3, 8, 9, 4, 5, 6, 7, 10, 11}));
+    Path in = in(a, tensor("b.w", DType.F4, 8, 1, 4));
+    Path out = folder.resolve("ranks");
+    Cli done = reshard(String.format(rule, 0), in, out, "--from", "2:S0", "--to", "3@0:S0");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(TestFile.read(out.resolve("rank-00002.safetensors")).tensors())
+        .containsExactly(tensor("w", DType.F4, 8, 1, 4));
+    for (String wrong :
+        List.of("[{'match':'a.w','transpose':true}]", "[{'match':'a.w','to':'4:S1'}]")) {
+      Cli failed = reshard(wrong, in, folder.resolve("new"), "--from", "1:R", "--to", "1:R");
+      assertThat(failed.status()).as(failed.err()).isEqualTo(3);
+      assertThat(failed.err()).contains("tensor \"a.w\"", "byte");
+    }
+  }
+
+  @Test
   void stacksAreByNumber() throws IOException {
     List<TestFile.Tensor> experts = new ArrayList<>();
     for (int e : new int[] {10, 9, 11}) {
