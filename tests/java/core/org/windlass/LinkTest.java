@@ -207,6 +207,48 @@ class LinkTest {
   }
 
   @Test
+  void paddingOfATargetIsZeroInBothHalves() {
+    DeviceMesh one = DeviceMesh.of(1);
+    DeviceMesh four = DeviceMesh.of(4).at(1);
+    try (LocalGroup group = Communicator.local(5)) {
+      group.run(
+          comm -> {
+            try (Link link = comm.link("weights", one, four)) {
+              LinkBatch batch = link.batch().checksums();
+              Tensor own = f32(link.sends() ? 10 : 4, 3);
+              own.fill(88);
+              if (link.sends()) {
+                Layout whole = one.layout(Placement.replicate());
+                batch.add("vocabulary", new long[] {10, 3}, own, whole);
+              } else {
+                Layout rows = four.layout(Placement.shard(0));
+                TensorSpec spec = TensorSpec.of("vocabulary", DType.F32, rows, 10, 3);
+                batch.into(spec.padded(16, 3), own);
+              }
+              try (LinkTransfer transfer = batch.register(SOON)) {
+                for (long version = 1; version <= 3; version++) {
+                  if (link.sends()) {
+                    own.fill(version);
+                    transfer.send(version);
+                    continue;
+                  }
+                  transfer.receive(version);
+                  int real = Math.min(4, Math.max(0, 10 - 4 * (comm.rank() - 1)));
+                  Tensor part = transfer.tensor("vocabulary");
+                  if (real > 0) {
+                    assertThat(values(part.narrow(0, 0, real))).containsOnly(version);
+                  }
+                  if (real < 4) {
+                    assertThat(values(part.narrow(0, real, 4 - real))).containsOnly(0);
+                  }
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @Test
   void fusedAndTiedViewsAreOneTensorInBothHalves() {
     DeviceMesh one = DeviceMesh.of(1);
     Layout whole = one.layout(Placement.replicate());

@@ -84,14 +84,24 @@ public final class LinkBatch {
    * @param layout of the whole tensor over senders; may hold {@code Partial}
    */
   public LinkBatch add(String name, long[] shape, Tensor source, Layout layout) {
-    TensorSpec spec = spec("add", "source", true, name, shape, source, layout);
-    if (spec == null) {
+    return add(spec("add", name, shape, source, layout), source);
+  }
+
+  /**
+   * Adds a tensor to send, which may be padded.
+   *
+   * @param spec the whole tensor over senders; its name once on the sending side
+   * @param source this rank's part; null where it holds nothing
+   */
+  public LinkBatch add(TensorSpec spec, Tensor source) {
+    TensorSpec linked = linked("add", "source", true, spec, source);
+    if (source == null) {
       return this;
     }
-    if (sources.putIfAbsent(name, source) != null) {
-      throw new InvalidArgumentException("add: tensor '" + name + "' was added before");
+    if (sources.putIfAbsent(spec.name(), source) != null) {
+      throw new InvalidArgumentException("add: tensor '" + spec.name() + "' was added before");
     }
-    sends.add(new Offer.Sent(spec, source.dtype.isFloating() ? wire : null, options));
+    sends.add(new Offer.Sent(linked, source.dtype.isFloating() ? wire : null, options));
     return this;
   }
 
@@ -105,48 +115,60 @@ public final class LinkBatch {
    * @param layout of the whole tensor over receivers; without {@code Partial}
    */
   public LinkBatch into(String name, long[] shape, Tensor target, Layout layout) {
-    if (layout != null && layout.hasPartial()) {
+    return into(spec("into", name, shape, target, layout), target);
+  }
+
+  /**
+   * Names a tensor to receive, which may be padded, also where the sent one is not.
+   *
+   * @param spec the whole tensor over receivers; without {@code Partial}
+   * @param target as of the other form
+   */
+  public LinkBatch into(TensorSpec spec, Tensor target) {
+    if (spec != null && spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
           "into: tensor '"
-              + name
+              + spec.name()
               + "' has layout "
-              + layout.qualified()
+              + spec.layout().qualified()
               + ", which holds Partial; a target holds values: use R or S");
     }
-    TensorSpec spec = spec("into", "target", false, name, shape, target, layout);
-    if (spec != null) {
-      receives.add(spec);
+    TensorSpec linked = linked("into", "target", false, spec, target);
+    if (target != null) {
+      receives.add(linked);
       targets.add(target);
     }
     return this;
   }
 
-  /** The checked tensor by ranks of the link; null where this rank has no part of it. */
-  private TensorSpec spec(
-      String call,
-      String role,
-      boolean isSender,
-      String name,
-      long[] shape,
-      Tensor view,
-      Layout layout) {
-    if (registered) {
-      throw new InvalidArgumentException(call + ": the batch is registered already; make another");
-    }
+  /** A rank that holds nothing needs no dtype: nobody is told of it. */
+  private static TensorSpec spec(
+      String call, String name, long[] shape, Tensor view, Layout layout) {
     if (name == null || shape == null || layout == null) {
       String missing = name == null ? "name" : shape == null ? "shape" : "layout";
       throw new InvalidArgumentException(call + ": " + missing + " is null");
+    }
+    return TensorSpec.of(name, view == null ? DType.U8 : view.dtype, layout, shape);
+  }
+
+  /** The checked tensor by ranks of the link. */
+  private TensorSpec linked(
+      String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
+    if (registered) {
+      throw new InvalidArgumentException(call + ": the batch is registered already; make another");
+    }
+    if (spec == null) {
+      throw new InvalidArgumentException(call + ": spec is null");
     }
     if (isSender ? !link.sends() : !link.receives()) {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
     }
-    layout.check(name, shape);
-    Layout linked = link.within(call + ": tensor '" + name + "'", isSender, layout);
-    DType dtype = view == null ? DType.U8 : view.dtype;
-    TensorSpec spec = TensorSpec.of(name, dtype, linked, shape);
-    BoundTensor.checkView(call, role, spec, view, rank);
-    return view == null ? null : spec;
+    Layout layout = link.within(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
+    TensorSpec linked =
+        new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
+    BoundTensor.checkView(call, role, linked, view, rank);
+    return linked;
   }
 
   /** Collective over the link: finds what the other side calls by the same names, and plans. */
