@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Redistribution of chunks, whatever the mode: a sequence of phases of items, each of which takes
-// one or several strided views to one view in one pass.
+// one or several strided views to one or several others in one pass.
 //
-// args     aux  ChunkBlocks: the items that the rank writes, by phase
+// args     aux  ChunkBlocks: the items that the rank runs, by phase
 // phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
 //          direct:    one item takes source memory to target memory: slice -> reduce the Partial
-//                     group in the source dtype -> cast to the wire dtype -> cast to the target's
+//                     group in the source dtype -> cast to the wire dtype -> cast to the target's;
+//                     one of the ranks that get the same does it for all, and reads it once
 //          staged:    prepare, in phase k: slice -> reduce -> cast to the wire dtype, into a stage
 //                     finalize, in phase k + 1: the stage -> cast to the target dtype -> slice;
 //                     so that phase k + 1 prepares one bucket while it finalizes another
@@ -14,7 +15,7 @@
 // signals  ENTER of every rank before any source is read or target written; in each phase the
 //          previous one of every rank, which wrote the stages that this one reads and has read
 //          those that it overwrites; DONE of every rank before return, since they read this rank's
-//          sources
+//          sources and write its targets
 // order    a rank's DONE releases what its items wrote and acknowledges what they read
 #pragma once
 
@@ -26,9 +27,10 @@ namespace windlass {
 // Rounds to the wire dtype in between. The sources stay as they are.
 inline void moveChunk(const ChunkItem& item, Stores stores) {
   if (item.sourceCount == 1) {
-    TMOVE_CVT(item.target, item.sources[0], item.wire, stores);
+    TMOVE_CVT(item.targets, item.targetCount, item.sources[0], item.wire, stores);
   } else {
-    TFOLD(&item.target, 1, item.sources, item.sourceCount, item.op, item.wire, stores);
+    TFOLD(item.targets, item.targetCount, item.sources, item.sourceCount, item.op, item.wire,
+          stores);
   }
 }
 
@@ -49,10 +51,10 @@ struct Redistribute {
     const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
     for (uint64_t i = first[0]; i < first[1]; ++i) {
       const ChunkItem& item = own.items[i];
-      const bool streams = launch.streams && item.targetBytes > 0;
+      const bool streams = launch.streams && item.moved != nullptr;
       moveChunk(item, streams ? Stores::kStreaming : Stores::kCached);
-      if (item.targetBytes > 0)
-        __atomic_fetch_add(&own.movedBytes[item.tensor], item.targetBytes, __ATOMIC_RELEASE);
+      for (uint32_t t = 0; item.moved != nullptr && t < item.targetCount; ++t)
+        __atomic_fetch_add(item.moved[t], item.bytes, __ATOMIC_RELEASE);
     }
   }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }

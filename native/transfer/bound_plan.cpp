@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the words of a plan to the items that run: every index, box and dtype is checked against the
-// bindings at both ends, and large chunks are cut so that threads can share them.
+// bindings at both ends, chunks that several targets take from the same sources are joined, and
+// large ones are cut so that threads can share them.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <unordered_set>
 #include <utility>
 
 #include "native/isa/isa.h"
@@ -11,8 +14,8 @@
 namespace windlass {
 namespace {
 
-// An item holds at most about this many bytes at its target; blocks gather smaller ones up to as
-// much.
+// An item holds at most about this many bytes at all its targets; blocks gather smaller ones up to
+// as much.
 constexpr uint64_t kItemBytes = uint64_t{256} << 10;
 constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
 constexpr uint64_t kNumbersAtOnce = 16384;
@@ -21,25 +24,45 @@ unsigned long long wide(int64_t value) {
   return static_cast<unsigned long long>(value);
 }
 
-uint64_t bytesOf(const StridedView& view) {
-  uint64_t bytes = sizeOf(view.dtype);
-  for (uint32_t d = 0; d < view.ndim; ++d) bytes *= static_cast<uint64_t>(view.shape[d]);
+uint64_t bytesOf(DType dtype, const int64_t* length, uint32_t ndim) {
+  uint64_t bytes = sizeOf(dtype);
+  for (uint32_t d = 0; d < ndim; ++d) bytes *= static_cast<uint64_t>(length[d]);
   return bytes;
+}
+
+// Whether both are the same elements in the same order.
+bool isSame(const StridedView& a, const StridedView& b) {
+  return a.data == b.data && a.dtype == b.dtype && a.ndim == b.ndim &&
+         std::equal(a.strides, a.strides + a.ndim, b.strides);
 }
 
 }  // namespace
 
-// One chunk: views of whole bindings' strides with the chunk's corner as data.
-struct BoundPlan::Box {
-  uint32_t phase;
-  uint32_t ndim;
-  uint32_t tensor;
-  StridedView target;
-  std::vector<StridedView> sources;
-  ReduceOp op;
-  DType wire;
-  bool isStaged;  // its target
-  const int64_t* length;
+struct BoundPlan::SourcesHash {
+  size_t operator()(const Box* box) const {
+    size_t hash = std::hash<const void*>()(box->sources[0].data);
+    for (uint32_t d = 0; d < box->ndim; ++d) {
+      hash = hash * 31 + static_cast<size_t>(box->length[d]);
+    }
+    return hash;
+  }
+};
+
+// And the same way from there on.
+struct BoundPlan::SameSources {
+  bool operator()(const Box* a, const Box* b) const {
+    return a->phase == b->phase && a->ndim == b->ndim && a->op == b->op && a->wire == b->wire &&
+           a->targets[0].dtype == b->targets[0].dtype &&
+           std::equal(a->length, a->length + a->ndim, b->length) &&
+           std::equal(a->sources.begin(), a->sources.end(), b->sources.begin(), b->sources.end(),
+                      isSame);
+  }
+};
+
+struct BoundPlan::Share {
+  const Box& box;
+  size_t part;
+  size_t turn;  // of the target whose rank runs the next item
 };
 
 Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
@@ -55,33 +78,64 @@ Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
     return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
   if (config.chunk_words > 0) chunkWords_.assign(config.chunks, config.chunks + config.chunk_words);
   chunkCount_ = config.chunk_count;
+  moved_.resize(targets_.size());
   return WL_OK;
 }
 
 Code BoundPlan::resolve(uint32_t rank, const std::vector<const BoundPlan*>& plans,
                         wl_error_t* error) {
   Words in(chunkWords_.data(), chunkWords_.size());
-  Box box = {};
   for (uint64_t index = 0; index < chunkCount_; ++index) {
+    Box box;
     if (Code code = readChunk(in, index, rank, plans, &box, error); code != WL_OK) return code;
-    const int64_t start[kMaxDims] = {};
-    addItems(box, start, box.length);
+    if (box.bytes == 0) continue;
+    if (!box.moved.empty()) targetBytes_ += box.bytes;
+    boxes_.push_back(std::move(box));
   }
   if (!in.ended()) {
     return fail(error, WL_INVALID_ARGUMENT, "chunks hold more words than %llu chunks need",
                 static_cast<unsigned long long>(chunkCount_));
   }
-  chunkWords_ = {};
+  return WL_OK;
+}
+
+// Each rank stages for itself: those boxes stay apart.
+void BoundPlan::join(const std::vector<BoundPlan*>& plans) {
+  std::unordered_set<Box*, SourcesHash, SameSources> boxes;
+  for (BoundPlan* plan : plans) {
+    for (Box& box : plan->boxes_) {
+      if (box.moved.empty()) continue;
+      box.turn = boxes.size();
+      const auto [place, isNew] = boxes.insert(&box);
+      if (isNew) continue;
+      Box& first = **place;
+      box.joined = &first;
+      box.part = first.targets.size();
+      first.targets.push_back(box.targets[0]);
+      first.moved.push_back(box.moved[0]);
+    }
+  }
+}
+
+Code BoundPlan::makeItems(wl_error_t* error) {
+  for (const Box& box : boxes_) {
+    const Box& whole = box.joined == nullptr ? box : *box.joined;
+    Share share = {whole, box.part, whole.turn};
+    const int64_t start[kMaxDims] = {};
+    movedOf_.push_back(whole.moved);
+    addItems(share, start, whole.length);
+  }
   return makeBlocks(error);
+}
+
+void BoundPlan::dropBoxes() {
+  boxes_ = {};
+  chunkWords_ = {};
 }
 
 // Sorts the items by phase and gathers those of each into blocks.
 Code BoundPlan::makeBlocks(wl_error_t* error) {
-  moved_.resize(targets_.size());
-  for (const ChunkItem& item : items_) {
-    phases_ = std::max(phases_, item.phase + 1);
-    targetBytes_ += item.targetBytes;
-  }
+  for (const ChunkItem& item : items_) phases_ = std::max(phases_, item.phase + 1);
   if (phases_ > 1) {
     std::stable_sort(items_.begin(), items_.end(),
                      [](const ChunkItem& a, const ChunkItem& b) { return a.phase < b.phase; });
@@ -92,7 +146,7 @@ Code BoundPlan::makeBlocks(wl_error_t* error) {
   for (uint64_t i = 0; i < items_.size(); ++i) {
     const uint32_t phase = items_[i].phase;
     const bool last = i + 1 == items_.size() || items_[i + 1].phase != phase;
-    const uint64_t bytes = bytesOf(items_[i].target);
+    const uint64_t bytes = items_[i].bytes * items_[i].targetCount;
     gathered += bytes;
     work[phase] += bytes;
     if (gathered >= kBlockBytes || last) {
@@ -114,8 +168,7 @@ Code BoundPlan::makeBlocks(wl_error_t* error) {
       }
       starts.push_back(first_.size());
       first_.push_back(end);
-      windows_.push_back(
-          {items_.data(), nullptr, after - phase, static_cast<uint32_t>(blocks), moved_.data()});
+      windows_.push_back({items_.data(), nullptr, after - phase, static_cast<uint32_t>(blocks)});
       workBytes_.push_back(0);
     }
     workBytes_.back() += work[phase];
@@ -136,16 +189,15 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   const int64_t op = in.take();
   const int64_t ndim = in.take();
   const int64_t sources = in.take();
-  box->isStaged = targetBinding < 0;
+  const bool isStaged = targetBinding < 0;
   const std::vector<Stages::Box>& stages = stages_.boxes();
-  const auto targetIndex =
-      static_cast<size_t>(box->isStaged ? -(targetBinding + 1) : targetBinding);
-  if (targetIndex >= (box->isStaged ? stages.size() : targets_.size())) {
+  const auto targetIndex = static_cast<size_t>(isStaged ? -(targetBinding + 1) : targetBinding);
+  if (targetIndex >= (isStaged ? stages.size() : targets_.size())) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "chunk %llu: target binding %lld of %zu, and %zu staged boxes", chunk,
                 static_cast<long long>(targetBinding), targets_.size(), stages.size());
   }
-  const Binding& target = box->isStaged ? stages[targetIndex].view : targets_[targetIndex];
+  const Binding& target = isStaged ? stages[targetIndex].view : targets_[targetIndex];
   if (phase < 0 || phase >= kMostTransferPhases || wire < 0 || wire >= kDTypeCount || op < 0 ||
       op >= kReduceOpCount || ndim != target.ndim || sources < 1 || sources > WL_MAX_RANKS ||
       !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
@@ -158,7 +210,7 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   }
   box->phase = static_cast<uint32_t>(phase);
   box->ndim = target.ndim;
-  box->tensor = box->isStaged ? 0 : static_cast<uint32_t>(targetIndex);
+  if (!isStaged) box->moved.push_back(&moved_[targetIndex]);
   box->op = static_cast<ReduceOp>(op);
   box->wire = static_cast<DType>(wire);
   box->length = in.take(target.ndim);
@@ -183,8 +235,10 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
              binding.ndim, box->length, binding.strides};
     return WL_OK;
   };
-  if (Code code = place(target, in.take(target.ndim), "target", &box->target); code != WL_OK)
+  box->targets.resize(1);
+  if (Code code = place(target, in.take(target.ndim), "target", &box->targets[0]); code != WL_OK)
     return code;
+  box->bytes = bytesOf(target.dtype, box->length, target.ndim);
   box->sources.assign(static_cast<size_t>(sources), {});
   bool readsStage = false;
   for (int64_t s = 0; s < sources; ++s) {
@@ -225,18 +279,18 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
       return code;
     }
   }
-  if (box->isStaged && stages[targetIndex].phase != box->phase) {
+  if (isStaged && stages[targetIndex].phase != box->phase) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "chunk %llu: runs in phase %u and writes a box that is staged in phase %u", chunk,
                 box->phase, stages[targetIndex].phase);
   }
   const DType dtype = box->sources[0].dtype;
-  if (!canCast(dtype, box->wire) || !canCast(box->wire, box->target.dtype) ||
+  if (!canCast(dtype, box->wire) || !canCast(box->wire, target.dtype) ||
       (sources > 1 && !canReduce(dtype, box->op))) {
     return fail(error, WL_UNSUPPORTED,
                 "chunk %llu: dtypes %d -> wire %d -> %d with op %llu of %lld sources", chunk,
                 static_cast<int>(dtype), static_cast<int>(box->wire),
-                static_cast<int>(box->target.dtype), wide(op), static_cast<long long>(sources));
+                static_cast<int>(target.dtype), wide(op), static_cast<long long>(sources));
   }
   return WL_OK;
 }
@@ -250,7 +304,8 @@ uint32_t BoundPlan::cutDimension(const Box& box, const int64_t* length) {
   std::pair<int64_t, int64_t> best;
   for (uint32_t d = 0; d < box.ndim; ++d) {
     if (length[d] < 2) continue;
-    const auto [closer, further] = std::minmax(box.target.strides[d], box.sources[0].strides[d]);
+    const auto [closer, further] =
+        std::minmax(box.targets[0].strides[d], box.sources[0].strides[d]);
     if (cut != box.ndim && std::pair(closer, -further) <= best) continue;
     best = {closer, -further};
     cut = d;
@@ -258,17 +313,16 @@ uint32_t BoundPlan::cutDimension(const Box& box, const int64_t* length) {
   return cut;
 }
 
-// Emits the box [start, start + length) of the chunk, in pieces of about kItemBytes.
-void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) {
-  uint64_t bytes = sizeOf(box.target.dtype);
-  for (uint32_t d = 0; d < box.ndim; ++d) {
-    if (length[d] == 0) return;
-    bytes *= static_cast<uint64_t>(length[d]);
-  }
+// Cuts the box [start, start + length) of the chunk into items of about kItemBytes, which fall to
+// its targets in turn.
+void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* length) {
+  const Box& box = share.box;
+  const uint64_t bytes = bytesOf(box.targets[0].dtype, length, box.ndim);
+  const uint64_t written = bytes * box.targets.size();
   const uint32_t cut = cutDimension(box, length);
-  if (bytes > kItemBytes && cut < box.ndim) {
+  if (written > kItemBytes && cut < box.ndim) {
     const auto parts = static_cast<int64_t>(std::min<uint64_t>(
-        static_cast<uint64_t>(length[cut]), (bytes + kItemBytes - 1) / kItemBytes));
+        static_cast<uint64_t>(length[cut]), (written + kItemBytes - 1) / kItemBytes));
     const int64_t step = (length[cut] + parts - 1) / parts;
     for (int64_t at = 0; at < length[cut]; at += step) {
       int64_t partStart[kMaxDims] = {};
@@ -277,10 +331,11 @@ void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) 
       std::copy(length, length + box.ndim, partLength);
       partStart[cut] += at;
       partLength[cut] = std::min(step, length[cut] - at);
-      addItems(box, partStart, partLength);
+      addItems(share, partStart, partLength);
     }
     return;
   }
+  if (share.turn++ % box.targets.size() != share.part) return;
   const int64_t* shape = keep(length, box.ndim);
   const auto at = [&](const StridedView& view) {
     int64_t offset = 0;
@@ -289,10 +344,14 @@ void BoundPlan::addItems(Box& box, const int64_t* start, const int64_t* length) 
         static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
     return StridedView{data, view.dtype, view.ndim, shape, view.strides};
   };
-  auto views = std::make_unique<StridedView[]>(box.sources.size());
-  for (size_t s = 0; s < box.sources.size(); ++s) views[s] = at(box.sources[s]);
-  items_.push_back({at(box.target), views.get(), static_cast<uint32_t>(box.sources.size()), box.op,
-                    box.wire, box.phase, box.tensor, box.isStaged ? 0 : bytes});
+  const size_t targets = box.targets.size();
+  auto views = std::make_unique<StridedView[]>(targets + box.sources.size());
+  std::transform(box.targets.begin(), box.targets.end(), views.get(), at);
+  std::transform(box.sources.begin(), box.sources.end(), views.get() + targets, at);
+  items_.push_back({views.get(), views.get() + targets,
+                    box.moved.empty() ? nullptr : movedOf_.back().data(),
+                    static_cast<uint32_t>(targets), static_cast<uint32_t>(box.sources.size()),
+                    box.op, box.wire, box.phase, bytes});
   views_.push_back(std::move(views));
 }
 

@@ -15,15 +15,17 @@ namespace {
 struct Joining {
   std::shared_ptr<BoundPlan> plan;
   wl_error_t failure;  // of this rank; code WL_OK when its chunks fit
+  bool joined;         // set by rank 0, on every rank or none
   // Filled in the second phase: what this rank takes home.
   std::vector<std::shared_ptr<BoundPlan>> plans;
   wl_error_t outcome;
 };
 
-// Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: each rank takes the
-// first failure, or every rank's plan.
+// Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: rank 0 joins those
+// that are read alike. Phase 2: each rank makes its items. Phase 3: each rank takes the first
+// failure, or every rank's plan.
 struct Register {
-  static constexpr uint32_t phases(const Launch&) { return 2; }
+  static constexpr uint32_t phases(const Launch&) { return 4; }
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 1; }
@@ -37,27 +39,66 @@ struct Register {
   static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     Joining& own = of(launch, rank);
     try {
-      if (k == 0) {
-        std::vector<const BoundPlan*> plans;
-        for (uint32_t peer = 0; peer < launch.ranks; ++peer)
-          plans.push_back(of(launch, peer).plan.get());
-        if (own.failure.code == WL_OK) own.plan->resolve(rank, plans, &own.failure);
-        return;
-      }
-      for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
-        const Joining& other = of(launch, peer);
-        if (other.failure.code != WL_OK) {
-          char prefix[64];
-          std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", peer);
-          copyError(&own.outcome, other.failure, prefix);
-          own.plans.clear();
-          return;
-        }
-        own.plans.push_back(other.plan);
+      switch (k) {
+        case 0:
+          return resolve(launch, rank);
+        case 1:
+          return join(launch, rank);
+        case 2:
+          return makeItems(launch, rank);
+        default:
+          return conclude(launch, rank);
       }
     } catch (const std::bad_alloc&) {
-      fail(k == 0 ? &own.failure : &own.outcome, WL_RESOURCE,
+      fail(k < 3 ? &own.failure : &own.outcome, WL_RESOURCE,
            "out of memory while chunks were resolved");
+    }
+  }
+
+ private:
+  static bool failed(const Launch& launch) {
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
+      if (of(launch, peer).failure.code != WL_OK) return true;
+    }
+    return false;
+  }
+
+  static void resolve(const Launch& launch, uint32_t rank) {
+    Joining& own = of(launch, rank);
+    if (own.failure.code != WL_OK) return;
+    std::vector<const BoundPlan*> plans;
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+      plans.push_back(of(launch, peer).plan.get());
+    own.plan->resolve(rank, plans, &own.failure);
+  }
+
+  static void join(const Launch& launch, uint32_t rank) {
+    if (rank != 0 || failed(launch)) return;
+    std::vector<BoundPlan*> plans;
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+      plans.push_back(of(launch, peer).plan.get());
+    BoundPlan::join(plans);
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) of(launch, peer).joined = true;
+  }
+
+  static void makeItems(const Launch& launch, uint32_t rank) {
+    Joining& own = of(launch, rank);
+    if (own.joined) own.plan->makeItems(&own.failure);
+  }
+
+  static void conclude(const Launch& launch, uint32_t rank) {
+    Joining& own = of(launch, rank);
+    own.plan->dropBoxes();
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
+      const Joining& other = of(launch, peer);
+      if (other.failure.code != WL_OK) {
+        char prefix[64];
+        std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", peer);
+        copyError(&own.outcome, other.failure, prefix);
+        own.plans.clear();
+        return;
+      }
+      own.plans.push_back(other.plan);
     }
   }
 };

@@ -20,6 +20,12 @@ class BoundPlan {
   // Resolves the chunks of rank `rank`, which brought this, against the bindings and stages of all
   // ranks. `plans` holds one pointer a rank.
   Code resolve(uint32_t rank, const std::vector<const BoundPlan*>& plans, wl_error_t* error);
+  // Joins the resolved boxes that several targets take from the same sources, of all ranks.
+  static void join(const std::vector<BoundPlan*>& plans);
+  // Makes the items: this rank's share of its boxes.
+  Code makeItems(wl_error_t* error);
+  // Once every rank has made its items.
+  void dropBoxes();
 
   // Phases that the items of this rank need.
   uint32_t phases() const { return phases_; }
@@ -27,8 +33,9 @@ class BoundPlan {
   const ChunkBlocks& blocks(uint32_t w) const {
     return w < windows_.size() ? windows_[w] : nothing_;
   }
-  // Bytes that the items of these phases write, to stages too.
+  // Bytes that the items of these phases write, to peers and to stages too.
   uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
+  // Bytes that this rank's targets get.
   uint64_t targetBytes() const { return targetBytes_; }
   uint64_t stagingBytes() const { return stages_.bytes(); }
   // Source binding `index`, or nullptr.
@@ -41,11 +48,30 @@ class BoundPlan {
   void resetMoved();
 
  private:
-  struct Box;
+  // One chunk: views of whole bindings' strides with the chunk's corner as data. Where a box was
+  // joined to another, that one has the targets of both.
+  struct Box {
+    uint32_t phase = 0;
+    uint32_t ndim = 0;
+    std::vector<StridedView> targets;
+    std::vector<uint64_t*> moved;  // of each target's tensor; none for a stage
+    std::vector<StridedView> sources;
+    ReduceOp op = ReduceOp::kSum;
+    DType wire = DType::kBool;
+    const int64_t* length = nullptr;
+    uint64_t bytes = 0;  // of each target
+    const Box* joined = nullptr;
+    size_t part = 0;  // this box's among the targets of the one that it was joined to
+    size_t turn = 0;  // of the target whose rank runs the first item
+  };
+  struct SourcesHash;
+  struct SameSources;
+  // The items of a box that fall to one of its targets.
+  struct Share;
   Code readChunk(Words& in, uint64_t index, uint32_t rank,
                  const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error);
   static uint32_t cutDimension(const Box& box, const int64_t* length);
-  void addItems(Box& box, const int64_t* start, const int64_t* length);
+  void addItems(Share& share, const int64_t* start, const int64_t* length);
   Code makeBlocks(wl_error_t* error);
   const int64_t* keep(const int64_t* values, uint32_t count);
 
@@ -54,10 +80,12 @@ class BoundPlan {
   Stages stages_;
   std::vector<int64_t> chunkWords_;
   uint64_t chunkCount_ = 0;
+  std::vector<Box> boxes_;
 
   std::vector<ChunkItem> items_;  // by phase
   std::vector<uint64_t> first_;
   std::vector<std::unique_ptr<StridedView[]>> views_;
+  std::vector<std::vector<uint64_t*>> movedOf_;
   std::vector<std::unique_ptr<int64_t[]>> numbers_;
   uint64_t numbersLeft_ = 0;
   int64_t* nextNumber_ = nullptr;
@@ -66,7 +94,7 @@ class BoundPlan {
   std::vector<uint64_t> moved_;  // of each target binding
   std::vector<ChunkBlocks> windows_;
   std::vector<uint64_t> workBytes_;  // for each window
-  ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0, nullptr};
+  ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0};
 };
 
 class Transfer {

@@ -101,16 +101,19 @@ struct RankArgs {
 };
 
 // One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they
-// are several, pass through dtype `wire` into `target`.
+// are several, pass through dtype `wire` into each of `targetCount` views, which may be several
+// ranks'.
 struct ChunkItem {
-  StridedView target;
+  const StridedView* targets;
   const StridedView* sources;
+  // For each target where the bytes written to its tensor count, atomically; nullptr for stages.
+  uint64_t* const* moved;
+  uint32_t targetCount;
   uint32_t sourceCount;
   ReduceOp op;
   DType wire;
   uint32_t phase;
-  uint32_t tensor;       // index of the rank's target tensor
-  uint64_t targetBytes;  // 0 where `target` is a stage, and no tensor's
+  uint64_t bytes;  // of each target
 };
 
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
@@ -144,14 +147,13 @@ struct PartTable {
   uint32_t refused;  // 1 once any rank needs more than its room; atomic
 };
 
-// The items that a rank writes: RankArgs::aux of a transfer. Block b of phase k is items [first[n],
+// The items that a rank runs: RankArgs::aux of a transfer. Block b of phase k is items [first[n],
 // first[n + 1]), n = k * blocks + b; phases from `phases` on have none.
 struct ChunkBlocks {
   const ChunkItem* items;
   const uint64_t* first;
   uint32_t phases;
   uint32_t blocks;
-  uint64_t* movedBytes;  // of each target tensor; they grow atomically as blocks run
 };
 
 // One operation, as every rank sees it.

@@ -33,6 +33,10 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
 // dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
 void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
                Stores stores = Stores::kCached) noexcept;
+// Every dst = the same, where `src` is read and cast once. Equal shapes; the destinations share one
+// dtype; ndst >= 1.
+void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
+               Stores stores = Stores::kCached) noexcept;
 
 // Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
 // dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).

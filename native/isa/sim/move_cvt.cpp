@@ -181,6 +181,41 @@ void castBoxes(const Traversal& t, const CastSteps& cast, const StridedView& dst
   });
 }
 
+// Reads and casts each box once and writes it to every destination while it is in the first-level
+// cache.
+void moveToEach(const Traversal& t, const CastSteps& cast, const StridedView* dst, uint32_t ndst,
+                const StridedView& src, Stores stores) {
+  const size_t dstBytes = sizeOf(dst->dtype);
+  const size_t srcBytes = sizeOf(src.dtype);
+  const ByteStrides srcStep = byteStrides(t, src);
+  int64_t boxExtent[kMaxDims];
+  const size_t widest = srcBytes < dstBytes ? dstBytes : srcBytes;
+  chooseBox(t, dst, ndst, &src, 1, boxElements(widest), boxExtent);
+  const bool packs = !cast.identity() || !rowsContiguous(t, src);
+  alignas(64) unsigned char srcBox[kBoxBytes];
+  alignas(64) unsigned char dstBox[kBoxBytes];
+  forEachBox(t, boxExtent, [&](const Box& box) {
+    const unsigned char* from = addressOf(t, src, box);
+    ByteStrides fromStep = srcStep;
+    if (packs) {
+      if (!boxContiguous(t, src, box)) {
+        copyStrided(srcBox, packedStrides(t, box, srcBytes), from, srcStep, box.extent, t.ndim,
+                    srcBytes);
+        from = srcBox;
+      }
+      if (!cast.identity()) {
+        cast.run(dstBox, from, static_cast<size_t>(box.count));
+        from = dstBox;
+      }
+      fromStep = packedStrides(t, box, dstBytes);
+    }
+    for (uint32_t i = 0; i < ndst; ++i) {
+      copyStrided(addressOf(t, dst[i], box), byteStrides(t, dst[i]), from, fromStep, box.extent,
+                  t.ndim, dstBytes, stores);
+    }
+  });
+}
+
 }  // namespace
 
 namespace detail {
@@ -208,6 +243,17 @@ void moveConvert(const VectorTable& table, const StridedView& dst, const Strided
   if (stores == Stores::kStreaming) drainStores();
 }
 
+void moveConvertToEach(const VectorTable& table, const StridedView* dst, uint32_t ndst,
+                       const StridedView& src, const DType* wire, Stores stores) noexcept {
+  if (ndst == 1) return moveConvert(table, *dst, src, wire, stores);
+  const Traversal t = makeTraversal(dst, ndst, &src, 1);
+  if (t.empty) return;
+  const CastSteps cast(table, src.dtype, wire, dst->dtype);
+  const DefaultFloatMode mode;
+  moveToEach(t, cast, dst, ndst, src, stores);
+  if (stores == Stores::kStreaming) drainStores();
+}
+
 }  // namespace detail
 
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept {
@@ -216,6 +262,11 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept {
 
 void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, Stores stores) noexcept {
   detail::moveConvert(activeTable(), dst, src, &wire, stores);
+}
+
+void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
+               Stores stores) noexcept {
+  detail::moveConvertToEach(activeTable(), dst, ndst, src, &wire, stores);
 }
 
 }  // namespace windlass

@@ -168,6 +168,44 @@ TEST_F(Strided, CastsOnEveryPath) {
   }
 }
 
+TEST_F(Strided, MovesToEachOfSeveralOnEveryPath) {
+  const auto paths = reference::availablePaths();
+  for (int round = 0; round < kRounds; ++round) {
+    const bool casts = random_() % 2 == 0;
+    const auto any = static_cast<DType>(random_() % kDTypeCount);
+    const DType from = casts ? reference::kFormats[random_() % kFloatCount].dtype : any;
+    const DType to = casts ? reference::kFormats[random_() % kFloatCount].dtype : any;
+    const std::vector<int64_t> shape = randomShape(random_);
+    RandomView src(from, shape, true, random_);
+    if (casts) {
+      src.fill(random_);
+    } else {
+      for (unsigned char& byte : src.memory) byte = static_cast<unsigned char>(random_());
+    }
+    std::vector<RandomView> dst;
+    std::vector<std::vector<unsigned char>> before;
+    std::vector<StridedView> views;
+    const size_t count = 1 + random_() % 4;
+    for (size_t i = 0; i < count; ++i) {
+      dst.emplace_back(to, shape, false, random_);
+      before.push_back(dst.back().memory);
+    }
+    for (RandomView& one : dst) views.push_back(one.view());
+    const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
+    detail::moveConvertToEach(*table, views.data(), static_cast<uint32_t>(count), src.view(),
+                              nullptr, anyStores());
+    for (size_t i = 0; i < count; ++i) {
+      SCOPED_TRACE(describe(dst[i], src) + " on " + nameOf(path));
+      std::vector<std::pair<size_t, uint64_t>> elements;
+      forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+        const uint64_t code = src.element(index);
+        elements.emplace_back(dst[i].offset(index), casts ? reference::cast(from, to, code) : code);
+      });
+      ASSERT_NO_FATAL_FAILURE(expectElements(dst[i], before[i], elements));
+    }
+  }
+}
+
 TEST_F(Strided, FoldsOnEveryPath) {
   const auto paths = reference::availablePaths();
   const ReduceOp ops[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct,

@@ -181,6 +181,63 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
   }
 }
 
+// Rank 0's matrix goes to every rank twice, on odd ranks transposed: whoever does it for all writes
+// to each, and counts there what it wrote.
+TEST(Transfer, WritesEveryTargetThatTakesFromTheSameSource) {
+  constexpr int64_t kRows = 301, kColumns = 257;
+  for (const int n : {1, 2, 3, 8}) {
+    for (const int cores : {1, 64}) {
+      LocalRanks ranks(n, 20'000'000'000, 1, cores);
+      std::atomic<uint64_t> wrong{0};
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        const bool turned = rank % 2 != 0;
+        const auto strides =
+            turned ? std::vector<int64_t>{1, kRows} : std::vector<int64_t>{kColumns, 1};
+        View source{WL_F32, {kRows, kColumns}, {kColumns, 1}, {}};
+        if (rank == 0) source.memory.resize(static_cast<size_t>(kRows * kColumns * 4));
+        View target[2];
+        Word sources, targets, chunks;
+        if (rank == 0) source.describe(&sources);
+        for (int64_t t = 0; t < 2; ++t) {
+          target[t] = {WL_F32,
+                       {kRows, kColumns},
+                       strides,
+                       std::vector<uint8_t>(static_cast<size_t>(kRows * kColumns * 4))};
+          target[t].describe(&targets);
+          chunks.insert(chunks.end(),
+                        {0, t, WL_F32, WL_SUM, 2, 1, kRows, kColumns, 0, 0, 0, 0, 0, 0});
+        }
+        const wl_transfer_config_t config =
+            configOf(sources, rank == 0 ? 1 : 0, targets, 2, chunks, 2);
+        Error error;
+        wl_transfer_t* transfer = nullptr;
+        ASSERT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
+        const auto valueOf = [](uint32_t version, int64_t i) {
+          return static_cast<float>(stamp(version, 0, 0, static_cast<uint64_t>(i)) >> 8);
+        };
+        for (uint32_t version = 1; version <= 8; ++version) {
+          auto* in = reinterpret_cast<float*>(source.memory.data());
+          for (int64_t i = 0; rank == 0 && i < kRows * kColumns; ++i) in[i] = valueOf(version, i);
+          ASSERT_EQ(WL_OK, wl_transfer_run(transfer, version, 0, &error)) << error.message;
+          uint64_t moved[2] = {};
+          EXPECT_EQ(WL_OK, wl_transfer_progress(transfer, rank, moved, 2, &error));
+          for (size_t t = 0; t < 2; ++t) {
+            EXPECT_EQ(static_cast<uint64_t>(kRows * kColumns * 4), moved[t]);
+            const auto* out = reinterpret_cast<const float*>(target[t].memory.data());
+            for (int64_t r = 0; r < kRows; ++r) {
+              for (int64_t c = 0; c < kColumns; ++c) {
+                wrong += out[r * strides[0] + c * strides[1]] != valueOf(version, r * kColumns + c);
+              }
+            }
+          }
+        }
+        wl_transfer_free(transfer);
+      });
+      EXPECT_EQ(0u, wrong) << n << " ranks, " << cores << " cores";
+    }
+  }
+}
+
 TEST(Transfer, VersionsAndFingerprintsMustAgree) {
   LocalRanks ranks(2);
   ranks.run([&](int rank, wl_comm_t* comm) {
