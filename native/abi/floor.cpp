@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "native/abi/floor_threads.h"
@@ -255,31 +256,76 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-double measureCopy(uint64_t bytes, DType from, DType to, int32_t iterations) {
+// Some elements, and where each of some copies of them goes.
+class Copies {
+ public:
+  Copies(std::vector<StridedView> outs, StridedView in, uint64_t count)
+      : count_(std::make_unique<const int64_t>(static_cast<int64_t>(count))),
+        outs_(std::move(outs)),
+        in_(in) {
+    for (StridedView* view : views()) {
+      view->ndim = 1;
+      view->shape = count_.get();
+      view->strides = &kUnitStride;
+    }
+  }
+
+  void run(Stores stores) const {
+    TMOVE_CVT(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
+  }
+
+  void check() const {
+    const uint64_t bytes = static_cast<uint64_t>(*count_) * sizeOf(outs_[0].dtype);
+    const StridedView& first = outs_[0].dtype == in_.dtype ? in_ : outs_[0];
+    for (const StridedView& out : outs_) {
+      checkEqual(static_cast<const std::byte*>(out.data), static_cast<const std::byte*>(first.data),
+                 bytes);
+    }
+  }
+
+ private:
+  std::vector<StridedView*> views() {
+    std::vector<StridedView*> all = {&in_};
+    for (StridedView& out : outs_) all.push_back(&out);
+    return all;
+  }
+
+  static constexpr int64_t kUnitStride = 1;
+
+  std::unique_ptr<const int64_t> count_;  // where the views' shape points
+  std::vector<StridedView> outs_;
+  StridedView in_;
+};
+
+// Every thread rewrites its share of the elements and carries it to all copies.
+double measureCopies(uint64_t bytes, uint64_t copies, DType from, DType to, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t count = bytes / sizeOf(from);
-  const uint64_t outAt = roundUp(bytes, kLine);
-  const auto memory = segments(outAt + count * sizeOf(to), 1);
-  std::byte* in = bytesOf(*memory, 0);
-  std::byte* out = in + outAt;
-  std::vector<Job<Move>> jobs(cores.size());
+  const uint64_t written = count * sizeOf(to);
+  const auto memory = segments(std::max(bytes, written), copies + 1);
+  std::vector<Job<Copies>> jobs(cores.size());
   for (std::size_t t = 0; t < jobs.size(); ++t) {
     const uint64_t start = cut(bytes, t, jobs.size());
     const uint64_t length = cut(bytes, t + 1, jobs.size()) - start;
-    jobs[t].inputs.push_back({in + start, length});
-    jobs[t].parts.push_back({out + start / sizeOf(from) * sizeOf(to), in + start, length});
+    std::byte* in = bytesOf(*memory, copies) + start;
+    jobs[t].inputs.push_back({in, length});
+    std::vector<StridedView> outs;
+    for (uint64_t copy = 0; copy < copies; ++copy) {
+      outs.push_back(
+          {bytesOf(*memory, copy) + start / sizeOf(from) * sizeOf(to), to, 0, nullptr, nullptr});
+    }
+    jobs[t].parts.push_back(
+        Copies(std::move(outs), {in, from, 0, nullptr, nullptr}, length / sizeOf(from)));
   }
-  if (from == to) {
-    const double median = measure(jobs, cores, iterations, patternOf(from), copy);
-    checkCopied(jobs);
-    return median;
+  // As a transfer writes its targets.
+  const Stores stores =
+      copies * written / jobs.size() >= kStreamingCopyBytes ? Stores::kStreaming : Stores::kCached;
+  const double median = measure(jobs, cores, iterations, patternOf(from),
+                                [stores](const Copies& part) { part.run(stores); });
+  for (const Job<Copies>& job : jobs) {
+    for (const Copies& part : job.parts) part.check();
   }
-  return measure(jobs, cores, iterations, patternOf(from), [&](const Move& move) {
-    const auto shape = static_cast<int64_t>(move.bytes / sizeOf(from));
-    const int64_t stride = 1;
-    TMOVE_CVT({move.dst, to, 1, &shape, &stride},
-              {const_cast<std::byte*>(move.src), from, 1, &shape, &stride});
-  });
+  return median;
 }
 
 // Runs `work` and turns what it throws into a code.
@@ -357,8 +403,8 @@ int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_
   });
 }
 
-int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int32_t iterations,
-                      double* median_us, wl_error_t* error) {
+int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32_t to_dtype,
+                      int32_t iterations, double* median_us, wl_error_t* error) {
   return guarded(error, [&] {
     require(median_us != nullptr, "median_us: NULL");
     require(isDType(from_dtype) && isDType(to_dtype), "from_dtype, to_dtype: no such dtype");
@@ -366,8 +412,9 @@ int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype, int3
     const auto to = static_cast<DType>(to_dtype);
     require(canCast(from, to), "from_dtype, to_dtype: no cast between them");
     require(bytes >= 1 && bytes <= uint64_t{1} << 40, "bytes: not in 1 to 1 TiB");
+    require(copies >= 1 && copies < WL_MAX_RANKS, "copies: not in 1 to WL_MAX_RANKS - 1");
     require(bytes % sizeOf(from) == 0, "bytes: not a multiple of the element's size");
     require(iterations >= 1, "iterations: less than 1");
-    *median_us = measureCopy(bytes, from, to, iterations);
+    *median_us = measureCopies(bytes, copies, from, to, iterations);
   });
 }

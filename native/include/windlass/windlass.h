@@ -494,8 +494,9 @@ typedef struct wl_floor_config {
 } wl_floor_config_t;
 WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us,
                                 wl_error_t* error);
-/* The same for a contiguous copy or copy-cast of `bytes` source bytes. Median over iterations. */
-WL_API int32_t wl_floor_copy(uint64_t bytes, int32_t from_dtype, int32_t to_dtype,
+/* The same for `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Median over
+ * iterations. */
+WL_API int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32_t to_dtype,
                              int32_t iterations, double* median_us, wl_error_t* error);
 
 #if defined(__cplusplus)

@@ -32,11 +32,11 @@ Floor measure(int32_t operation, int32_t ranks, uint64_t bytes, int32_t iteratio
   return floor;
 }
 
-Floor copy(uint64_t bytes, int32_t from, int32_t to, int32_t iterations = kIterations) {
+Floor copy(uint64_t bytes, int32_t from, int32_t to, uint32_t copies = 1) {
   wl_error_t error{};
   error.struct_size = sizeof error;
   Floor floor{WL_OK, -1, ""};
-  floor.code = wl_floor_copy(bytes, from, to, iterations, &floor.micros, &error);
+  floor.code = wl_floor_copy(bytes, copies, from, to, kIterations, &floor.micros, &error);
   floor.message = error.message;
   return floor;
 }
@@ -64,9 +64,11 @@ INSTANTIATE_TEST_SUITE_P(Sums, FloorOf,
 TEST(FloorOfACopy, MovesAndCasts) {
   for (const int32_t to : {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2}) {
     for (const uint64_t bytes : {4u, 64u, 68u, 4100u, 1u << 20}) {
-      const Floor floor = copy(bytes, WL_F32, to);
-      EXPECT_EQ(floor.code, WL_OK) << floor.message;
-      EXPECT_GT(floor.micros, 0);
+      for (const uint32_t copies : {1u, 3u}) {
+        const Floor floor = copy(bytes, WL_F32, to, copies);
+        EXPECT_EQ(floor.code, WL_OK) << floor.message;
+        EXPECT_GT(floor.micros, 0);
+      }
     }
   }
   EXPECT_EQ(copy(24, WL_C64, WL_C64).code, WL_OK);
@@ -87,6 +89,8 @@ TEST(Floor, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(copy(64, WL_F32, WL_I32).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(copy(64, -1, WL_F32).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(copy(64, WL_F32, WL_DTYPE_COUNT).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(64, WL_F32, WL_F32, 0).code, WL_INVALID_ARGUMENT);
+  EXPECT_EQ(copy(64, WL_F32, WL_F32, WL_MAX_RANKS).code, WL_INVALID_ARGUMENT);
   EXPECT_EQ(wl_floor_measure(nullptr, nullptr, nullptr), WL_INVALID_ARGUMENT);
   EXPECT_NE(measure(WL_OP_ALL_TO_ALL, 2, 0).message, "");
 }

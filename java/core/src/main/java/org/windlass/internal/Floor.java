@@ -34,10 +34,16 @@ public final class Floor {
 
   /** A contiguous copy of {@code bytes} of source, cast where the dtypes differ. */
   public static double copyMicros(long bytes, DType from, DType to, int iterations) {
+    return copiesMicros(bytes, 1, from, to, iterations);
+  }
+
+  /** As many contiguous copies of {@code bytes} of source, cast where the dtypes differ. */
+  public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     double[] median = new double[1];
     try (Scratch scratch = Scratch.take()) {
       int code =
-          Native.wl_floor_copy(bytes, from.code(), to.code(), iterations, median, scratch.error());
+          Native.wl_floor_copy(
+              bytes, copies, from.code(), to.code(), iterations, median, scratch.error());
       if (code != Native.WL_OK) {
         throw Failures.of(code, scratch.errorBuffer());
       }

@@ -20,7 +20,7 @@ import org.windlass.internal.Floor;
 
 /** One tensor goes from one layout to another through a transfer that is registered once. */
 final class RedistributeWorkload implements Workload {
-  private static final long FLOOR_BYTES = 256 << 20;
+  private static final long FLOOR_BYTES = 512 << 20;
 
   private final Layout from;
   private final Layout to;
@@ -184,25 +184,29 @@ final class RedistributeWorkload implements Workload {
   }
 
   /**
-   * A contiguous copy, or copy-cast, with the same traffic: every target element is written once,
-   * and read once from each rank that holds a term of it. Of more than {@link #FLOOR_BYTES} so many
-   * are copied, and the rest counted at their pace: they outgrow the caches as well.
+   * Contiguous copies, or copy-casts, with the same traffic: every target element is written once,
+   * and each element of the tensor read once from each rank that holds a term of it. Where that is
+   * more than {@link #FLOOR_BYTES}, as many are moved and the rest counted at their pace: they
+   * outgrow the caches as well.
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    long elements = 0;
+    long elements = bytes() / dtype.bytes();
+    long written = 0;
     for (int rank : to.mesh().ranks()) {
-      elements += to.localRegion(shape, rank).numel();
+      written += to.localRegion(shape, rank).numel();
     }
     if (elements == 0) {
       return OptionalDouble.empty();
     }
-    int bytesOfElement = LocalDigits.terms(from) * dtype.bytes() + targetDtype.bytes();
-    double traffic = (double) elements * bytesOfElement;
-    double copied = traffic / (dtype.bytes() + targetDtype.bytes());
-    long measured = (long) Math.min(copied, FLOOR_BYTES / dtype.bytes());
+    int copies = (int) (written / elements);
+    long each = dtype.bytes() + (long) copies * targetDtype.bytes();
+    long measured = Math.min(elements, FLOOR_BYTES / each);
     double micros =
-        Floor.copyMicros(dtype.bytesOf(measured), dtype, targetDtype, iterations);
-    return OptionalDouble.of(micros * copied / measured);
+        Floor.copiesMicros(dtype.bytesOf(measured), copies, dtype, targetDtype, iterations);
+    double traffic =
+        (double) elements * LocalDigits.terms(from) * dtype.bytes()
+            + (double) written * targetDtype.bytes();
+    return OptionalDouble.of(micros * traffic / ((double) measured * each));
   }
 }
