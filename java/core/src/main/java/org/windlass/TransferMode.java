@@ -7,7 +7,10 @@ import java.util.stream.Collectors;
 
 /** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
 public enum TransferMode {
-  /** One pass from source memory to target memory, with nothing staged. */
+  /**
+   * One pass from source memory to target memory, with nothing staged. What several ranks get from
+   * one is read, reduced and cast once.
+   */
   DIRECT,
   /**
    * In {@link Bucket}s: the source prepares one in a stage, in the wire dtype, and each target
