@@ -63,6 +63,47 @@ struct FoldSteps {
   }
 };
 
+// Whether a fold takes contiguous rows to one contiguous row of their dtype, as collectives do.
+bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc) {
+  const auto isRow = [](const StridedView& view) {
+    return view.ndim == 1 && view.strides[0] == 1;
+  };
+  if (ndst != 1 || !isRow(*dst) || dst->dtype != src->dtype) return false;
+  for (uint32_t i = 0; i < nsrc; ++i) {
+    if (!isRow(src[i])) return false;
+  }
+  return true;
+}
+
+// Such a fold: without the traversal, which costs more than the fold of few elements.
+void foldRows(const FoldSteps& steps, const StridedView& dst, const StridedView* src,
+              uint32_t nsrc) {
+  const size_t bytes = sizeOf(dst.dtype);
+  alignas(64) unsigned char accumulator[kBoxBytes];
+  for (int64_t at = 0; at < dst.shape[0]; at += kFoldElements) {
+    const int64_t left = dst.shape[0] - at;
+    const auto count = static_cast<size_t>(left < kFoldElements ? left : kFoldElements);
+    const auto of = [&](const StridedView& view) {
+      return static_cast<unsigned char*>(view.data) + static_cast<size_t>(at) * bytes;
+    };
+    const unsigned char* folded = of(src[0]);
+    if (steps.start != nullptr) {
+      steps.start(accumulator, folded, count);
+      folded = accumulator;
+    }
+    for (uint32_t i = 1; i < nsrc; ++i) {
+      steps.fold(accumulator, folded, of(src[i]), count);
+      folded = accumulator;
+    }
+    if (steps.divide != nullptr && nsrc > 1) steps.divide(accumulator, nsrc, count);
+    if (steps.finish != nullptr) {
+      steps.finish(of(dst), folded, count);
+    } else {
+      copyBytes(of(dst), folded, count * bytes);
+    }
+  }
+}
+
 }  // namespace
 
 namespace detail {
@@ -70,12 +111,16 @@ namespace detail {
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores) noexcept {
   assert(ndst > 0 && nsrc > 0 && canReduce(src->dtype, op));
-  const Traversal t = makeTraversal(dst, ndst, src, nsrc);
-  if (t.empty) return;
   const DType dtype = src->dtype;
-  const size_t srcBytes = sizeOf(dtype);
   const FoldSteps steps(table, dtype, op);
   const DefaultFloatMode mode;
+  if (wire == nullptr && stores == Stores::kCached && foldsRows(dst, ndst, src, nsrc)) {
+    foldRows(steps, *dst, src, nsrc);
+    return;
+  }
+  const Traversal t = makeTraversal(dst, ndst, src, nsrc);
+  if (t.empty) return;
+  const size_t srcBytes = sizeOf(dtype);
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
   const bool streams = stores == Stores::kStreaming;
