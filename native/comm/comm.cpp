@@ -223,11 +223,13 @@ Code Comm::awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline) {
   const uint32_t first = need == kEveryRank ? 0 : need;
   const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
   for (uint32_t peer = first; peer < last; ++peer) {
+    if (peer == rank_) continue;
     const Code code =
         phase == 0 ? awaitEntry(peer, deadline)
                    : wait([&] { return group_->done(peer, sequence_, phase); }, peer, deadline);
     if (code != WL_OK) return code;
   }
+  if (need == kEveryRank && phase == 0) allEntered_ = sequence_;
   return WL_OK;
 }
 
