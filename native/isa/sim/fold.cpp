@@ -61,13 +61,29 @@ struct FoldSteps {
     divide = avg ? table.divide[to] : nullptr;
     finish = from < 0 ? nullptr : table.cast[to][from];
   }
+
+  // The accumulator = the fold of `count` elements of each source, which lie at source(i).
+  template <typename Source>
+  void run(unsigned char* accumulator, uint32_t nsrc, size_t count, Source source) const noexcept {
+    // Without a cast to begin with, the first term is folded where it lies, if more follow.
+    const unsigned char* first = source(0);
+    if (start != nullptr) {
+      start(accumulator, first, count);
+      first = accumulator;
+    } else if (nsrc == 1) {
+      copyBytes(accumulator, first, count * accumulatorBytes);
+    }
+    for (uint32_t i = 1; i < nsrc; ++i) {
+      fold(accumulator, first, source(i), count);
+      first = accumulator;
+    }
+    if (divide != nullptr) divide(accumulator, nsrc, count);
+  }
 };
 
-// Whether a fold takes contiguous rows to one contiguous row of their dtype, as collectives do.
+// Whether contiguous rows fold to one row of their dtype, as collectives do.
 bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc) {
-  const auto isRow = [](const StridedView& view) {
-    return view.ndim == 1 && view.strides[0] == 1;
-  };
+  const auto isRow = [](const StridedView& view) { return view.ndim == 1 && view.strides[0] == 1; };
   if (ndst != 1 || !isRow(*dst) || dst->dtype != src->dtype) return false;
   for (uint32_t i = 0; i < nsrc; ++i) {
     if (!isRow(src[i])) return false;
@@ -75,31 +91,22 @@ bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, ui
   return true;
 }
 
-// Such a fold: without the traversal, which costs more than the fold of few elements.
+// Such a fold, without a traversal, which costs more than the fold of few elements.
 void foldRows(const FoldSteps& steps, const StridedView& dst, const StridedView* src,
               uint32_t nsrc) {
-  const size_t bytes = sizeOf(dst.dtype);
+  const auto bytes = static_cast<int64_t>(sizeOf(dst.dtype));
   alignas(64) unsigned char accumulator[kBoxBytes];
-  for (int64_t at = 0; at < dst.shape[0]; at += kFoldElements) {
-    const int64_t left = dst.shape[0] - at;
+  for (int64_t start = 0; start < dst.shape[0]; start += kFoldElements) {
+    const int64_t left = dst.shape[0] - start;
     const auto count = static_cast<size_t>(left < kFoldElements ? left : kFoldElements);
-    const auto of = [&](const StridedView& view) {
-      return static_cast<unsigned char*>(view.data) + static_cast<size_t>(at) * bytes;
+    const auto piece = [&](const StridedView& view) {
+      return static_cast<unsigned char*>(view.data) + start * bytes;
     };
-    const unsigned char* folded = of(src[0]);
-    if (steps.start != nullptr) {
-      steps.start(accumulator, folded, count);
-      folded = accumulator;
-    }
-    for (uint32_t i = 1; i < nsrc; ++i) {
-      steps.fold(accumulator, folded, of(src[i]), count);
-      folded = accumulator;
-    }
-    if (steps.divide != nullptr && nsrc > 1) steps.divide(accumulator, nsrc, count);
+    steps.run(accumulator, nsrc, count, [&](uint32_t i) { return piece(src[i]); });
     if (steps.finish != nullptr) {
-      steps.finish(of(dst), folded, count);
+      steps.finish(piece(dst), accumulator, count);
     } else {
-      copyBytes(of(dst), folded, count * bytes);
+      copyBytes(piece(dst), accumulator, count * steps.accumulatorBytes);
     }
   }
 }
@@ -120,7 +127,6 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
   }
   const Traversal t = makeTraversal(dst, ndst, src, nsrc);
   if (t.empty) return;
-  const size_t srcBytes = sizeOf(dtype);
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
   const bool streams = stores == Stores::kStreaming;
@@ -130,20 +136,9 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
 
   forEachBox(t, boxExtent, [&](const Box& box) {
     const auto count = static_cast<size_t>(box.count);
-    // Without a cast to begin with, the first term is folded where it lies, if more follow.
-    const unsigned char* first =
-        gatherBox(t, src[0], box, steps.start != nullptr ? stage : accumulator);
-    if (steps.start != nullptr) {
-      steps.start(accumulator, first, count);
-      first = accumulator;
-    } else if (nsrc == 1) {
-      copyBytes(accumulator, first, count * srcBytes);
-    }
-    for (uint32_t i = 1; i < nsrc; ++i) {
-      steps.fold(accumulator, first, gatherBox(t, src[i], box, stage), count);
-      first = accumulator;
-    }
-    if (steps.divide != nullptr) steps.divide(accumulator, nsrc, count);
+    steps.run(accumulator, nsrc, count, [&](uint32_t i) {
+      return gatherBox(t, src[i], box, i == 0 && steps.start == nullptr ? accumulator : stage);
+    });
 
     const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {

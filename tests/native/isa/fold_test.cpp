@@ -54,17 +54,24 @@ TEST(Fold, EveryTypeOpAndSourceCountMatchesReference) {
         for (const int64_t count : {0, 1, 5, 31, 64, 1023, 1025, 2500}) {
           Sources input(dtype, count, sources, random);
           const std::vector<StridedView> views = input.views();
+          std::vector<uint64_t> expected;
+          for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+            expected.push_back(input.expected(i, op));
+          }
           for (const auto& [path, table] : reference::availablePaths()) {
-            std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
-            const StridedView dst = reference::flat(out.data(), dtype, &count);
-            detail::fold(*table, &dst, 1, views.data(), static_cast<uint32_t>(sources), op,
-                         nullptr);
-            for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-              ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), input.expected(i, op))
-                  << "dtype " << type << " op " << static_cast<int>(op) << " sources " << sources
-                  << " element " << i << " of " << count << " on " << nameOf(path);
+            // As rows, and by the traversal, which a wire asks for even where it changes nothing.
+            for (const DType* wire : {static_cast<const DType*>(nullptr), &dtype}) {
+              std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
+              const StridedView dst = reference::flat(out.data(), dtype, &count);
+              detail::fold(*table, &dst, 1, views.data(), static_cast<uint32_t>(sources), op, wire);
+              for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+                ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), expected[i])
+                    << "dtype " << type << " op " << static_cast<int>(op) << " sources " << sources
+                    << " element " << i << " of " << count << " on " << nameOf(path)
+                    << (wire == nullptr ? "" : " with a wire");
+              }
+              for (size_t i = out.size() - 4; i < out.size(); ++i) ASSERT_EQ(out[i], 0xa5);
             }
-            for (size_t i = out.size() - 4; i < out.size(); ++i) ASSERT_EQ(out[i], 0xa5);
           }
         }
       }
