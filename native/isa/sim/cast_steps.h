@@ -21,14 +21,17 @@ class CastSteps {
   CastSteps(const VectorTable& table, DType from, const DType* wire, DType to) noexcept
       : fromBytes_(sizeOf(from)), toBytes_(sizeOf(to)) {
     const DType middle = wire != nullptr ? *wire : to;
-    if (from != middle) last_ = step(table, from, middle);
+    if (from != middle) last_ = step(table.cast, from, middle);
     if (middle != to) {
       first_ = last_;
-      last_ = step(table, middle, to);
+      last_ = step(table.cast, middle, to);
     }
+    if (first_ == nullptr && last_ != nullptr) rows_ = step(table.castRows, from, to);
   }
 
   bool identity() const noexcept { return last_ == nullptr; }
+  // The loop of rows, nullptr where the table has none for these steps.
+  CastRowsLoop rows() const noexcept { return rows_; }
 
   // dst and src do not overlap.
   void run(void* dst, const void* src, size_t count) const noexcept {
@@ -42,10 +45,11 @@ class CastSteps {
   }
 
  private:
-  static CastLoop step(const VectorTable& table, DType from, DType to) noexcept {
+  template <class Loop>
+  static Loop step(const Loop (&loops)[kFloatCount][kFloatCount], DType from, DType to) noexcept {
     const int row = floatIndex(from);
     const int column = floatIndex(to);
-    return row < 0 || column < 0 ? nullptr : table.cast[row][column];
+    return row < 0 || column < 0 ? nullptr : loops[row][column];
   }
 
   void runBoth(unsigned char* dst, const unsigned char* src, size_t count) const noexcept {
@@ -63,6 +67,7 @@ class CastSteps {
 
   CastLoop first_ = nullptr;
   CastLoop last_ = nullptr;
+  CastRowsLoop rows_ = nullptr;
   size_t fromBytes_;
   size_t toBytes_;
 };

@@ -50,15 +50,9 @@ void copyPlane(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned 
 }
 
 // The CPU sees no stream in rows that are further apart than kFarStep: up to kLongestFarRow they
-// are fetched about kAheadBytes ahead, both those to read and those to write.
+// are fetched ahead, both those to read and those to write.
 constexpr int64_t kFarStep = 2 * kLineBytes;
 constexpr size_t kLongestFarRow = 1024;
-constexpr size_t kAheadBytes = 2048;
-
-inline int64_t rowsAhead(size_t rowBytes) {
-  const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
-  return fits < kMostRowsAhead ? fits : kMostRowsAhead;
-}
 
 // copyRow(to, from) copies one row.
 template <class CopyRow>
@@ -104,12 +98,6 @@ void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t
     }
   }
 }
-
-struct Dimension {
-  int64_t extent;
-  int64_t dst;  // steps, in bytes
-  int64_t src;
-};
 
 template <size_t N>
 void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner) {
@@ -199,43 +187,20 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
   bool lines = stores == Stores::kStreaming && rowBytes % kLineBytes == 0 &&
                reinterpret_cast<uintptr_t>(dst) % kLineBytes == 0;
   for (uint32_t d = 0; d < count; ++d) lines = lines && dims[d].dst % kLineBytes == 0;
-  const bool plane = rowBytes == element && count > 1;
-  if (plane) {
+  if (rowBytes == element && count > 1) {
     // The dimension along which the other side is contiguous comes next to the innermost.
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }
-  } else if (dims[count - 1].extent < kMostRowsAhead) {
-    // Of few rows at a time none would be fetched ahead.
-    Dimension* most = std::max_element(
-        dims, dims + count,
-        [](const Dimension& a, const Dimension& b) { return a.extent < b.extent; });
-    std::swap(*most, dims[count - 1]);
+    forEachAddress(dims, count - 2, dst, src, [&](unsigned char* d, const unsigned char* s) {
+      copyElements(d, s, dims[count - 2], dims[count - 1], elementBytes);
+    });
+    return;
   }
-  const uint32_t outer = count - (plane ? 2 : 1);
-  int64_t index[kMaxDims] = {};
-  for (;;) {
-    if (plane) {
-      copyElements(dst, src, dims[outer], dims[outer + 1], elementBytes);
-    } else if (lines) {
-      streamRows(dst, dims[outer].dst, src, dims[outer].src, dims[outer].extent,
-                 static_cast<size_t>(rowBytes));
-    } else {
-      copyRows(dst, dims[outer].dst, src, dims[outer].src, dims[outer].extent,
-               static_cast<size_t>(rowBytes));
-    }
-    uint32_t d = outer;
-    for (;;) {
-      if (d == 0) return;
-      --d;
-      dst += dims[d].dst;
-      src += dims[d].src;
-      if (++index[d] < dims[d].extent) break;
-      dst -= dims[d].dst * dims[d].extent;
-      src -= dims[d].src * dims[d].extent;
-      index[d] = 0;
-    }
-  }
+  const auto copy = lines ? streamRows : copyRows;
+  forEachRun(dims, count, dst, src,
+             [=](unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
+                 int64_t rows) { copy(d, dStep, s, sStep, rows, static_cast<size_t>(rowBytes)); });
 }
 
 void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {

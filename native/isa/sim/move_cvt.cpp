@@ -58,9 +58,9 @@ void copyView(const Traversal& t, const StridedView& dst, const StridedView& src
   });
 }
 
-// Casts rows that are contiguous on both sides: long ones where they lie; short ones by way of a
-// stage on each side where they have gaps, a few at a time, so that the fetch of the next ones
-// overlaps the cast. What streams goes by way of a stage too.
+// Casts rows that are contiguous on both sides: long ones where they lie; short ones a few at a
+// time, by a loop of rows, or where the cast has none by way of a stage on each side that has gaps.
+// What streams goes by way of a stage.
 class RowCast {
  public:
   RowCast(const CastSteps& cast, size_t dstBytes, size_t srcBytes, Stores stores)
@@ -101,14 +101,24 @@ class RowCast {
     const auto dstRow = static_cast<int64_t>(count * dstBytes_);
     const auto srcRow = static_cast<int64_t>(count * srcBytes_);
     const auto atOnce = static_cast<int64_t>(kStagedElements / count);
-    const bool gather = srcStep != srcRow;
     const bool scatter = dstStep != dstRow;
+    const CastRowsLoop loop = count % kCastBlock == 0 ? cast_.rows() : nullptr;
+    if (loop != nullptr && (scatter || stores_ == Stores::kCached)) {
+      loop(dst, dstStep, src, srcStep, rows, count);
+      return;
+    }
+    const bool gather = loop == nullptr && srcStep != srcRow;
     for (int64_t row = 0; row < rows; row += atOnce) {
       const int64_t n = rows - row < atOnce ? rows - row : atOnce;
       const unsigned char* from = src + row * srcStep;
       unsigned char* to = dst + row * dstStep;
-      if (gather) copyRows(srcStage_, srcRow, from, srcStep, n, count * srcBytes_);
       const size_t elements = static_cast<size_t>(n) * count;
+      if (loop != nullptr) {
+        loop(dstStage_, dstRow, from, srcStep, n, count);
+        activeTable().stream(to, dstStage_, elements * dstBytes_);
+        continue;
+      }
+      if (gather) copyRows(srcStage_, srcRow, from, srcStep, n, count * srcBytes_);
       const unsigned char* gathered = gather ? srcStage_ : from;
       if (scatter) {
         cast_.run(dstStage_, gathered, elements);
@@ -129,28 +139,16 @@ class RowCast {
 
 void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
               const StridedView& src, Stores stores) {
-  const size_t dstBytes = sizeOf(dst.dtype);
-  const size_t srcBytes = sizeOf(src.dtype);
+  const ByteStrides dstStep = byteStrides(t, dst);
+  const ByteStrides srcStep = byteStrides(t, src);
   const uint32_t inner = t.ndim - 1;
-  // Rows one after another are those of the next dimension, or of the longest where that is short.
-  uint32_t outer = inner == 0 ? 0 : inner - 1;
-  if (t.extent[outer] < kMostRowsAhead) {
-    for (uint32_t d = 0; d < inner; ++d) {
-      if (t.extent[d] > t.extent[outer]) outer = d;
-    }
-  }
-  int64_t boxExtent[kMaxDims];
-  for (uint32_t d = 0; d < t.ndim; ++d) {
-    boxExtent[d] = d == inner || d == outer ? t.extent[d] : 1;
-  }
-  const int64_t rows = outer == inner ? 1 : t.extent[outer];
-  const int64_t dstStep = strideOf(t, dst, outer) * static_cast<int64_t>(dstBytes);
-  const int64_t srcStep = strideOf(t, src, outer) * static_cast<int64_t>(srcBytes);
-  RowCast rowCast(cast, dstBytes, srcBytes, stores);
-  forEachBox(t, boxExtent, [&](const Box& box) {
-    rowCast.run(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, rows,
-                t.extent[inner]);
-  });
+  Dimension dims[kMaxDims];
+  for (uint32_t d = 0; d < inner; ++d) dims[d] = {t.extent[d], dstStep.step[d], srcStep.step[d]};
+  RowCast rowCast(cast, sizeOf(dst.dtype), sizeOf(src.dtype), stores);
+  forEachRun(dims, inner, static_cast<unsigned char*>(dst.data),
+             static_cast<const unsigned char*>(src.data),
+             [&](unsigned char* to, int64_t toStep, const unsigned char* from, int64_t fromStep,
+                 int64_t rows) { rowCast.run(to, toStep, from, fromStep, rows, t.extent[inner]); });
 }
 
 void castBoxes(const Traversal& t, const CastSteps& cast, const StridedView& dst,

@@ -13,6 +13,7 @@
 
 namespace windlass {
 namespace {
+#include "native/isa/sim/vector_rows.inl"
 
 // VFPCLASSPS categories: quiet NaN, denormal, signalling NaN.
 constexpr int kUnsafe = 0x01 | 0x20 | 0x80;
@@ -35,7 +36,7 @@ __m256i narrowBf16(__m512 value) {
   return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value));
 }
 
-void castF32ToBf16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToBf16(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   size_t i = 0;
@@ -63,7 +64,7 @@ void castF32ToBf16(void* dst, const void* src, size_t count) {
 
 VectorTable makeTable() {
   VectorTable table = avx512Table();
-  table.cast[floatIndex(DType::kF32)][floatIndex(DType::kBF16)] = castF32ToBf16;
+  setCast<castF32ToBf16, DType::kF32, DType::kBF16>(table);
   return table;
 }
 

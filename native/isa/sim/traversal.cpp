@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/isa/sim/traversal.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace windlass {
 namespace {
 
@@ -127,6 +130,22 @@ ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementByte
     step *= box.extent[d];
   }
   return result;
+}
+
+void orderRows(Dimension* dims, uint32_t count) noexcept {
+  if (count < 2) return;
+  // Of few rows at a time none would be fetched ahead.
+  if (dims[count - 1].extent < kMostRowsAhead) {
+    Dimension* most = std::max_element(
+        dims, dims + count,
+        [](const Dimension& a, const Dimension& b) { return a.extent < b.extent; });
+    std::swap(*most, dims[count - 1]);
+  }
+  const auto step = [](const Dimension& d) { return std::min(magnitude(d.dst), magnitude(d.src)); };
+  Dimension* closest =
+      std::min_element(dims, dims + count - 1,
+                       [&](const Dimension& a, const Dimension& b) { return step(a) < step(b); });
+  std::swap(*closest, dims[count - 2]);
 }
 
 }  // namespace windlass

@@ -11,6 +11,7 @@
 #endif
 
 #include "native/isa/sim/fused.h"
+#include "native/isa/sim/vector_table.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -90,8 +91,66 @@ ByteStrides byteStrides(const Traversal& t, const StridedView& view) noexcept;
 // Of a packed buffer that holds the box.
 ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementBytes) noexcept;
 
-// Rows that lie apart are fetched at most this many ahead.
-constexpr int64_t kMostRowsAhead = 32;
+// A dimension of a destination and a source; steps in bytes.
+struct Dimension {
+  int64_t extent;
+  int64_t dst;
+  int64_t src;
+};
+
+// Calls visit(dst, src) for the addresses of each index, in order; no dimensions, one address.
+template <class Visit>
+void forEachAddress(const Dimension* dims, uint32_t count, unsigned char* dst,
+                    const unsigned char* src, Visit&& visit) noexcept {
+  int64_t index[kMaxDims] = {};
+  for (;;) {
+    visit(dst, src);
+    uint32_t d = count;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      dst += dims[d].dst;
+      src += dims[d].src;
+      if (++index[d] < dims[d].extent) break;
+      dst -= dims[d].dst * dims[d].extent;
+      src -= dims[d].src * dims[d].extent;
+      index[d] = 0;
+    }
+  }
+}
+
+// Puts last the dimension along which rows are visited one after another, and next to last the one
+// whose rows lie closest to those.
+void orderRows(Dimension* dims, uint32_t count) noexcept;
+
+// Calls run(dst, dstStep, src, srcStep, rows) for runs of rows that cover the dimensions, which
+// change order; no dimensions, one row. Where there are runs beside each other they are short, so
+// that rows that are neighbours on either side are visited soon one after another; each fetches
+// ahead what the next one along its dimension begins with.
+template <class Run>
+void forEachRun(Dimension* dims, uint32_t count, unsigned char* dst, const unsigned char* src,
+                Run&& run) noexcept {
+  constexpr int64_t kRunsBeside = 8;
+  constexpr Dimension kNone{1, 0, 0};
+  orderRows(dims, count);
+  const Dimension along = count > 0 ? dims[count - 1] : kNone;
+  const Dimension beside = count > 1 ? dims[count - 2] : kNone;
+  const int64_t runRows = count > 1 ? kMostRowsAhead : along.extent;
+  forEachAddress(
+      dims, count > 2 ? count - 2 : 0, dst, src, [&](unsigned char* d, const unsigned char* s) {
+        for (int64_t left = 0; left < beside.extent; left += kRunsBeside) {
+          const int64_t right =
+              left + kRunsBeside < beside.extent ? left + kRunsBeside : beside.extent;
+          for (int64_t row = 0; row < along.extent; row += runRows) {
+            const int64_t rows = along.extent - row < runRows ? along.extent - row : runRows;
+            for (int64_t k = left; k < right; ++k) {
+              run(d + k * beside.dst + row * along.dst, along.dst,
+                  s + k * beside.src + row * along.src, along.src, rows);
+            }
+          }
+        }
+      });
+}
 
 // Copies `rows` rows of `rowBytes` bytes; steps are from one row to the next, in bytes.
 void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of vector_loops.inl: casts between the six float dtypes.
+// Part of vector_loops.inl: casts between the six float dtypes. Loops that the compiler vectorises
+// ask not to be unrolled: those of a known count would be, before they could be vectorised.
 
 // A narrow float: `Mantissa` stored bits and exponent bias; `Top` is what overflow becomes,
 // infinity where the type has one, and `Nan` the canonical NaN. Codes above Top are NaN.
@@ -69,46 +70,52 @@ WINDLASS_INLINE uint32_t roundToOdd(double value) {
 }
 
 template <typename N>
-WINDLASS_LOOP void castF32ToNarrow(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToNarrow(void* dst, const void* src, size_t count) {
   typename N::Any* __restrict d = static_cast<typename N::Any*>(dst);
   const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename N::Value>(narrow<N>(s[i]));
 }
 
 template <typename N>
-WINDLASS_LOOP void castNarrowToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castNarrowToF32(void* dst, const void* src, size_t count) {
   U32::Any* __restrict d = static_cast<U32::Any*>(dst);
   const typename N::Any* __restrict s = static_cast<const typename N::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) d[i] = widen<N>(s[i]);
 }
 
-WINDLASS_LOOP void castF32ToBf16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToBf16(void* dst, const void* src, size_t count) {
   U16::Any* __restrict d = static_cast<U16::Any*>(dst);
   const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) d[i] = static_cast<uint16_t>(narrowBf16(s[i]));
 }
 
-WINDLASS_LOOP void castBf16ToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castBf16ToF32(void* dst, const void* src, size_t count) {
   U32::Any* __restrict d = static_cast<U32::Any*>(dst);
   const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = static_cast<uint32_t>(s[i]) << 16;
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
   }
 }
 
-WINDLASS_LOOP void castF64ToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF64ToF32(void* dst, const void* src, size_t count) {
   U32::Any* __restrict d = static_cast<U32::Any*>(dst);
   const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = bitsOf(static_cast<float>(s[i]));
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
   }
 }
 
-WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToF64(void* dst, const void* src, size_t count) {
   U64::Any* __restrict d = static_cast<U64::Any*>(dst);
   const F32::Any* __restrict s = static_cast<const F32::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) {
     const uint64_t bits = bitsOf(static_cast<double>(s[i]));
     const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
@@ -116,24 +123,27 @@ WINDLASS_LOOP void castF32ToF64(void* dst, const void* src, size_t count) {
   }
 }
 
-WINDLASS_LOOP void castF64ToOddF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF64ToOddF32(void* dst, const void* src, size_t count) {
   U32::Any* __restrict d = static_cast<U32::Any*>(dst);
   const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) d[i] = roundToOdd(s[i]);
 }
 
-WINDLASS_LOOP void canonicalF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void canonicalF32(void* dst, const void* src, size_t count) {
   U32::Any* __restrict d = static_cast<U32::Any*>(dst);
   const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) {
     const uint32_t bits = s[i];
     d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
   }
 }
 
-WINDLASS_LOOP void canonicalF64(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void canonicalF64(void* dst, const void* src, size_t count) {
   U64::Any* __restrict d = static_cast<U64::Any*>(dst);
   const U64::Any* __restrict s = static_cast<const U64::Any*>(src);
+#pragma GCC unroll 1
   for (size_t i = 0; i < count; ++i) {
     const uint64_t bits = s[i];
     const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
@@ -143,7 +153,7 @@ WINDLASS_LOOP void canonicalF64(void* dst, const void* src, size_t count) {
 
 #if WINDLASS_PATH_F16C && WINDLASS_PATH_WIDTH == 64
 
-WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToF16(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
@@ -158,7 +168,7 @@ WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
   }
 }
 
-WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   const __m512i canonical = _mm512_set1_epi32(0x7fc00000);
@@ -174,7 +184,7 @@ WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
 
 #elif WINDLASS_PATH_F16C
 
-WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToF16(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
@@ -189,7 +199,7 @@ WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
   castF32ToNarrow<Half>(d + i * 2, s + i * 4, count - i);
 }
 
-WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
@@ -205,11 +215,11 @@ WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
 
 #else
 
-WINDLASS_LOOP void castF32ToF16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF32ToF16(void* dst, const void* src, size_t count) {
   castF32ToNarrow<Half>(dst, src, count);
 }
 
-WINDLASS_LOOP void castF16ToF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
   castNarrowToF32<Half>(dst, src, count);
 }
 
@@ -223,8 +233,8 @@ WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
   alignas(64) uint32_t stage[kStage];
   while (count > 0) {
     const size_t n = count < kStage ? count : kStage;
-    toF32(stage, s, n);
-    fromF32(d, stage, n);
+    castRun<toF32>(stage, s, n);
+    castRun<fromF32>(d, stage, n);
     s += n * SrcBytes;
     d += n * DstBytes;
     count -= n;

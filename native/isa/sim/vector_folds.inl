@@ -77,7 +77,7 @@ WINDLASS_LOOP void foldNarrow(void* dst, const void* accumulator, const void* sr
   alignas(64) uint32_t stage[kStage];
   while (count > 0) {
     const size_t n = count < kStage ? count : kStage;
-    toF32(stage, s, n);
+    castRun<toF32>(stage, s, n);
     foldFloat<F32, op>(d, a, stage, n);
     s += n * SrcBytes;
     d += n * sizeof(float);

@@ -25,9 +25,7 @@ WINDLASS_ANY(U64, uint64_t);
 WINDLASS_ANY(I64, int64_t);
 #undef WINDLASS_ANY
 
-#define WINDLASS_INLINE static inline __attribute__((always_inline))
-// Loops stay whole, so that the staged ones call rather than copy them.
-#define WINDLASS_LOOP static __attribute__((noinline))
+#include "native/isa/sim/vector_rows.inl"
 
 // Elements that a cast through f32 stages at a time.
 constexpr size_t kStage = 512;
@@ -81,11 +79,11 @@ constexpr void fillFolds(VectorTable& table) {
   row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
 }
 
-// One row of casts from a type that widens exactly by `toF32`.
+// The casts from a type that widens by `toF32`, exactly or to odd; those to and from f32 itself are
+// set apart.
 template <CastLoop toF32, size_t SrcBytes>
-constexpr void fillNarrowCasts(CastLoop* row) {
+constexpr void fillCasts(CastLoop* row) {
   row[0] = castThroughF32<toF32, castF32ToF64, SrcBytes, 8>;
-  row[1] = toF32;
   row[2] = castThroughF32<toF32, castF32ToF16, SrcBytes, 2>;
   row[3] = castThroughF32<toF32, castF32ToBf16, SrcBytes, 2>;
   row[4] = castThroughF32<toF32, castF32ToNarrow<E5M2>, SrcBytes, 1>;
@@ -97,21 +95,23 @@ constexpr VectorTable makeTable() {
   table.copy = copyLoop;
   table.stream = streamLoop;
 
-  fillNarrowCasts<castF64ToOddF32, 8>(table.cast[0]);
-  table.cast[0][0] = canonicalF64;
-  table.cast[0][1] = castF64ToF32;
-
-  table.cast[1][0] = castF32ToF64;
-  table.cast[1][1] = canonicalF32;
-  table.cast[1][2] = castF32ToF16;
-  table.cast[1][3] = castF32ToBf16;
-  table.cast[1][4] = castF32ToNarrow<E5M2>;
-  table.cast[1][5] = castF32ToNarrow<E4M3>;
-
-  fillNarrowCasts<castF16ToF32, 2>(table.cast[2]);
-  fillNarrowCasts<castBf16ToF32, 2>(table.cast[3]);
-  fillNarrowCasts<castNarrowToF32<E5M2>, 1>(table.cast[4]);
-  fillNarrowCasts<castNarrowToF32<E4M3>, 1>(table.cast[5]);
+  fillCasts<castF64ToOddF32, 8>(table.cast[0]);
+  fillCasts<castF16ToF32, 2>(table.cast[2]);
+  fillCasts<castBf16ToF32, 2>(table.cast[3]);
+  fillCasts<castNarrowToF32<E5M2>, 1>(table.cast[4]);
+  fillCasts<castNarrowToF32<E4M3>, 1>(table.cast[5]);
+  table.cast[0][0] = castRun<canonicalF64>;
+  table.cast[1][1] = castRun<canonicalF32>;
+  setCast<castF64ToF32, DType::kF64, DType::kF32>(table);
+  setCast<castF32ToF64, DType::kF32, DType::kF64>(table);
+  setCast<castF16ToF32, DType::kF16, DType::kF32>(table);
+  setCast<castF32ToF16, DType::kF32, DType::kF16>(table);
+  setCast<castBf16ToF32, DType::kBF16, DType::kF32>(table);
+  setCast<castF32ToBf16, DType::kF32, DType::kBF16>(table);
+  table.cast[1][4] = castRun<castF32ToNarrow<E5M2>>;
+  table.cast[1][5] = castRun<castF32ToNarrow<E4M3>>;
+  table.cast[4][1] = castRun<castNarrowToF32<E5M2>>;
+  table.cast[5][1] = castRun<castNarrowToF32<E4M3>>;
 
   fillFolds<ReduceOp::kSum>(table);
   fillFolds<ReduceOp::kMax>(table);

@@ -42,9 +42,22 @@ constexpr DType accumulatorOf(DType dtype) {
 // The ranges that a loop is given do not overlap.
 using CopyLoop = void (*)(void* dst, const void* src, size_t bytes);
 using CastLoop = void (*)(void* dst, const void* src, size_t count);
+// Rows of a multiple of kCastBlock elements, fetched ahead on both sides; steps are from one row
+// to the next, in bytes.
+using CastRowsLoop = void (*)(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
+                              int64_t rows, size_t count);
+constexpr size_t kCastBlock = 16;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
+
+// The CPU sees no stream in rows that lie apart: they are fetched this many ahead.
+constexpr int64_t kMostRowsAhead = 32;
+constexpr int64_t rowsAhead(size_t rowBytes) {
+  constexpr size_t kAheadBytes = 2048;
+  const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
+  return fits < kMostRowsAhead ? fits : kMostRowsAhead;
+}
 
 constexpr int kFoldOps = 4;  // avg folds as sum
 
@@ -53,6 +66,7 @@ struct VectorTable {
   CopyLoop stream;  // a copy by streaming stores, with SFENCE still to come
   // [from][to] by floatIndex. From a type to itself: NaNs become canonical, all else stays.
   CastLoop cast[kFloatCount][kFloatCount];
+  CastRowsLoop castRows[kFloatCount][kFloatCount];  // nullptr: none
   // [op][dtype of the source]; nullptr where canReduce is false.
   FoldLoop fold[kFoldOps][kDTypeCount];
   // f64 and f32 accumulators, by floatIndex.
