@@ -288,6 +288,63 @@ TEST_F(Strided, RowsWithGaps) {
   }
 }
 
+// Every cast, of rows around the lengths that loops of rows are written for, that lie apart on one
+// side or both; more rows along either dimension than are visited at a time.
+TEST_F(Strided, ShortRowsCastOnEveryPath) {
+  const auto paths = reference::availablePaths();
+  const int64_t lengths[] = {1,  3,  4,  5,  7,  8,  9,   15,  16, 17,
+                             31, 32, 33, 63, 64, 65, 100, 127, 128};
+  constexpr int64_t kOuter[][2] = {{3, 70}, {70, 3}, {19, 40}, {1, 33}};
+  constexpr size_t kCells = 760 * (128 + 7) + 64;
+  const auto gap = [&] { return static_cast<int64_t>(random_() % 8); };
+  for (const auto& from : reference::kFormats) {
+    for (const auto& to : reference::kFormats) {
+      if (from.dtype == to.dtype) continue;
+      const size_t fromBytes = sizeOf(from.dtype);
+      const size_t toBytes = sizeOf(to.dtype);
+      std::vector<unsigned char> source(kCells * fromBytes);
+      std::vector<uint64_t> casts(kCells);
+      for (size_t i = 0; i < kCells; ++i) {
+        const uint64_t code = reference::randomElement(from.dtype, random_);
+        std::memcpy(&source[i * fromBytes], &code, fromBytes);
+        casts[i] = reference::cast(from.dtype, to.dtype, code);
+      }
+      for (const int64_t length : lengths) {
+        for (const auto& [path, table] : paths) {
+          const int64_t* outer = kOuter[random_() % 4];
+          const std::vector<int64_t> shape = {outer[0], outer[1], length};
+          const bool swapped = random_() % 2 == 0;
+          int64_t strides[2][3];
+          for (const int side : {0, 1}) {
+            const int inner = (side == 0) == swapped ? 0 : 1;
+            strides[side][2] = 1;
+            strides[side][inner] = length + gap() * static_cast<int64_t>(random_() % 2);
+            strides[side][1 - inner] = strides[side][inner] * shape[static_cast<size_t>(inner)];
+          }
+          const size_t skew = random_() % 64;
+          std::vector<unsigned char> out(skew + kCells * toBytes, 0xa5);
+          std::vector<unsigned char> expected = out;
+          forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+            int64_t at[2] = {};
+            for (size_t d = 0; d < 3; ++d) {
+              at[0] += index[d] * strides[0][d];
+              at[1] += index[d] * strides[1][d];
+            }
+            std::memcpy(&expected[skew + static_cast<size_t>(at[0]) * toBytes],
+                        &casts[static_cast<size_t>(at[1])], toBytes);
+          });
+          detail::moveConvert(*table, {&out[skew], to.dtype, 3, shape.data(), strides[0]},
+                              {source.data(), from.dtype, 3, shape.data(), strides[1]}, nullptr,
+                              anyStores());
+          ASSERT_TRUE(out == expected)
+              << from.name << " to " << to.name << " on " << nameOf(path) << ", shape "
+              << testing::PrintToString(shape) << " skew " << skew << (swapped ? " swapped" : "");
+        }
+      }
+    }
+  }
+}
+
 TEST_F(Strided, LargeTransposes) {
   for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
     const int64_t shape[] = {301, 517};
