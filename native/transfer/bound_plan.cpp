@@ -40,7 +40,7 @@ bool isSame(const StridedView& a, const StridedView& b) {
 
 struct BoundPlan::SourcesHash {
   size_t operator()(const Box* box) const {
-    size_t hash = std::hash<const void*>()(box->sources[0].data);
+    size_t hash = std::hash<const void*>()(box->sources[0].data) * 31 + box->phase;
     for (uint32_t d = 0; d < box->ndim; ++d) {
       hash = hash * 31 + static_cast<size_t>(box->length[d]);
     }
