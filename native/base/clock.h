@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLOCK_MONOTONIC and the deadline of one operation.
+// CLOCK_MONOTONIC and deadlines.
 #pragma once
 
 #include <time.h>
@@ -14,10 +14,11 @@ inline int64_t clockNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Starts at its first look at the clock, so that an operation that never waits never reads it.
+// Starts at startNs or, where that is 0, at its first look at the clock, so that an operation that
+// never waits never reads it.
 class Deadline {
  public:
-  explicit Deadline(int64_t limitNs) : limitNs_(limitNs) {}
+  explicit Deadline(int64_t limitNs, int64_t startNs = 0) : limitNs_(limitNs), startNs_(startNs) {}
 
   int64_t limitNs() const { return limitNs_; }
   // Nanoseconds left at `now`; zero or less once passed.
@@ -28,7 +29,7 @@ class Deadline {
 
  private:
   int64_t limitNs_;
-  int64_t startNs_ = 0;
+  int64_t startNs_;
 };
 
 }  // namespace windlass

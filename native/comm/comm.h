@@ -31,6 +31,7 @@ struct Call {
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
   uint32_t phases = 0;               // Launch::phases
   bool streams = false;              // Launch::streams
+  int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 
 // Aligned so that no two ranks, whose threads write their own at every operation, share a line.

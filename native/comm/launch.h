@@ -47,7 +47,8 @@ Code Comm::run(const Call& call) {
   K::plan(launch);
   const bool meets = group_->oversubscribed() && !K::kStaged;
   const bool shared = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
-  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs);
+  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
+                    call.startNs);
   if (shared) {
     own_.work.finished.store(0, std::memory_order_relaxed);
     own_.work.next.store(workWord(sequence_, 0), std::memory_order_relaxed);

@@ -146,16 +146,12 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   call.streams = streams_;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  const bool several = phases_ > kMostPhases;
-  const int64_t limitNs = deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs;
-  const int64_t startNs = several ? clockNs() : 0;
+  if (phases_ > kMostPhases) call.startNs = clockNs();
   for (uint32_t w = 0, left = phases_; left > 0; ++w, left -= call.phases) {
     call.phases = std::min(left, kMostPhases);
     call.args.aux = const_cast<ChunkBlocks*>(&own.blocks(w));
     call.workBytes = 0;
     for (const auto& plan : plans_) call.workBytes += plan->workBytes(w);
-    // One deadline for all; what is over ends the next wait.
-    if (several) call.deadlineNs = std::max<int64_t>(1, limitNs - (clockNs() - startNs));
     if (Code code = comm_.run<Redistribute>(call); code != WL_OK) return code;
   }
   return WL_OK;

@@ -238,6 +238,42 @@ TEST(Transfer, WritesEveryTargetThatTakesFromTheSameSource) {
   }
 }
 
+// Each rank takes a row of the next one's in each of its phases: one, some in the second operation,
+// and more there.
+TEST(Transfer, RanksNeedNotHaveEquallyManyPhases) {
+  constexpr int64_t kPhases[] = {1, windlass::kMostPhases + 2, windlass::kMostPhases + 9};
+  constexpr int64_t kRows = kPhases[2], kColumns = 5;
+  for (const int cores : {1, 64}) {
+    LocalRanks ranks(3, 20'000'000'000, 1, cores);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const int64_t phases = kPhases[rank], peer = (rank + 1) % 3;
+      View source{WL_U8, {kRows, kColumns}, {kColumns, 1}, {}};
+      for (int64_t i = 0; i < kRows * kColumns; ++i)
+        source.memory.push_back(static_cast<uint8_t>(7 * i + rank));
+      View target = source;
+      std::fill(target.memory.begin(), target.memory.end(), 0xee);
+      Word sources, targets, chunks;
+      source.describe(&sources);
+      target.describe(&targets);
+      for (int64_t phase = 0; phase < phases; ++phase) {
+        chunks.insert(chunks.end(),
+                      {phase, 0, WL_U8, WL_SUM, 2, 1, 1, kColumns, phase, 0, peer, 0, phase, 0});
+      }
+      const wl_transfer_config_t config =
+          configOf(sources, 1, targets, 1, chunks, static_cast<uint64_t>(phases));
+      Error error;
+      wl_transfer_t* transfer = nullptr;
+      ASSERT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
+      ASSERT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
+      std::vector<uint8_t> expected(target.memory.size(), 0xee);
+      for (int64_t i = 0; i < phases * kColumns; ++i)
+        expected[static_cast<size_t>(i)] = static_cast<uint8_t>(7 * i + peer);
+      EXPECT_TRUE(expected == target.memory) << "rank " << rank << ", " << cores << " cores";
+      wl_transfer_free(transfer);
+    });
+  }
+}
+
 TEST(Transfer, VersionsAndFingerprintsMustAgree) {
   LocalRanks ranks(2);
   ranks.run([&](int rank, wl_comm_t* comm) {
@@ -572,6 +608,22 @@ TEST(Transfer, AStagedRunEndsWhenItsDeadlinePasses) {
       wl_transfer_free(transfer);
     });
   }
+}
+
+// A run of more operations than its deadline leaves time for.
+TEST(Transfer, ATimeoutNamesTheDeadlineOfTheWholeRun) {
+  const Rounds staged{2, 20'000, 5, true};
+  std::vector<View> sources(2, staged.source()), targets(2, staged.target());
+  LocalRanks ranks(2, 60'000'000'000, 1, 1);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const auto own = static_cast<size_t>(rank);
+    wl_transfer_t* transfer = staged.create(comm, rank, &sources[own], &targets[own]);
+    ASSERT_NE(nullptr, transfer);
+    Error error;
+    EXPECT_EQ(WL_TIMEOUT, wl_transfer_run(transfer, 1, kMs, &error));
+    EXPECT_TRUE(contains(error.message, " waited 0.001 s in transfer"));
+    wl_transfer_free(transfer);
+  });
 }
 
 // A rank leaves the communicator between two runs of hundreds of phases, or within one.
