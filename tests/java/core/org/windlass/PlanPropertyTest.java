@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 /** Random layout pairs, shapes and paddings against the slow reference. */
 class PlanPropertyTest {
   /** How many plans of large meshes are tried; {@code -Dwindlass.long=true} tries 10,000. */
-  private static final int LARGE = Boolean.getBoolean("windlass.long") ? 10_000 : 400;
+  private static final int LARGE = Boolean.getBoolean("windlass.long") ? 10_000 : 2_000;
 
   @Property(tries = 3000, shrinking = ShrinkingMode.OFF)
   void everyTargetElementIsWrittenOnceWithTheRightValue(@ForAll long seed) {
