@@ -80,6 +80,7 @@ public final class PlanReport {
     for (PlannedTensor tensor : tensors) {
       addRanks(ranks, tensor);
       for (int i = 0; i < tensor.count(); i++) {
+        long tensorBegin = System.nanoTime();
         Plan plan = tensor.plan(options, plans.size());
         plans.add(plan);
         Traffic traffic = traffic(plan);
@@ -92,7 +93,7 @@ public final class PlanReport {
                 link ->
                     links.merge((long) link.source() << 32 | link.target(), link.bytes(), Long::sum));
         if (!summary && i == 0) {
-          Planned planned = planned(tensor.name(), tensor, plan, System.nanoTime());
+          Planned planned = planned(tensor.name(), tensor, plan, tensorBegin);
           lines.add(json ? json(planned) : text(planned));
         }
       }
