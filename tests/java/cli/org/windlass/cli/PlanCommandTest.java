@@ -159,16 +159,18 @@ class PlanCommandTest {
   @Test
   void aBadListIsRefused(@TempDir Path folder) throws IOException {
     String[][] cases = {
-      {"{}", "not a JSON list"},
-      {"[1]", "[0]: not an object"},
-      {"[{\"name\":\"a\"}]", "[0]: shape is missing"},
-      {"[{\"name\":\"a\",\"shape\":[-1],\"dtype\":\"u8\"}]", "[0].shape[0]: -1 is not in"},
+      {"{}", "the whole is an object, not a list"},
+      {"[1]", "[0] is 1, not an object"},
+      {"[{\"name\":\"a\"}]", "[0].shape: is missing"},
+      {"[{\"name\":\"a\",\"shape\":[-1],\"dtype\":\"u8\"}]", "[0].shape[0] is -1"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"count\":0}]", "[0].count: 0 is not in"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"x\":0}]", "[0].x: unknown key"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\"}] 1", "something follows"},
-      {"[{\"name\":\"a\",\"name\":\"b\"}]", "Duplicate"},
+      {"[{\"name\":\"a\",\"name\":\"b\"}]", "\"name\" stands twice in [0]"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"count\":1000001}]", "[0].count: 1000001 is not"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u7\"}]", "[0].dtype: 'u7' is no dtype"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"from\":\"2:S1\"}]", "tensor 'a'"},
-      {"[", "Unexpected end"}
+      {"[", "(start marker at line: 1, column: 1)"}
     };
     for (String[] each : cases) {
       Path file = Files.writeString(folder.resolve("t.json"), each[0]);
@@ -177,6 +179,9 @@ class PlanCommandTest {
       assertThat(done.err()).contains(each[1]);
     }
     assertThat(Cli.run("plan", "--tensors", folder.resolve("gone")).err()).contains("no such file");
+    Cli ofFolder = Cli.run("plan", "--tensors", folder);
+    assertThat(ofFolder.status()).isEqualTo(2);
+    assertThat(ofFolder.err()).contains("is a folder, not a file");
     assertThat(Cli.run("plan", "--tensors", "x", "--shape", "4").status()).isEqualTo(2);
   }
 

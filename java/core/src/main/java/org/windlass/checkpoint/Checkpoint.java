@@ -19,6 +19,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.FileFault;
 import org.windlass.internal.JsonText;
 
 /**

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.FileFault;
 
 /**
  * A checkpoint in the making: a folder or a single file that appears under its name complete or not

@@ -6,7 +6,6 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,8 +25,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /** The file's own name. */
   public static final String NAME = "layout.json";
 
-  private static final long MAX_BYTES = 100_000_000;
-
   /**
    * One tensor.
    *
@@ -42,12 +39,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
   }
 
   /** Reads and checks a file. */
-  static LayoutFile read(Path path) throws IOException {
-    if (Files.size(path) > MAX_BYTES) {
-      throw new InvalidArgumentException(
-          path + ": has " + Files.size(path) + " bytes; at most " + MAX_BYTES + " are read");
-    }
-    return parse(path.toString(), Files.readAllBytes(path));
+  static LayoutFile read(Path path) {
+    return parse(path.toString(), JsonText.bytesOf(path));
   }
 
   /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */

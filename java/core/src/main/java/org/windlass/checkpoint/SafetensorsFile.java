@@ -11,6 +11,7 @@ import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.internal.FileFault;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
 import org.windlass.internal.TensorAccess;

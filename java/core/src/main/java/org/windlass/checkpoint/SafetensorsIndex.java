@@ -22,20 +22,14 @@ public record SafetensorsIndex(Map<String, String> files) {
   /** The index's own name. */
   public static final String NAME = "model.safetensors.index.json";
 
-  private static final long MAX_BYTES = 100_000_000;
-
   /** Reads the index of a folder; every file it names lies in that folder. */
   static SafetensorsIndex read(Path folder) throws IOException {
     Path path = folder.resolve(NAME);
-    if (Files.size(path) > MAX_BYTES) {
-      throw new InvalidArgumentException(
-          path + ": has " + Files.size(path) + " bytes; at most " + MAX_BYTES + " are read");
-    }
     Map<String, String> files = new LinkedHashMap<>();
     boolean[] found = {false};
     JsonText.object(
         path.toString(),
-        Files.readAllBytes(path),
+        JsonText.bytesOf(path),
         (json, key) -> {
           switch (key) {
             case "weight_map" -> {

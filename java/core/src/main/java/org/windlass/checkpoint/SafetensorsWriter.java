@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.FileFault;
 import org.windlass.internal.JsonText;
 
 /**

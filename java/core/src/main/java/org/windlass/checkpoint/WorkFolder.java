@@ -15,6 +15,7 @@ import java.util.HexFormat;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Pattern;
 import org.windlass.ResourceException;
+import org.windlass.internal.FileFault;
 
 /**
  * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the

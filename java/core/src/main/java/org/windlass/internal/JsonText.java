@@ -14,10 +14,13 @@ import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
 
 /**
@@ -27,6 +30,8 @@ import org.windlass.InvalidArgumentException;
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
+  // Which text Jackson reads, that it says inside some messages.
+  private static final Pattern SOURCE = Pattern.compile("\\[Source: [^;]*; |\\](?=\\)$)");
   private static final JsonFactory FACTORY =
       JsonFactory.builder()
           .streamReadConstraints(
@@ -62,6 +67,24 @@ public final class JsonText implements AutoCloseable {
   @FunctionalInterface
   private interface Whole {
     void read(JsonText json) throws IOException;
+  }
+
+  /**
+   * The bytes of a file in which a JSON text stands.
+   *
+   * @throws InvalidArgumentException if it is missing, a folder or too large
+   * @throws org.windlass.ResourceException if it cannot be read
+   */
+  public static byte[] bytesOf(Path path) {
+    try {
+      if (Files.size(path) > LARGEST) {
+        throw new InvalidArgumentException(
+            path + ": has " + Files.size(path) + " bytes; at most " + LARGEST + " are read");
+      }
+      return Files.readAllBytes(path);
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    }
   }
 
   /**
@@ -105,7 +128,7 @@ public final class JsonText implements AutoCloseable {
       }
     } catch (JsonProcessingException malformed) {
       throw new InvalidArgumentException(
-          where + ": not valid JSON: " + malformed.getOriginalMessage()
+          where + ": not valid JSON: " + SOURCE.matcher(malformed.getOriginalMessage()).replaceAll("")
               + (malformed.getLocation() == null
                   ? ""
                   : " at character " + malformed.getLocation().getCharOffset()));

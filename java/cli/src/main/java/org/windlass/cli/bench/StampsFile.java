@@ -6,7 +6,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import org.windlass.ResourceException;
+import org.windlass.WindlassException;
+import org.windlass.internal.FileFault;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
 final class StampsFile implements AutoCloseable {
@@ -61,7 +62,7 @@ final class StampsFile implements AutoCloseable {
     }
   }
 
-  private ResourceException failure(IOException e) {
-    return new ResourceException("--ops-csv: cannot write " + path + ": " + e.getMessage(), e);
+  private WindlassException failure(IOException e) {
+    return FileFault.writing(path, e);
   }
 }

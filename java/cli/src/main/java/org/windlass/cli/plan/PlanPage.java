@@ -25,9 +25,9 @@ import org.windlass.Placement;
 import org.windlass.Plan;
 import org.windlass.PlanOptions;
 import org.windlass.Region;
-import org.windlass.ResourceException;
 import org.windlass.Traffic;
 import org.windlass.Traffic.Link;
+import org.windlass.internal.FileFault;
 
 /**
  * Plans as a page for a person: the meshes with their shards of a tensor, who sends how much to
@@ -85,8 +85,7 @@ public final class PlanPage {
           work, absolute, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException fault) {
       deleteIfThere(work);
-      throw new ResourceException(
-          "--html: cannot write " + file + ": " + fault.getMessage(), fault);
+      throw FileFault.writing(file, fault);
     }
   }
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.core.JsonToken;
-import com.fasterxml.jackson.core.StreamReadFeature;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,12 +9,12 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
-import org.windlass.ResourceException;
+import org.windlass.internal.JsonText;
 
 /** The file that {@code plan --tensors} takes: a JSON list of tensors. */
 public final class TensorList {
-  private static final JsonFactory FACTORY =
-      JsonFactory.builder().enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION).build();
+  /** Each of them is planned, since replicas take turns. */
+  private static final int MOST_ALIKE = 1_000_000;
 
   /**
    * One entry of the list.
@@ -73,108 +66,70 @@ public final class TensorList {
     }
   }
 
-  private final Path path;
-  private final JsonParser parser;
+  private final JsonText json;
+  private final String at;
 
-  private TensorList(Path path, JsonParser parser) {
-    this.path = path;
-    this.parser = parser;
+  private TensorList(JsonText json, String at) {
+    this.json = json;
+    this.at = at;
   }
 
   /** Reads a list. */
   public static List<Entry> read(Path path) {
-    try (JsonParser parser = FACTORY.createParser(Files.readAllBytes(path))) {
-      return new TensorList(path, parser).entries();
-    } catch (JsonProcessingException malformed) {
-      throw new InvalidArgumentException(path + ": " + malformed.getOriginalMessage(), malformed);
-    } catch (NoSuchFileException missing) {
-      throw new InvalidArgumentException(path + ": no such file", missing);
-    } catch (IOException fault) {
-      throw new ResourceException(path + ": cannot be read: " + fault.getMessage(), fault);
-    }
-  }
-
-  private List<Entry> entries() throws IOException {
-    if (parser.nextToken() != JsonToken.START_ARRAY) {
-      throw bad("not a JSON list of tensors");
-    }
     List<Entry> entries = new ArrayList<>();
-    while (parser.nextToken() != JsonToken.END_ARRAY) {
-      entries.add(entry("[" + entries.size() + "]"));
-    }
-    if (parser.nextToken() != null) {
-      throw bad("something follows the list");
-    }
+    JsonText.list(
+        path.toString(),
+        JsonText.bytesOf(path),
+        (json, index) -> entries.add(new TensorList(json, "[" + index + "]").entry()));
     return entries;
   }
 
-  private Entry entry(String at) throws IOException {
-    if (parser.currentToken() != JsonToken.START_OBJECT) {
-      throw bad(at + ": not an object");
-    }
-    String name = null;
-    List<Long> shape = null;
-    String dtype = null;
-    String from = null;
-    String to = null;
-    int count = 1;
-    while (parser.nextToken() != JsonToken.END_OBJECT) {
-      String key = parser.currentName();
-      String where = at + "." + key;
-      parser.nextToken();
-      switch (key) {
-        case "name" -> name = string(where);
-        case "shape" -> shape = shape(where);
-        case "dtype" -> dtype = string(where);
-        case "from" -> from = string(where);
-        case "to" -> to = string(where);
-        case "count" -> count = (int) integer(where, 1, Integer.MAX_VALUE);
-        default -> throw bad(where + ": unknown key");
-      }
-    }
-    if (name == null || shape == null || dtype == null) {
-      throw bad(
-          at + ": " + (name == null ? "name" : shape == null ? "shape" : "dtype") + " is missing");
+  private Entry entry() throws IOException {
+    var fields =
+        new Object() {
+          String name;
+          List<Long> shape;
+          DType dtype;
+          Optional<String> from = Optional.empty();
+          Optional<String> to = Optional.empty();
+          int count = 1;
+        };
+    json.members(
+        at,
+        key -> {
+          String what = at + "." + key;
+          switch (key) {
+            case "name" -> fields.name = json.string(what);
+            case "shape" -> fields.shape = json.naturals(what);
+            case "dtype" -> fields.dtype = dtype(what);
+            case "from" -> fields.from = Optional.of(json.string(what));
+            case "to" -> fields.to = Optional.of(json.string(what));
+            case "count" -> fields.count = count(what);
+            default -> throw json.bad(what + ": unknown key");
+          }
+        });
+    if (fields.name == null || fields.shape == null || fields.dtype == null) {
+      String missing = fields.name == null ? "name" : fields.shape == null ? "shape" : "dtype";
+      throw json.bad(at + "." + missing + ": is missing");
     }
     return new Entry(
-        name, shape, DType.parse(dtype), Optional.ofNullable(from), Optional.ofNullable(to), count);
+        fields.name, fields.shape, fields.dtype, fields.from, fields.to, fields.count);
   }
 
-  private String string(String where) throws IOException {
-    if (parser.currentToken() != JsonToken.VALUE_STRING) {
-      throw bad(where + ": not a string");
-    }
-    return parser.getText();
-  }
-
-  private List<Long> shape(String where) throws IOException {
-    if (parser.currentToken() != JsonToken.START_ARRAY) {
-      throw bad(where + ": not a list");
-    }
-    List<Long> shape = new ArrayList<>();
-    while (parser.nextToken() != JsonToken.END_ARRAY) {
-      shape.add(integer(where + "[" + shape.size() + "]", 0, Long.MAX_VALUE));
-    }
-    return shape;
-  }
-
-  private long integer(String where, long least, long most) throws IOException {
-    if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
-      throw bad(where + ": not an integer");
-    }
-    long value;
+  private DType dtype(String what) throws IOException {
+    String text = json.string(what);
     try {
-      value = parser.getLongValue();
-    } catch (JsonProcessingException large) {
-      throw bad(where + ": " + parser.getText() + " does not fit 63 bits");
+      return DType.parse(text);
+    } catch (InvalidArgumentException unknown) {
+      throw json.bad(what + ": " + unknown.getMessage());
     }
-    if (value < least || value > most) {
-      throw bad(where + ": " + value + " is not in " + least + " to " + most);
-    }
-    return value;
   }
 
-  private InvalidArgumentException bad(String what) {
-    return new InvalidArgumentException(path + ": " + what);
+  private int count(String what) throws IOException {
+    long count = json.natural(what);
+    if (count < 1 || count > MOST_ALIKE) {
+      throw json.bad(what + ": " + count + " is not in 1 to " + MOST_ALIKE);
+    }
+    return (int) count;
   }
 }

@@ -29,7 +29,7 @@ final class PackedBits {
   static void check(TensorMove move, Leg leg) {
     if (!move.axes().keepOrder()) {
       throw new UnsupportedException(
-          move.label() + ": " + move.source().dtype() + " is less than a byte and is not transposed");
+          move.source().dtype() + " is less than a byte and is not transposed");
     }
     int last = leg.shape().length - 1;
     if (last >= 0) {

@@ -2,8 +2,6 @@
 package org.windlass.cli.reshard;
 
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -14,7 +12,6 @@ import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
-import org.windlass.ResourceException;
 import org.windlass.internal.JsonText;
 
 /**
@@ -22,8 +19,6 @@ import org.windlass.internal.JsonText;
  * place in the JSON, and what is wrong there.
  */
 final class Rules {
-  private static final long MAX_BYTES = 100_000_000;
-
   private final JsonText json;
   private final String at;
 
@@ -35,21 +30,10 @@ final class Rules {
   /** Reads and checks a file of rules. */
   static List<Rule> read(Path path) {
     List<Rule> rules = new ArrayList<>();
-    try {
-      if (Files.size(path) > MAX_BYTES) {
-        throw new InvalidArgumentException(
-            path + ": has " + Files.size(path) + " bytes; at most " + MAX_BYTES + " are read");
-      }
-      JsonText.list(
-          path.toString(),
-          Files.readAllBytes(path),
-          (json, index) -> rules.add(new Rules(json, "[" + index + "]").rule(path)));
-    } catch (NoSuchFileException missing) {
-      throw new InvalidArgumentException("--rules " + path + ": no such file", missing);
-    } catch (IOException fault) {
-      throw new ResourceException(
-          "--rules " + path + ": cannot be read: " + fault.getMessage(), fault);
-    }
+    JsonText.list(
+        path.toString(),
+        JsonText.bytesOf(path),
+        (json, index) -> rules.add(new Rules(json, "[" + index + "]").rule(path)));
     return rules;
   }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.checkpoint;
+package org.windlass.internal;
 
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
+import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
@@ -12,31 +13,37 @@ import org.windlass.ResourceException;
 import org.windlass.WindlassException;
 
 /** Which of our exceptions an IOException is. */
-final class FileFault {
+public final class FileFault {
   private FileFault() {}
 
   /**
-   * A fault while reading {@code path}: a missing file is the caller's mistake, the rest is the
-   * machine's.
+   * A fault while reading {@code path}: a missing file, or a folder in its place, is the caller's
+   * mistake, the rest is the machine's.
    */
-  static WindlassException reading(Path path, IOException fault) {
+  public static WindlassException reading(Path path, IOException fault) {
     if (fault instanceof NoSuchFileException) {
       return new InvalidArgumentException(path + ": no such file or folder", fault);
     }
     if (fault instanceof NotDirectoryException) {
       return new InvalidArgumentException(path + ": not a folder", fault);
     }
+    if (Files.isDirectory(path) && !(fault instanceof FileSystemException)) {
+      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
+    }
     return new ResourceException(path + ": cannot be read: " + reason(fault), fault);
   }
 
   /** A fault while writing {@code path}. */
-  static WindlassException writing(Path path, IOException fault) {
+  public static WindlassException writing(Path path, IOException fault) {
     return new ResourceException(path + ": cannot be written: " + reason(fault), fault);
   }
 
   private static String reason(IOException fault) {
     if (fault instanceof AccessDeniedException) {
       return "permission denied";
+    }
+    if (fault instanceof NoSuchFileException) {
+      return "no such file or folder";
     }
     if (fault instanceof FileSystemException system && system.getReason() != null) {
       return system.getReason();
