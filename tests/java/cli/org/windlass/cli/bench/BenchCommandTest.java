@@ -12,6 +12,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,8 +23,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
 import org.windlass.ResourceException;
+import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import picocli.CommandLine;
 
@@ -197,6 +201,27 @@ class BenchCommandTest {
   }
 
   @Test
+  void aRankReceivesWhatItReadsToReduce() {
+    assertThat(received("2:S0", "2@0:S1")).isEqualTo(16);
+    assertThat(received("2:P", "2@0:S1")).isEqualTo(32);
+    assertThat(received("2x2:P,S0", "1@4:R")).isEqualTo(128);
+  }
+
+  private static long received(String from, String to) {
+    return new RedistributeWorkload(
+            Layout.parse(from),
+            Layout.parse(to),
+            new long[] {4, 4},
+            DType.F32,
+            DType.F32,
+            DType.F32,
+            TransferMode.DIRECT,
+            false,
+            Duration.ofSeconds(1))
+        .receivedBytes();
+  }
+
+  @Test
   void rawStampsGoToAFile(@TempDir Path folder) throws IOException {
     Path file = folder.resolve("ops.csv");
     Map<String, Object> line =
@@ -262,6 +287,7 @@ class BenchCommandTest {
         "redistribute --from 2:S0 --to 2:R --shape 4xy",
         "redistribute --from 2:S1 --to 2:R --shape 4",
         "redistribute --from 2:S0 --to 2:R --shape 4 --ranks 3",
+        "redistribute --from 2:S0 --to 2:R --shape 4 --wire i32",
       })
   void refusesWrongInput(String arguments) {
     assertThatThrownBy(() -> run(arguments.split(" ")))

@@ -155,12 +155,11 @@ class ReshardCommandTest {
     tensors.add(tensor("scalar", DType.F64, shape()));
     Path in = write("in.safetensors", tensors.toArray(new TestFile.Tensor[0]));
     done("--from", "2:R", "--to", "2x2:S0,R", in, folder.resolve("ranks"), "--verify");
-    done("--to", "3:S0", folder.resolve("ranks"), folder.resolve("index"), "--max-shard-bytes", "100", "--verify");
+    done("--to", "3:S0", folder.resolve("ranks"), folder.resolve("index"), "--max-shard-bytes", "1K", "--verify");
     done("--from", "1:R", "--to", "2@0:S0", folder.resolve("index"), folder.resolve("back.safetensors"), "--verify");
     assertThat(read(folder.resolve("back.safetensors"))).isEqualTo(tensors);
     assertThat(Files.readString(folder.resolve("index/model.safetensors.index.json")))
         .contains("\"total_size\"", "model-00001-of-");
-    assertThat(Files.size(folder.resolve("back.safetensors")) % 1).isZero();
   }
 
   @Test

@@ -37,8 +37,8 @@ final class LayoutOptions {
   @Option(
       names = "--bucket-bytes",
       paramLabel = "BYTES",
-      description = "Flush threshold of buckets; the result is the same.")
-  private Long bucketBytes;
+      description = "Flush threshold of buckets, as in 4M; the result is the same.")
+  private String bucketBytes;
 
   Optional<String> from() {
     return Optional.ofNullable(from);
@@ -49,11 +49,15 @@ final class LayoutOptions {
   }
 
   Optional<DType> wire() {
-    return Optional.ofNullable(wire).map(DType::parse);
+    try {
+      return Optional.ofNullable(wire).map(DType::parse).map(Casts::require);
+    } catch (InvalidArgumentException refused) {
+      throw new InvalidArgumentException("--wire " + refused.getMessage(), refused);
+    }
   }
 
   OptionalLong bucketBytes() {
-    return atLeastOne("--bucket-bytes", bucketBytes);
+    return bytes("--bucket-bytes", bucketBytes);
   }
 
   /** The mode, one of {@code known}. */
@@ -70,15 +74,9 @@ final class LayoutOptions {
             + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 
-  /** An option's value, checked; empty where it was not given. */
-  static OptionalLong atLeastOne(String option, Long value) {
-    if (value == null) {
-      return OptionalLong.empty();
-    }
-    if (value < 1) {
-      throw new InvalidArgumentException(option + " " + value + ": at least 1");
-    }
-    return OptionalLong.of(value);
+  /** The size that an option gives; empty where it was not given. */
+  static OptionalLong bytes(String option, String value) {
+    return value == null ? OptionalLong.empty() : OptionalLong.of(ByteSize.parse(option, value));
   }
 
   /** An option's value where the command cannot do without. */

@@ -113,10 +113,7 @@ final class PlanCommand implements Runnable {
 
   /** The wire dtype of tensors of this dtype: what was asked for if they are floating. */
   private DType wire(DType type) {
-    return layouts
-        .wire()
-        .filter(asked -> type.isFloating() && type.canCast(asked))
-        .orElse(type);
+    return layouts.wire().filter(asked -> Casts.touch(type)).orElse(type);
   }
 
   private List<PlannedTensor> listed() {

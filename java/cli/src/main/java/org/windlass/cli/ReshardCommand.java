@@ -70,8 +70,8 @@ final class ReshardCommand implements Runnable {
   @Option(
       names = "--max-shard-bytes",
       paramLabel = "BYTES",
-      description = "Write the index form, with at most so many tensor bytes a file.")
-  private Long maxShardBytes;
+      description = "Write the index form, with at most so many tensor bytes a file, as in 5G.")
+  private String maxShardBytes;
 
   @Option(names = "--force", description = "Exchange an existing OUT, at once.")
   private boolean force;
@@ -98,7 +98,7 @@ final class ReshardCommand implements Runnable {
             Optional.ofNullable(dtype).map(DType::parse),
             layouts.mode(TransferMode.DIRECT, TransferMode.STAGED),
             layouts.bucketBytes(),
-            LayoutOptions.atLeastOne("--max-shard-bytes", maxShardBytes),
+            LayoutOptions.bytes("--max-shard-bytes", maxShardBytes),
             force,
             verify,
             ignoreScales,

@@ -21,6 +21,7 @@ import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
+import org.windlass.cli.ByteSize;
 import org.windlass.cli.MovingOptions;
 import org.windlass.cli.Shape;
 import org.windlass.internal.Native;
@@ -208,7 +209,7 @@ public final class BenchCommand implements Runnable {
   private List<Workload> sized(DType type, LongFunction<Workload> workload) {
     List<Workload> workloads = new ArrayList<>();
     for (String text : bytes) {
-      long size = ByteSize.parse(text);
+      long size = ByteSize.parse("--bytes", text);
       if (size % type.bytes() != 0) {
         throw new InvalidArgumentException(
             "--bytes: " + text + " is no multiple of the " + type.bytes() + " bytes of a " + type);
@@ -221,6 +222,9 @@ public final class BenchCommand implements Runnable {
   private Workload redistribute(DType type) {
     if (from == null || to == null || shape == null) {
       throw new InvalidArgumentException("bench redistribute: give --from, --to and --shape");
+    }
+    if (!type.canCast(wireOr(type))) {
+      throw new InvalidArgumentException("--wire " + wire + ": " + type + " is not cast to it");
     }
     Layout source = Layout.parse(from);
     Workload workload =

@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalDouble;
+import org.windlass.cli.ByteSize;
 
 /** One line of {@code windlass bench}: what was measured, times in microseconds. */
 record BenchResult(

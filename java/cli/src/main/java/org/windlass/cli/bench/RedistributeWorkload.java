@@ -10,9 +10,9 @@ import org.windlass.DType;
 import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.ReduceOp;
+import org.windlass.Route;
 import org.windlass.Tensor;
 import org.windlass.TensorSpec;
-import org.windlass.Traffic;
 import org.windlass.Transfer;
 import org.windlass.TransferMode;
 import org.windlass.VerificationFailedException;
@@ -177,8 +177,11 @@ final class RedistributeWorkload implements Workload {
   @Override
   public long receivedBytes() {
     long[] received = new long[ranks];
-    for (Traffic.Link link : Plan.of(from, to, shape, dtype, wire, targetDtype).traffic().links()) {
-      received[link.target()] += link.source() == link.target() ? 0 : link.bytes();
+    for (Route route : Plan.of(from, to, shape, dtype, wire, targetDtype).routes()) {
+      for (int target : route.targets()) {
+        long sent = target == route.source() ? 0 : route.bytes();
+        received[target] += sent + route.reduceBytes();
+      }
     }
     return Arrays.stream(received).max().orElse(0);
   }

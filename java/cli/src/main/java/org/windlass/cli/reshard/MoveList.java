@@ -16,6 +16,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.cli.Casts;
 
 /**
  * What a request means for each tensor of a checkpoint, with everything checked that can be before
@@ -146,7 +147,6 @@ final class MoveList {
               + " has whole tensors, which are no terms of a reduction");
     }
     request.dtype().ifPresent(dtype -> named("--dtype", () -> Casts.require(dtype)));
-    request.wire().ifPresent(dtype -> named("--wire", () -> Casts.require(dtype)));
   }
 
   private static void named(String option, Runnable check) {

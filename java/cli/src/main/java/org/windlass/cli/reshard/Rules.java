@@ -12,6 +12,7 @@ import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
+import org.windlass.cli.Casts;
 import org.windlass.internal.JsonText;
 
 /**

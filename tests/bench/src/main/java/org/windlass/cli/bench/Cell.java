@@ -2,6 +2,7 @@
 package org.windlass.cli.bench;
 
 import java.util.Comparator;
+import org.windlass.cli.ByteSize;
 
 /**
  * What sides are compared at.

@@ -10,6 +10,7 @@ import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
+import org.windlass.cli.ByteSize;
 
 /**
  * The comparison as SVG: a line of panels for each {@link Cell#family}, one panel for each {@link

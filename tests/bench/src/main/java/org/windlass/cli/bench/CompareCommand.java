@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
+import org.windlass.cli.ByteSize;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -81,7 +82,7 @@ final class CompareCommand implements Runnable {
   }
 
   private List<Cell> cells() {
-    long most = ByteSize.parse(total);
+    long most = ByteSize.parse("--total", total);
     List<Cell> cells = new ArrayList<>();
     for (String op : ops) {
       boolean barrier = op.equals(Cell.BARRIER);
@@ -105,7 +106,7 @@ final class CompareCommand implements Runnable {
   }
 
   private static long sizeOf(String text) {
-    long size = ByteSize.parse(text);
+    long size = ByteSize.parse("--bytes", text);
     if (size % Float.BYTES != 0) {
       throw new InvalidArgumentException("--bytes: " + text + " is no multiple of an f32's 4");
     }

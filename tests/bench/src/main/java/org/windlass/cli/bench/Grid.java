@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.windlass.cli.ByteSize;
 
 /** Cells as Markdown. */
 final class Grid {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.cli.bench;
+package org.windlass.cli;
 
 import org.windlass.InvalidArgumentException;
 
 /** Sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
-final class ByteSize {
+public final class ByteSize {
   private ByteSize() {}
 
   /**
+   * The value of an option.
+   *
    * @throws InvalidArgumentException if {@code text} is no size from 1 on
    */
-  static long parse(String text) {
+  public static long parse(String option, String text) {
     int digits = text.length();
     int shift = 0;
     if (!text.isEmpty()) {
@@ -32,11 +34,11 @@ final class ByteSize {
       // Falls through: not a number.
     }
     throw new InvalidArgumentException(
-        "--bytes: '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
+        option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
   }
 
   /** The shortest form that {@link #parse} reads back. */
-  static String format(long bytes) {
+  public static String format(long bytes) {
     for (int unit = 3; unit > 0; unit--) {
       if (bytes != 0 && bytes % (1L << 10 * unit) == 0) {
         return (bytes >> 10 * unit) + "KMG".substring(unit - 1, unit);
