@@ -291,6 +291,7 @@ class ReshardCommandTest {
         2, List.of("a.weight"), "--from", "1:R", "--to", "1:R", in, out(), "--wire", "f8e5m2");
     done("--from", "1:R", "--to", "1:R", in, out(), "--dtype", "bf16", "--ignore-scales", "--verify");
     done("--from", "1:R", "--to", "1:R", in, folder.resolve("plain"), "--verify");
+    done("--from", "1:R", "--to", "1:R", in, folder.resolve("wide"), "--wire", "bf16", "--verify");
   }
 
   @Test

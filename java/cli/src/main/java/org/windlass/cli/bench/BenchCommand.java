@@ -28,6 +28,7 @@ import org.windlass.internal.Native;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
@@ -37,6 +38,14 @@ import picocli.CommandLine.Spec;
 public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
+
+  private static final Map<String, List<String>> ONLY_FOR =
+      Map.of(
+          "--from", List.of("redistribute"),
+          "--to", List.of("redistribute"),
+          "--shape", List.of("redistribute"),
+          "--mode", List.of("redistribute"),
+          "--wire", List.of("redistribute", "cast"));
 
   /** In which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
@@ -124,6 +133,7 @@ public final class BenchCommand implements Runnable {
   @Override
   public void run() {
     Target target = checkedTarget();
+    requireFitting();
     requireAlgorithm();
     List<Workload> workloads = workloads();
     BenchCase measured =
@@ -269,6 +279,17 @@ public final class BenchCommand implements Runnable {
       case "all-reduce" -> List.of("two-phase", "one-phase", "ring", "bidirectional-ring");
       default -> List.of();
     };
+  }
+
+  private void requireFitting() {
+    for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
+      List<String> operations = ONLY_FOR.getOrDefault(option.longestName(), List.of(op));
+      if (!operations.contains(op)) {
+        throw new InvalidArgumentException(
+            "bench " + op + ": " + option.longestName() + " is for "
+                + String.join(" and ", operations));
+      }
+    }
   }
 
   private void requireAlgorithm() {

@@ -259,9 +259,10 @@ final class MoveList {
   private void checkScales(TensorMove move) {
     DType source = move.source().dtype();
     DType target = move.target().dtype();
-    boolean f8 = source == DType.F8E4M3 || source == DType.F8E5M2;
-    boolean cast = target != source || move.wire().orElse(source) != source;
-    if (!f8 || !cast || request.ignoreScales()) {
+    DType wire = move.wire().orElse(source);
+    // Wider dtypes hold every f8 value.
+    boolean cast = target != source || wire != source && isF8(wire);
+    if (!isF8(source) || !cast || request.ignoreScales()) {
       return;
     }
     String name = move.source().name();
@@ -269,9 +270,13 @@ final class MoveList {
     if (scale != null) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": casting " + source + " to "
-              + (target == source ? move.wire().get() : target)
+              + (target == source ? wire : target)
               + " leaves out its scales in \"" + scale + "\"; --ignore-scales casts it all the same");
     }
+  }
+
+  private static boolean isF8(DType dtype) {
+    return dtype == DType.F8E4M3 || dtype == DType.F8E5M2;
   }
 
   /**
