@@ -80,7 +80,14 @@ final class RouteFinder {
       Overlap[] nothing = new Overlap[piece.cells().length];
       Arrays.fill(nothing, Overlap.none());
       routes.add(
-          new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
+          new Route(
+              rank,
+              Transport.NONE,
+              sources(piece, member),
+              List.of(),
+              nothing,
+              source.index(piece.cells()),
+              terms));
       return;
     }
     List<Route> others = new ArrayList<>();
@@ -115,6 +122,7 @@ final class RouteFinder {
                 sources,
                 List.of(rank),
                 pieces.overlaps(piece, cells),
+                source.index(piece.cells()),
                 terms));
       }
     }
@@ -140,7 +148,9 @@ final class RouteFinder {
       int[] cells,
       List<Route> routes) {
     Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-    routes.add(new Route(rank, transport, sources, targets, pieces.overlaps(piece, cells), terms));
+    Overlap[] overlaps = pieces.overlaps(piece, cells);
+    int cell = source.index(piece.cells());
+    routes.add(new Route(rank, transport, sources, targets, overlaps, cell, terms));
   }
 
   /** The routes into the rank at {@code place} of the target mesh from other ranks. */

@@ -57,6 +57,7 @@ public final class TransferWords {
       int targetBinding,
       int wire,
       int op,
+      int content,
       long[] length,
       long[] targetStart,
       List<Integer> ranks,
@@ -68,6 +69,7 @@ public final class TransferWords {
     chunks.add(wire);
     chunks.add(op);
     chunks.add(length.length);
+    chunks.add(content);
     chunks.add(ranks.size());
     chunks.add(length);
     chunks.add(targetStart);
