@@ -104,8 +104,8 @@ final class Checksums {
             + version
             + " is refused: "
             + String.join("; ", texts)
-            + " (their checksums differ). Nothing has been committed; send it again, and don't"
-            + " write to sources while they are sent";
+            + " (their checksums differ). Nothing has been committed; send it again, don't write to"
+            + " sources while they are sent, and see by checkReplicas whether replicas are equal";
     return new Failure(
         new VerificationFailedException(message, null, "transfer", culprits), List.copyOf(wrong));
   }

@@ -8,8 +8,8 @@ import java.util.stream.Collectors;
 /** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
 public enum TransferMode {
   /**
-   * One pass from source memory to target memory, with nothing staged. What several ranks get from
-   * one is read, reduced and cast once.
+   * One pass from source memory to target memory, with nothing staged. What several ranks get is
+   * read, reduced and cast once: of what replicas hold, each gives its share to all of them.
    */
   DIRECT,
   /**
