@@ -61,15 +61,19 @@ public final class Reshard {
   private ReshardResult run() {
     long begin = System.nanoTime();
     checkPaths(request.in(), request.out());
+    MoveList list;
+    Traffic traffic;
+    Output output;
+    long bytesIn;
+    double seconds;
     try (Checkpoint in = Checkpoint.open(request.in())) {
-      MoveList list = MoveList.of(in, request, warnings);
-      Traffic traffic = traffic(list.moves());
+      list = MoveList.of(in, request, warnings);
+      traffic = traffic(list.moves());
       Verification verification = new Verification(in, list);
       long verifying = 0;
       if (request.verify()) {
         verifying += nanos(verification::compareReplicas);
       }
-      Output output;
       try (CheckpointWriter writer = CheckpointWriter.begin(request.out(), request.force())) {
         begun.accept(writer);
         output = Output.create(writer, request, list, in.metadata());
@@ -79,9 +83,11 @@ public final class Reshard {
         }
         writer.commit();
       }
-      double seconds = (System.nanoTime() - begin - verifying) / 1e9;
-      return result(in, output, list, traffic, seconds);
+      seconds = (System.nanoTime() - begin - verifying) / 1e9;
+      bytesIn = bytesIn(in);
     }
+    // The floor takes memory of its own: IN's is given back by now.
+    return result(bytesIn, output, list, traffic, seconds);
   }
 
   private static long nanos(Runnable action) {
@@ -164,12 +170,14 @@ public final class Reshard {
     }
   }
 
+  private static long bytesIn(Checkpoint in) {
+    return in.files().stream()
+        .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
+        .sum();
+  }
+
   private ReshardResult result(
-      Checkpoint in, Output output, MoveList list, Traffic traffic, double seconds) {
-    long bytesIn =
-        in.files().stream()
-            .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
-            .sum();
+      long bytesIn, Output output, MoveList list, Traffic traffic, double seconds) {
     long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
     long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
     return new ReshardResult(
