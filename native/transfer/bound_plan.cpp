@@ -14,9 +14,10 @@
 namespace windlass {
 namespace {
 
-// An item holds at most about this many bytes at all its targets; blocks gather smaller ones up to
-// as much.
+// An item holds at most about this many bytes at all its targets, but need not hold less than
+// kLeastBytes at each; blocks gather smaller ones up to kBlockBytes.
 constexpr uint64_t kItemBytes = uint64_t{256} << 10;
+constexpr uint64_t kLeastBytes = uint64_t{16} << 10;
 constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
 constexpr uint64_t kNumbersAtOnce = 16384;
 
@@ -127,8 +128,11 @@ Code BoundPlan::makeItems(wl_error_t* error) {
     const Box& whole = box.joined == nullptr ? box : *box.joined;
     Share share = {box, whole, whole.turn};
     const int64_t start[kMaxDims] = {};
-    movedOf_.push_back(whole.moved);
+    const size_t first = items_.size();
     addItems(share, start, whole.length);
+    if (items_.size() == first || whole.moved.empty()) continue;
+    movedOf_.push_back(whole.moved);
+    for (size_t i = first; i < items_.size(); ++i) items_[i].moved = movedOf_.back().data();
   }
   return makeBlocks(error);
 }
@@ -329,11 +333,11 @@ uint32_t BoundPlan::cutDimension(const Box& box, const int64_t* length) {
 void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* length) {
   const Box& box = share.box;
   const uint64_t bytes = bytesOf(box.targets[0].dtype, length, box.ndim);
-  const uint64_t written = bytes * box.targets.size();
+  const uint64_t most = std::max(kItemBytes / box.targets.size(), kLeastBytes);
   const uint32_t cut = cutDimension(box, length);
-  if (written > kItemBytes && cut < box.ndim) {
-    const auto parts = static_cast<int64_t>(std::min<uint64_t>(
-        static_cast<uint64_t>(length[cut]), (written + kItemBytes - 1) / kItemBytes));
+  if (bytes > most && cut < box.ndim) {
+    const auto parts = static_cast<int64_t>(
+        std::min<uint64_t>(static_cast<uint64_t>(length[cut]), (bytes + most - 1) / most));
     const int64_t step = (length[cut] + parts - 1) / parts;
     for (int64_t at = 0; at < length[cut]; at += step) {
       int64_t partStart[kMaxDims] = {};
@@ -360,10 +364,8 @@ void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* leng
   auto views = std::make_unique<StridedView[]>(targets + sources.size());
   std::transform(box.targets.begin(), box.targets.end(), views.get(), at);
   std::transform(sources.begin(), sources.end(), views.get() + targets, at);
-  items_.push_back({views.get(), views.get() + targets,
-                    box.moved.empty() ? nullptr : movedOf_.back().data(),
-                    static_cast<uint32_t>(targets), static_cast<uint32_t>(sources.size()), box.op,
-                    box.wire, box.phase, bytes});
+  items_.push_back({views.get(), views.get() + targets, nullptr, static_cast<uint32_t>(targets),
+                    static_cast<uint32_t>(sources.size()), box.op, box.wire, box.phase, bytes});
   views_.push_back(std::move(views));
 }
 
