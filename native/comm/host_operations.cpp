@@ -95,43 +95,54 @@ struct MakeSplit : MadeByRankZero {
   }
 };
 
+template <class Request>
+std::shared_ptr<Request> makeRequest(wl_error_t* error) {
+  try {
+    return std::make_shared<Request>();
+  } catch (const std::bad_alloc&) {
+    fail(error, WL_RESOURCE, "out of memory");
+    return nullptr;
+  }
+}
+
 template <class K, class Request>
-Code runHost(Comm& comm, const Descriptor& descriptor, Request& request, int64_t deadlineNs,
-             wl_error_t* error) {
-  request.outcome.struct_size = sizeof(wl_error_t);
+Code runRequest(Comm& comm, const Descriptor& descriptor, const std::shared_ptr<Request>& request,
+                int64_t deadlineNs, wl_error_t* error) {
+  request->outcome.struct_size = sizeof(wl_error_t);
   Call call = {};
   call.descriptor = descriptor;
-  call.args.aux = &request;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  if (Code code = comm.run<K>(call); code != WL_OK) return code;
-  return request.outcome.code == WL_OK ? WL_OK : copyError(error, request.outcome, nullptr);
+  if (Code code = comm.runHost<K>(call, request); code != WL_OK) return code;
+  return request->outcome.code == WL_OK ? WL_OK : copyError(error, request->outcome, nullptr);
 }
 
 }  // namespace
 
 Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                     std::shared_ptr<Segments>* segments, wl_error_t* error) {
-  WindowRequest request = {};
-  request.bytes = bytes;
+  const auto request = makeRequest<WindowRequest>(error);
+  if (request == nullptr) return WL_RESOURCE;
+  request->bytes = bytes;
   const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
-  if (Code code = runHost<MakeWindow>(comm, descriptor, request, deadlineNs, error); code != WL_OK)
-    return code;
-  *segments = std::move(request.segments);
+  const Code code = runRequest<MakeWindow>(comm, descriptor, request, deadlineNs, error);
+  if (code != WL_OK) return code;
+  *segments = std::move(request->segments);
   return WL_OK;
 }
 
 Code splitGroup(Comm& comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
                 std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
-  SplitRequest request = {};
-  request.color = color;
-  request.key = key;
-  request.config = &comm.group().config();
+  const auto request = makeRequest<SplitRequest>(error);
+  if (request == nullptr) return WL_RESOURCE;
+  request->color = color;
+  request->key = key;
+  request->config = &comm.group().config();
   const Descriptor descriptor = Descriptor::of(WL_OP_SPLIT, digest);
-  if (Code code = runHost<MakeSplit>(comm, descriptor, request, deadlineNs, error); code != WL_OK)
-    return code;
-  *group = std::move(request.group);
-  *rank = request.rank;
+  const Code code = runRequest<MakeSplit>(comm, descriptor, request, deadlineNs, error);
+  if (code != WL_OK) return code;
+  *group = std::move(request->group);
+  *rank = request->rank;
   return WL_OK;
 }
 

@@ -61,6 +61,14 @@ Code Comm::run(const Call& call) {
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
 
+template <class K, class Own>
+Code Comm::runHost(Call call, const std::shared_ptr<Own>& own) {
+  call.args.aux = own.get();
+  const Code code = run<K>(call);
+  if (code != WL_OK) group_->retire(own);
+  return code;
+}
+
 // While one lives, this rank's workers run items of an operation that it has entered.
 template <class K>
 class Comm::Helped {

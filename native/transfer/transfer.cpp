@@ -107,19 +107,18 @@ struct Register {
 
 Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
                       std::unique_ptr<Transfer>* out, wl_error_t* error) {
-  Joining joining = {};
-  joining.failure.struct_size = sizeof(wl_error_t);
-  joining.outcome.struct_size = sizeof(wl_error_t);
-  joining.plan = std::make_shared<BoundPlan>();
-  joining.plan->read(config, &joining.failure);
+  const auto joining = std::make_shared<Joining>();
+  joining->failure.struct_size = sizeof(wl_error_t);
+  joining->outcome.struct_size = sizeof(wl_error_t);
+  joining->plan = std::make_shared<BoundPlan>();
+  joining->plan->read(config, &joining->failure);
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_REGISTER, config.fingerprint);
-  call.args.aux = &joining;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  if (Code code = comm.run<Register>(call); code != WL_OK) return code;
-  if (joining.outcome.code != WL_OK) return copyError(error, joining.outcome, nullptr);
-  out->reset(new Transfer(comm, comm.sequence(), std::move(joining.plans)));
+  if (Code code = comm.runHost<Register>(call, joining); code != WL_OK) return code;
+  if (joining->outcome.code != WL_OK) return copyError(error, joining->outcome, nullptr);
+  out->reset(new Transfer(comm, comm.sequence(), std::move(joining->plans)));
   return WL_OK;
 }
 

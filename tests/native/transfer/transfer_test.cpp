@@ -300,6 +300,58 @@ TEST(Transfer, VersionsAndFingerprintsMustAgree) {
   });
 }
 
+// Fills the memory in which the frames of a call before lay, and looks whether another writes there.
+[[gnu::noinline]] bool ownsItsStack() {
+  volatile uint8_t stack[16384];
+  for (volatile uint8_t& byte : stack) byte = 0xa5;
+  return std::all_of(stack, stack + sizeof stack, [](uint8_t byte) { return byte == 0xa5; });
+}
+
+// Ranks exceed cores, so the last to come works for both; the other is told meanwhile to leave.
+TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
+  constexpr int64_t kChunks = 400'000;
+  LocalRanks ranks(2, 20'000'000'000, 1, 1);
+  std::atomic<bool> begun{false};
+  std::atomic<bool> over{false};
+  std::vector<uint8_t> memory(4 * kChunks);
+  std::thread aborter([&] {
+    while (!begun) std::this_thread::yield();
+    wl_rank_state_t state = {};
+    state.struct_size = sizeof state;
+    do {
+      wl_comm_state(ranks.comms[0], 1, &state);
+    } while (state.operation != WL_OP_REGISTER);
+    spinFor(5 * kMs);
+    Error error;
+    EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "enough", &error)) << error.message;
+  });
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
+    const int64_t in = address + 2 * rank * kChunks, out = in + kChunks;
+    const Word source = {WL_U8, 1, in, in, kChunks, kChunks, 1};
+    const Word target = {WL_U8, 1, out, out, kChunks, kChunks, 1};
+    Word chunks;
+    for (int64_t at = 0; rank == 1 && at < kChunks; ++at)
+      chunks.insert(chunks.end(), {0, 0, WL_U8, WL_SUM, 1, -1, 1, 1, at, 1, 0, at});
+    const wl_transfer_config_t config =
+        configOf(source, 1, target, 1, chunks, rank == 1 ? kChunks : 0);
+    Error error;
+    wl_transfer_t* transfer = nullptr;
+    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    if (rank == 0) {
+      begun = true;
+      EXPECT_EQ(WL_ABORTED, wl_transfer_create(comm, &config, 0, &transfer, &error));
+      EXPECT_FALSE(over) << "rank 1 had no work left: the test is too small";
+      while (!over) ASSERT_TRUE(ownsItsStack());
+    } else {
+      wl_transfer_create(comm, &config, 0, &transfer, &error);
+      over = true;
+    }
+    wl_transfer_free(transfer);
+  });
+  aborter.join();
+}
+
 // Each change makes one good configuration bad; every rank gets the error, and the communicator
 // lives on.
 TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
