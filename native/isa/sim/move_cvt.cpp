@@ -151,38 +151,10 @@ void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
                  int64_t rows) { rowCast.run(to, toStep, from, fromStep, rows, t.extent[inner]); });
 }
 
-void castBoxes(const Traversal& t, const CastSteps& cast, const StridedView& dst,
-               const StridedView& src) {
-  const size_t dstBytes = sizeOf(dst.dtype);
-  const size_t srcBytes = sizeOf(src.dtype);
-  const ByteStrides dstStep = byteStrides(t, dst);
-  const ByteStrides srcStep = byteStrides(t, src);
-  int64_t boxExtent[kMaxDims];
-  const size_t widest = srcBytes < dstBytes ? dstBytes : srcBytes;
-  chooseBox(t, &dst, 1, &src, 1, boxElements(widest), boxExtent);
-  alignas(64) unsigned char srcBox[kBoxBytes];
-  alignas(64) unsigned char dstBox[kBoxBytes];
-  forEachBox(t, boxExtent, [&](const Box& box) {
-    unsigned char* to = addressOf(t, dst, box);
-    const unsigned char* from = addressOf(t, src, box);
-    const bool gather = !boxContiguous(t, src, box);
-    const bool scatter = !boxContiguous(t, dst, box);
-    if (gather) {
-      copyStrided(srcBox, packedStrides(t, box, srcBytes), from, srcStep, box.extent, t.ndim,
-                  srcBytes);
-    }
-    cast.run(scatter ? dstBox : to, gather ? srcBox : from, static_cast<size_t>(box.count));
-    if (scatter) {
-      copyStrided(to, dstStep, dstBox, packedStrides(t, box, dstBytes), box.extent, t.ndim,
-                  dstBytes);
-    }
-  });
-}
-
 // Reads and casts each box once and writes it to every destination while it is in the first-level
 // cache.
-void moveToEach(const Traversal& t, const CastSteps& cast, const StridedView* dst, uint32_t ndst,
-                const StridedView& src, Stores stores) {
+void moveBoxes(const Traversal& t, const CastSteps& cast, const StridedView* dst, uint32_t ndst,
+               const StridedView& src, Stores stores) {
   const size_t dstBytes = sizeOf(dst->dtype);
   const size_t srcBytes = sizeOf(src.dtype);
   const ByteStrides srcStep = byteStrides(t, src);
@@ -202,7 +174,9 @@ void moveToEach(const Traversal& t, const CastSteps& cast, const StridedView* ds
         from = srcBox;
       }
       if (!cast.identity()) {
-        cast.run(dstBox, from, static_cast<size_t>(box.count));
+        const bool straight = ndst == 1 && boxContiguous(t, *dst, box);
+        cast.run(straight ? addressOf(t, *dst, box) : dstBox, from, static_cast<size_t>(box.count));
+        if (straight) return;
         from = dstBox;
       }
       fromStep = packedStrides(t, box, dstBytes);
@@ -218,53 +192,38 @@ void moveToEach(const Traversal& t, const CastSteps& cast, const StridedView* ds
 
 namespace detail {
 
-void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
-                 const DType* wire, Stores stores) noexcept {
-  assert(dst.ndim == src.ndim && dst.ndim <= kMaxDims);
-  assert(canCast(src.dtype, wire != nullptr ? *wire : dst.dtype));
-  assert(wire == nullptr || canCast(*wire, dst.dtype));
-  const Traversal t = makeTraversal(&dst, 1, &src, 1);
-  if (t.empty) return;
-  const CastSteps cast(table, src.dtype, wire, dst.dtype);
-  if (cast.identity()) {
-    copyView(t, dst, src, stores);
-  } else {
-    const DefaultFloatMode mode;
-    if (t.ndim == 0) {
-      cast.run(dst.data, src.data, 1);
-    } else if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
-      castRows(t, cast, dst, src, stores);
-    } else {
-      castBoxes(t, cast, dst, src);
-    }
-  }
-  if (stores == Stores::kStreaming) drainStores();
-}
-
-void moveConvertToEach(const VectorTable& table, const StridedView* dst, uint32_t ndst,
-                       const StridedView& src, const DType* wire, Stores stores) noexcept {
-  if (ndst == 1) return moveConvert(table, *dst, src, wire, stores);
+void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
+                 const StridedView& src, const DType* wire, Stores stores) noexcept {
+  assert(ndst >= 1 && dst->ndim == src.ndim && src.ndim <= kMaxDims);
+  assert(canCast(src.dtype, wire != nullptr ? *wire : dst->dtype));
+  assert(wire == nullptr || canCast(*wire, dst->dtype));
   const Traversal t = makeTraversal(dst, ndst, &src, 1);
   if (t.empty) return;
   const CastSteps cast(table, src.dtype, wire, dst->dtype);
   const DefaultFloatMode mode;
-  moveToEach(t, cast, dst, ndst, src, stores);
+  if (ndst == 1 && cast.identity()) {
+    copyView(t, *dst, src, stores);
+  } else if (ndst == 1 && t.ndim > 0 && rowsContiguous(t, *dst) && rowsContiguous(t, src)) {
+    castRows(t, cast, *dst, src, stores);
+  } else {
+    moveBoxes(t, cast, dst, ndst, src, stores);
+  }
   if (stores == Stores::kStreaming) drainStores();
 }
 
 }  // namespace detail
 
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept {
-  detail::moveConvert(activeTable(), dst, src, nullptr);
+  detail::moveConvert(activeTable(), &dst, 1, src, nullptr);
 }
 
 void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, Stores stores) noexcept {
-  detail::moveConvert(activeTable(), dst, src, &wire, stores);
+  detail::moveConvert(activeTable(), &dst, 1, src, &wire, stores);
 }
 
 void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
                Stores stores) noexcept {
-  detail::moveConvertToEach(activeTable(), dst, ndst, src, &wire, stores);
+  detail::moveConvert(activeTable(), dst, ndst, src, &wire, stores);
 }
 
 }  // namespace windlass

@@ -88,11 +88,9 @@ PathChoice choosePath(const char* request) noexcept;
 namespace detail {
 
 // TMOVE_CVT and TFOLD on a given path. A null `wire` adds no step.
-void moveConvert(const VectorTable& table, const StridedView& dst, const StridedView& src,
-                 const DType* wire, Stores stores = Stores::kCached) noexcept;
-void moveConvertToEach(const VectorTable& table, const StridedView* dst, uint32_t ndst,
-                       const StridedView& src, const DType* wire,
-                       Stores stores = Stores::kCached) noexcept;
+void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
+                 const StridedView& src, const DType* wire,
+                 Stores stores = Stores::kCached) noexcept;
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores = Stores::kCached) noexcept;
 

@@ -48,8 +48,9 @@ class CastCheck {
     for (const auto& [path, table] : paths_) {
       std::vector<unsigned char> out(count * toBytes + 1);
       const auto n = static_cast<int64_t>(count);
-      detail::moveConvert(*table, reference::flat(out.data(), to_.dtype, &n),
-                          reference::flat(packed.data(), from_.dtype, &n), nullptr);
+      const StridedView dst = reference::flat(out.data(), to_.dtype, &n);
+      detail::moveConvert(*table, &dst, 1, reference::flat(packed.data(), from_.dtype, &n),
+                          nullptr);
       for (size_t i = 0; i < count; ++i) {
         const uint64_t got = reference::loadElement(&out[i * toBytes], toBytes);
         if (got == expected[i]) continue;
@@ -210,8 +211,9 @@ TEST(Cast, EveryShortLengthAndAlignment) {
         for (const auto& [path, table] : reference::availablePaths()) {
           std::vector<unsigned char> out(skew + count * toBytes + 8, 0xa5);
           const auto n = static_cast<int64_t>(count);
-          detail::moveConvert(*table, reference::flat(out.data() + skew, to.dtype, &n),
-                              reference::flat(source.data() + skew, from.dtype, &n), nullptr);
+          const StridedView dst = reference::flat(out.data() + skew, to.dtype, &n);
+          const StridedView src = reference::flat(source.data() + skew, from.dtype, &n);
+          detail::moveConvert(*table, &dst, 1, src, nullptr);
           for (size_t i = 0; i < count; ++i) {
             const uint64_t code = reference::loadElement(&source[skew + i * fromBytes], fromBytes);
             ASSERT_EQ(reference::loadElement(&out[skew + i * toBytes], toBytes),

@@ -111,7 +111,7 @@ TEST(FloatMode, TheCallersDoesNotMatterAndIsKept) {
         const StridedView src[] = {reference::flat(source.data(), from.dtype, &count),
                                    reference::flat(other.data(), from.dtype, &count)};
         _mm_setcsr(hostile);
-        detail::moveConvert(*table, dst, src[0], nullptr);
+        detail::moveConvert(*table, &dst, 1, src[0], nullptr);
         detail::fold(*table, &sumDst, 1, src, 2, ReduceOp::kSum, nullptr);
         const unsigned after = _mm_getcsr();
         _mm_setcsr(saved);

@@ -163,7 +163,8 @@ TEST_F(Strided, CastsOnEveryPath) {
     });
     const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
     SCOPED_TRACE(describe(dst, src) + " on " + nameOf(path));
-    detail::moveConvert(*table, dst.view(), src.view(), useWire ? &wire : nullptr, anyStores());
+    const StridedView target = dst.view();
+    detail::moveConvert(*table, &target, 1, src.view(), useWire ? &wire : nullptr, anyStores());
     ASSERT_NO_FATAL_FAILURE(expectElements(dst, before, elements));
   }
 }
@@ -192,8 +193,8 @@ TEST_F(Strided, MovesToEachOfSeveralOnEveryPath) {
     }
     for (RandomView& one : dst) views.push_back(one.view());
     const auto& [path, table] = paths[static_cast<size_t>(round) % paths.size()];
-    detail::moveConvertToEach(*table, views.data(), static_cast<uint32_t>(count), src.view(),
-                              nullptr, anyStores());
+    detail::moveConvert(*table, views.data(), static_cast<uint32_t>(count), src.view(), nullptr,
+                        anyStores());
     for (size_t i = 0; i < count; ++i) {
       SCOPED_TRACE(describe(dst[i], src) + " on " + nameOf(path));
       std::vector<std::pair<size_t, uint64_t>> elements;
@@ -333,7 +334,8 @@ TEST_F(Strided, ShortRowsCastOnEveryPath) {
             std::memcpy(&expected[skew + static_cast<size_t>(at[0]) * toBytes],
                         &casts[static_cast<size_t>(at[1])], toBytes);
           });
-          detail::moveConvert(*table, {&out[skew], to.dtype, 3, shape.data(), strides[0]},
+          const StridedView dst = {&out[skew], to.dtype, 3, shape.data(), strides[0]};
+          detail::moveConvert(*table, &dst, 1,
                               {source.data(), from.dtype, 3, shape.data(), strides[1]}, nullptr,
                               anyStores());
           ASSERT_TRUE(out == expected)

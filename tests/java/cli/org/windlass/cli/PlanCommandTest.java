@@ -93,6 +93,16 @@ class PlanCommandTest {
   }
 
   @Test
+  void aRankThatNoLayoutReachesIsAnError() {
+    for (String rank : List.of("4", "-1")) {
+      Cli done =
+          Cli.run("plan", "--from", "2:S0", "--to", "2:S1", "--shape", "4x2", "--dtype", "f32", "--rank=" + rank);
+      assertThat(done.status()).isEqualTo(2);
+      assertThat(done.err()).contains("--rank " + rank + " is not in 0 to 3");
+    }
+  }
+
+  @Test
   void aModeSaysWhatItStages() {
     String[] asked = {"--from", "2:S0", "--to", "2:S1", "--shape", "64x2", "--dtype", "f32", "--json"};
     assertThat(plan(with(asked, "--mode", "staged")).out())

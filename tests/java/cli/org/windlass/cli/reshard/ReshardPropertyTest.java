@@ -8,9 +8,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -37,13 +39,8 @@ class ReshardPropertyTest {
   void theResultIsWhatTheDefinitionsSay(@ForAll long seed) throws IOException {
     random = new Random(seed);
     tensors.clear();
-    Path folder = Files.createTempDirectory("reshard");
-    try {
-      checkOne(folder);
-    } finally {
-      try (Stream<Path> all = Files.walk(folder)) {
-        all.sorted(java.util.Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
-      }
+    try (ScratchFolder folder = ScratchFolder.create()) {
+      checkOne(folder.path());
     }
   }
 
@@ -113,7 +110,7 @@ class ReshardPropertyTest {
       for (int rank = 0; rank < 16; rank++) {
         all.add(rank);
       }
-      java.util.Collections.shuffle(all, random);
+      Collections.shuffle(all, random);
       boolean listed = random.nextBoolean();
       at =
           listed
@@ -223,7 +220,7 @@ class ReshardPropertyTest {
     for (ReferenceTensor tensor : tensors) {
       List<List<Integer>> all = new ArrayList<>();
       for (int extent : tensor.shape) {
-        all.add(java.util.stream.IntStream.range(0, extent).boxed().toList());
+        all.add(IntStream.range(0, extent).boxed().toList());
       }
       expected.add(expected(tensor, all));
     }

@@ -14,7 +14,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.windlass.DType;
@@ -40,13 +39,8 @@ class RulesPropertyTest {
   void theResultIsWhatTheDefinitionsSay(@ForAll long seed) throws IOException {
     random = new Random(seed);
     parts.clear();
-    Path folder = Files.createTempDirectory("rules");
-    try {
-      checkOne(folder);
-    } finally {
-      try (Stream<Path> all = Files.walk(folder)) {
-        all.sorted(Collections.reverseOrder()).forEach(path -> path.toFile().delete());
-      }
+    try (ScratchFolder folder = ScratchFolder.create()) {
+      checkOne(folder.path());
     }
   }
 

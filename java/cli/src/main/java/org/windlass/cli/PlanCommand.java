@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
@@ -74,12 +75,10 @@ final class PlanCommand implements Runnable {
 
   @Override
   public void run() {
-    if (rank != null && rank < 0) {
-      throw new InvalidArgumentException("--rank " + rank + ": at least 0");
-    }
     PlanOptions options = options();
     OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
+    requireRank(planned);
     if (html != null) {
       new PlanPage(options, only).write(html, planned);
     }
@@ -87,6 +86,19 @@ final class PlanCommand implements Runnable {
     PrintWriter out = spec.commandLine().getOut();
     for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
+    }
+  }
+
+  private void requireRank(List<PlannedTensor> planned) {
+    int highest =
+        planned.stream()
+            .flatMap(tensor -> Stream.of(tensor.from(), tensor.to()))
+            .mapToInt(layout -> layout.mesh().highestRank())
+            .max()
+            .orElse(Integer.MAX_VALUE);
+    if (rank != null && (rank < 0 || rank > highest)) {
+      throw new InvalidArgumentException(
+          "--rank " + rank + " is not in 0 to " + highest + ", the highest rank of the layouts");
     }
   }
 
