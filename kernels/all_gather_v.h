@@ -5,35 +5,42 @@
 // args     in   as long as the rank's part; may be that part of out (in place)
 //          out  the parts of all ranks
 //          aux  PartTable: out, the same on every rank
-// phases   one: TGET of a piece of each rank's input. Items are (peer, piece): nearest higher rank
-//          first, the rank itself last.
-// signals  ENTER of the peer before its input is read; DONE of every rank before return, since they
-//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
-// order    a rank's ENTER releases its input; a reader's DONE acknowledges that it has been read
+// phases   one: TPUT of a piece of the own input into the output of every rank, one after the
+//          other, so that it comes from memory once
+//          eager: TGET of each rank's input from the copy that rides with ENTER
+// signals  ENTER of the peer before its output is written; DONE of every rank before return, since
+//          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
+//          DONE.
+// order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
-#include "kernels/part_items.h"
+#include "kernels/all_gather.h"
 
 namespace windlass {
 
-struct AllGatherV : PartItems {
+struct AllGatherV : PartItems<kGatheredPiece> {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    const uint32_t from = peer(launch, rank, block);
-    const uint32_t count = pieces(launch, rank);
-    const Part whole = launch.parts(rank).out[from];
-    const Part part = whole.piece(block % count, count);
+    move<Way::kPut>(launch, rank, peer(launch, rank, block), block / launch.ranks,
+                    pieces(launch, rank));
+  }
+  template <Way way>
+  static void move(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
+                   uint32_t count) {
+    const Part whole = launch.parts(from).out[from];
+    const Part part = whole.piece(piece, count);
     if (part.bytes == 0) return;
-    const uint8_t* in =
-        static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
-    uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + part.start;
-    if (in == out) return;
-    ByteTile tile;
-    TGET(row(out, part.bytes), row(in, part.bytes), tile);
+    const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
+    auto* out = static_cast<uint8_t*>(launch.of(to).out) + part.start;
+    if (in != out) moveRun<way>(launch, out, in, part.bytes);
   }
 };
 
 struct AllGatherVEager : AllGatherV {
   static constexpr bool kStaged = true;
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    move<Way::kGet>(launch, peer(launch, rank, block), rank, block / launch.ranks,
+                    pieces(launch, rank));
+  }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 

@@ -8,7 +8,6 @@
 // phases   given: one: TPUT of a piece of input part d straight into the output of peer d
 //          packed: two. Each rank lays its output out in ascending rank, from the inputs' parts.
 //          Then as given, unless a rank has too little room: then no item moves anything.
-//          Items are (peer, piece): nearest higher rank first, the rank itself last.
 // signals  given: ENTER of the peer before its output is written, and with it both sides' bytes
 //          are compared
 //          packed: ENTER of every rank before the output is laid out, and that phase of every rank
@@ -17,21 +16,21 @@
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
-#include "kernels/part_items.h"
+#include "kernels/peer_items.h"
 
 namespace windlass {
 
-struct AllToAllV : PartItems {
+struct AllToAllV : PartItems<uint64_t{256} << 10> {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
     const uint32_t count = pieces(launch, rank);
-    const Part from = launch.parts(rank).in[to].piece(block % count, count);
-    const Part into = launch.parts(to).out[rank].piece(block % count, count);
+    const uint32_t piece = block / launch.ranks;
+    const Part from = launch.parts(rank).in[to].piece(piece, count);
+    const Part into = launch.parts(to).out[rank].piece(piece, count);
     if (from.bytes == 0) return;
     const auto* in = static_cast<const uint8_t*>(launch.of(rank).in);
     auto* out = static_cast<uint8_t*>(launch.of(to).out);
-    ByteTile tile;
-    TPUT(row(out + into.start, into.bytes), row(in + from.start, from.bytes), tile);
+    moveRun<Way::kPut>(launch, out + into.start, in + from.start, from.bytes);
   }
 };
 

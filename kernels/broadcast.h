@@ -38,8 +38,7 @@ struct Broadcast {
     const uint64_t length = launch.pieceLength(block);
     const auto* in = static_cast<const uint8_t*>(launch.of(launch.root).in);
     auto* out = static_cast<uint8_t*>(launch.of(rank).out);
-    ByteTile tile;
-    TGET(row(out + start, length), row(in + start, length), tile);
+    moveRun<Way::kGet>(launch, out + start, in + start, length);
   }
   static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;

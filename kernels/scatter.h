@@ -45,8 +45,7 @@ struct Scatter : detail::RootedItems<Scatter> {
                    uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(launch.root).in) + part;
     uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + start;
-    ByteTile tile;
-    if (in != out) TGET(row(out, length), row(in, length), tile);
+    if (in != out) moveRun<Way::kGet>(launch, out, in, length);
   }
 };
 
@@ -55,8 +54,7 @@ struct Gather : detail::RootedItems<Gather> {
                    uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(rank).in) + start;
     uint8_t* out = static_cast<uint8_t*>(launch.of(launch.root).out) + part;
-    ByteTile tile;
-    if (in != out) TPUT(row(out, length), row(in, length), tile);
+    if (in != out) moveRun<Way::kPut>(launch, out, in, length);
   }
 };
 

@@ -30,7 +30,6 @@ struct Call {
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
   uint32_t phases = 0;               // Launch::phases
-  bool streams = false;              // Launch::streams
   int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 

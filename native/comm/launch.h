@@ -40,7 +40,7 @@ Code Comm::run(const Call& call) {
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  launch.streams = call.streams;
+  launch.streams = call.workBytes >= kStreamingCopyBytes * group_->config().cores;
   launch.entries =
       reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);

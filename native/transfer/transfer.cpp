@@ -5,7 +5,6 @@
 #include <new>
 
 #include "kernels/chunk.h"
-#include "native/base/cores.h"
 #include "native/comm/launch.h"
 
 namespace windlass {
@@ -124,12 +123,7 @@ Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t de
 
 Transfer::Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans)
     : comm_(comm), group_(comm.groupPointer()), id_(id), plans_(std::move(plans)) {
-  uint64_t bytes = 0;
-  for (const auto& plan : plans_) {
-    phases_ = std::max(phases_, plan->phases());
-    bytes += plan->targetBytes();
-  }
-  streams_ = bytes / static_cast<uint64_t>(allowedCores()) >= kStreamingCopyBytes;
+  for (const auto& plan : plans_) phases_ = std::max(phases_, plan->phases());
 }
 
 Transfer::~Transfer() {
@@ -142,7 +136,6 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
   call.bytes = own.targetBytes();
-  call.streams = streams_;
   call.deadlineNs = deadlineNs;
   call.error = error;
   if (phases_ > kMostPhases) call.startNs = clockNs();

@@ -124,7 +124,6 @@ class Transfer {
   const uint32_t id_;                                    // sequence of the registration
   const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
   uint32_t phases_ = 1;                                  // of the rank that needs most
-  bool streams_;                                         // Launch::streams
 };
 
 }  // namespace windlass

@@ -171,6 +171,58 @@ INSTANTIATE_TEST_SUITE_P(RanksAndCores, Sizes,
                          testing::Combine(testing::Values(1, 2, 3, 4, 7, 8),
                                           testing::Values(1, 64)));
 
+// On one core 16 MiB in all outgrow the caches.
+class Outgrown : public testing::TestWithParam<int> {};
+
+TEST_P(Outgrown, StreamsEveryByte) {
+  const int n = GetParam();
+  LocalRanks ranks(n, 30'000'000'000, 1, 1);
+  const auto size = static_cast<uint64_t>(n);
+  const int root = n - 1;
+  const uint64_t all = (uint64_t{17} << 20) / size + 1;
+  const uint64_t each = all / size + 1;
+  const auto byteOf = [](int rank, uint64_t i) {
+    return static_cast<uint8_t>(stamp(11, static_cast<uint32_t>(rank), 0, i));
+  };
+  // `length` bytes of each rank's, one after the other.
+  const auto expected = [&](uint64_t length) {
+    std::vector<uint8_t> bytes(size * length);
+    for (uint64_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = byteOf(static_cast<int>(i / length), i % length);
+    return bytes;
+  };
+  const std::vector<uint8_t> gatheredByAll = expected(each);
+  const std::vector<uint8_t> gathered = expected(all);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    const auto own = [&](uint64_t length) {
+      std::vector<uint8_t> bytes(length);
+      for (uint64_t i = 0; i < length; ++i) bytes[i] = byteOf(rank, i);
+      return bytes;
+    };
+    const std::vector<uint8_t> in = own(all);
+    std::vector<uint8_t> out(size * all);
+    ASSERT_EQ(WL_OK, wl_gather(comm, in.data(), out.data(), all, WL_U8, root, 0, &error))
+        << error.message;
+    EXPECT_TRUE(rank != root || out == gathered) << "gather";
+    std::vector<uint8_t> part(all);
+    ASSERT_EQ(WL_OK, wl_scatter(comm, gathered.data(), part.data(), all, WL_U8, root, 0, &error))
+        << error.message;
+    EXPECT_TRUE(part == in) << "scatter, rank " << rank;
+    ASSERT_EQ(WL_OK,
+              wl_broadcast(comm, in.data(), part.data(), all, WL_U8, root, WL_AUTO, 0, &error))
+        << error.message;
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), gathered.end() - static_cast<long>(all)))
+        << "broadcast, rank " << rank;
+    out.resize(size * each);
+    ASSERT_EQ(WL_OK, wl_all_gather(comm, own(each).data(), out.data(), each, WL_U8, 0, &error))
+        << error.message;
+    EXPECT_TRUE(out == gatheredByAll) << "all-gather, rank " << rank;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Outgrown, testing::Values(2, 3, 8));
+
 TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   for (const int cores : {1, 64}) {
     for (const int n : {2, 5, 16}) {
