@@ -43,6 +43,26 @@ void copy(const Move& move) {
   copyBytes(move.dst, move.src, move.bytes);
 }
 
+void stream(const Move& move) {
+  static constexpr int64_t kUnitStride = 1;
+  const auto count = static_cast<int64_t>(move.bytes);
+  const auto viewOf = [&](const std::byte* data) {
+    return StridedView{const_cast<std::byte*>(data), DType::kU8, 1, &count, &kUnitStride};
+  };
+  TMOVE_CVT(viewOf(move.dst), viewOf(move.src), DType::kU8, Stores::kStreaming);
+}
+
+// How an operation writes so many bytes.
+Stores storesOf(uint64_t written, std::size_t threads) {
+  return written / threads >= kStreamingCopyBytes ? Stores::kStreaming : Stores::kCached;
+}
+
+double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
+                    int32_t iterations) {
+  const bool streams = storesOf(written, jobs.size()) == Stores::kStreaming;
+  return measure(jobs, cores, iterations, patternOf(DType::kU8), streams ? stream : copy);
+}
+
 void checkEqual(const std::byte* out, const std::byte* in, uint64_t bytes) {
   if (std::memcmp(out, in, bytes) != 0) {
     throw std::logic_error("the floor copied wrong bytes");
@@ -91,7 +111,7 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     };
     forShare(ranks * ranks, bytes, t, jobs.size(), add);
   }
-  const double median = measure(jobs, cores, iterations, patternOf(DType::kU8), copy);
+  const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
   checkCopied(jobs);
   return median;
 }
@@ -117,7 +137,7 @@ double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     };
     forShare(ranks, bytes, t, jobs.size(), add);
   }
-  const double median = measure(jobs, cores, iterations, patternOf(DType::kU8), copy);
+  const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
   for (uint64_t target = 0; target < ranks; ++target) {
     for (uint64_t source = 0; source < ranks; ++source) {
       const std::byte* out = bytesOf(*memory, target) + outAt + source * bytes;
@@ -145,7 +165,7 @@ double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
       }
     }
   }
-  const double median = measure(jobs, cores, iterations, patternOf(DType::kU8), copy);
+  const double median = measureMoves(jobs, cores, (ranks - 1) * bytes, iterations);
   checkCopied(jobs);
   return median;
 }
@@ -317,9 +337,7 @@ double measureCopies(uint64_t bytes, uint64_t copies, DType from, DType to, int3
     jobs[t].parts.push_back(
         Copies(std::move(outs), {in, from, 0, nullptr, nullptr}, length / sizeOf(from)));
   }
-  // As a transfer writes its targets.
-  const Stores stores =
-      copies * written / jobs.size() >= kStreamingCopyBytes ? Stores::kStreaming : Stores::kCached;
+  const Stores stores = storesOf(copies * written, jobs.size());
   const double median = measure(jobs, cores, iterations, patternOf(from),
                                 [stores](const Copies& part) { part.run(stores); });
   for (const Job<Copies>& job : jobs) {
