@@ -3,12 +3,15 @@
 // order.
 #pragma once
 
+#include <algorithm>
+
 #include "native/isa/isa.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-// dst[0..destinations) = fold over ranks s of `input(s)`, `bytes` bytes of launch.dtype.
+// dst[0..destinations) = fold over ranks s of `input(s)`, `bytes` bytes of launch.dtype. What
+// outgrows the caches streams, unless it takes the place of what has just been read.
 template <class Input, class Output>
 inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations, Input input,
                       Output output) {
@@ -22,7 +25,16 @@ inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destination
   }
   for (uint32_t d = 0; d < destinations; ++d)
     targets[d] = {output(d), launch.dtype, 1, &shape, &stride};
-  TFOLD(targets, destinations, sources, launch.ranks, launch.op);
+  const auto isRead = [&](const StridedView& target) {
+    return std::any_of(sources, sources + launch.ranks,
+                       [&](const StridedView& source) { return source.data == target.data; });
+  };
+  if (launch.streams && std::none_of(targets, targets + destinations, isRead)) {
+    TFOLD(targets, destinations, sources, launch.ranks, launch.op, launch.dtype,
+          Stores::kStreaming);
+  } else {
+    TFOLD(targets, destinations, sources, launch.ranks, launch.op);
+  }
 }
 
 }  // namespace windlass

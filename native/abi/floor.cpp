@@ -183,9 +183,9 @@ class Sum {
     }
   }
 
-  void run() const {
+  void run(Stores stores) const {
     TFOLD(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
-          static_cast<uint32_t>(ins_.size()), ReduceOp::kSum);
+          static_cast<uint32_t>(ins_.size()), ReduceOp::kSum, DType::kF32, stores);
   }
 
   void check() const {
@@ -217,13 +217,15 @@ class Sum {
 // Every rank's input, the first `bytes` bytes of its segment, is rewritten by one thread, as a rank
 // rewrites its own; threads read what others have rewritten.
 double measureSums(std::vector<Job<Sum>>& jobs, const std::vector<int>& cores,
-                   const Segments& memory, uint64_t ranks, uint64_t bytes, int32_t iterations) {
+                   const Segments& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
+                   int32_t iterations) {
   const uint64_t spread = std::max<uint64_t>(jobs.size(), ranks);
   for (uint64_t rank = 0; rank < ranks; ++rank) {
     jobs[rank * jobs.size() / spread].inputs.push_back({bytesOf(memory, rank), bytes});
   }
+  const Stores stores = storesOf(written, jobs.size());
   return measure(jobs, cores, iterations, patternOf(DType::kF32),
-                 [](const Sum& sum) { sum.run(); });
+                 [stores](const Sum& sum) { sum.run(stores); });
 }
 
 // A row is what one rank receives. Every thread sums its share of the rows.
@@ -244,7 +246,8 @@ double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) 
       jobs[t].parts.push_back(sumOf(target, offset, length));
     });
   }
-  const double median = measureSums(jobs, cores, *memory, ranks, ranks * bytes, iterations);
+  const double median =
+      measureSums(jobs, cores, *memory, ranks, ranks * bytes, ranks * bytes, iterations);
   for (uint64_t target = 0; target < ranks; ++target) {
     sumOf(target, 0, bytes).check();
   }
@@ -271,7 +274,7 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
       jobs[t].parts.push_back(sumOf(offset, length));
     });
   }
-  const double median = measureSums(jobs, cores, *memory, ranks, bytes, iterations);
+  const double median = measureSums(jobs, cores, *memory, ranks, bytes, ranks * bytes, iterations);
   sumOf(0, bytes).check();
   return median;
 }

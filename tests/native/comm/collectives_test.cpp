@@ -193,6 +193,9 @@ TEST_P(Outgrown, StreamsEveryByte) {
   };
   const std::vector<uint8_t> gatheredByAll = expected(each);
   const std::vector<uint8_t> gathered = expected(all);
+  std::vector<uint8_t> summed(all);
+  for (uint64_t i = 0; i < gathered.size(); ++i)
+    summed[i % all] = static_cast<uint8_t>(summed[i % all] + gathered[i]);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     const auto own = [&](uint64_t length) {
@@ -218,6 +221,14 @@ TEST_P(Outgrown, StreamsEveryByte) {
     ASSERT_EQ(WL_OK, wl_all_gather(comm, own(each).data(), out.data(), each, WL_U8, 0, &error))
         << error.message;
     EXPECT_TRUE(out == gatheredByAll) << "all-gather, rank " << rank;
+    for (const bool inPlace : {false, true}) {
+      part = inPlace ? in : std::vector<uint8_t>(all);
+      const void* terms = inPlace ? part.data() : in.data();
+      ASSERT_EQ(WL_OK,
+                wl_all_reduce(comm, terms, part.data(), all, WL_U8, WL_SUM, WL_AUTO, 0, &error))
+          << error.message;
+      EXPECT_TRUE(part == summed) << "all-reduce, rank " << rank;
+    }
   });
 }
 
