@@ -16,7 +16,7 @@
 
 namespace windlass {
 
-// Half of a first-level cache.
+// Small enough to stay in the caches next to the core while it goes to all outputs.
 constexpr uint64_t kGatheredPiece = uint64_t{32} << 10;
 
 struct AllGather : PeerItems<kGatheredPiece> {

@@ -166,7 +166,7 @@ struct Launch {
       bytes;  // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
               // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
   uint32_t phases;               // of a transfer, whose kernel takes its caller's word
-  bool streams;                  // what all cores write outgrows their caches
+  bool streams;                  // what all ranks move outgrows the caches of their cores
   uint32_t pieces;               // into which a unit is cut
   uint64_t pieceBytes;           // of every piece but the last
   const unsigned char* entries;  // rank 0's RankArgs
