@@ -300,12 +300,14 @@ bool stopInMidCopy() {
   std::thread stopper([&] {
     wl_rank_state_t first = {}, second = {};
     first.struct_size = second.struct_size = sizeof first;
+    // Asleep between its looks: it would keep a rank off its core, and the other one waiting.
     do {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
       wl_comm_state(ranks.comms[0], 0, &first);
       wl_comm_state(ranks.comms[0], 1, &second);
     } while (first.operation != WL_OP_ALL_TO_ALL || second.operation != WL_OP_ALL_TO_ALL);
     // Both are inside; together they move 256 MiB, for tens of milliseconds.
-    spinFor(200'000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
     pthread_kill(copier, SIGUSR2);
     sem_wait(&stopped);
   });
