@@ -104,8 +104,7 @@ class CheckpointWriterTest {
   @Test
   void anExistingFolderOrFileIsExchanged() throws IOException {
     Path out = folder.resolve("out");
-    Files.createDirectories(out.resolve("deep/er"));
-    Files.writeString(out.resolve("deep/er/old"), "old");
+    Files.createDirectory(out);
     for (int value : new int[] {7, 8}) {
       try (CheckpointWriter writer = CheckpointWriter.begin(out, true)) {
         fill(writer, value);
@@ -117,14 +116,103 @@ class CheckpointWriterTest {
       }
     }
     Path single = folder.resolve("x.safetensors");
-    Files.writeString(single, "old");
-    try (CheckpointWriter writer = CheckpointWriter.begin(single, true)) {
-      writer.single(ONE_BYTE, Map.of());
-      writer.sync();
+    Files.createFile(single);
+    for (int value : new int[] {7, 8}) {
+      try (CheckpointWriter writer = CheckpointWriter.begin(single, true)) {
+        writer.single(ONE_BYTE, Map.of("value", "" + value));
+        writer.sync();
+        writer.commit();
+      }
+      try (SafetensorsFile file = SafetensorsFile.open(single)) {
+        assertThat(file.header().metadata()).containsExactly(Map.entry("value", "" + value));
+      }
+    }
+    assertThat(names()).containsExactly("out", "x.safetensors");
+  }
+
+  private void notReplaced(Path out, String reason) throws IOException {
+    List<String> before = names();
+    assertThatThrownBy(() -> CheckpointWriter.begin(out, true).close())
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining(out.toString())
+        .hasMessageContaining(reason);
+    assertThat(names()).isEqualTo(before);
+  }
+
+  private Path written(String name) {
+    Path out = folder.resolve(name);
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
+      fill(writer, 7);
       writer.commit();
     }
-    SafetensorsFile.open(single).close();
-    assertThat(names()).containsExactly("out", "x.safetensors");
+    return out;
+  }
+
+  @Test
+  void whatIsNotAWritersOwnIsNotReplaced() throws IOException {
+    Path foreign = SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "a", (byte) 1);
+    notReplaced(foreign, "is a file that Windlass did not write");
+    Path full = Files.createDirectory(folder.resolve("full"));
+    SafetensorsBytes.bytes(full.resolve("rank-00000.safetensors"), "a", (byte) 1);
+    notReplaced(full, "holds rank-00000.safetensors");
+
+    Path joined = written("joined");
+    Files.writeString(joined.resolve("config.json"), "{}");
+    notReplaced(joined, "holds config.json");
+    Path deep = written("deep");
+    Files.createDirectory(deep.resolve("logs"));
+    notReplaced(deep, "holds logs");
+
+    Path changed = written("changed");
+    Files.writeString(changed.resolve("layout.json"), "{ }");
+    notReplaced(changed, "holds layout.json");
+    Path copied = written("copied");
+    byte[] bytes = Files.readAllBytes(copied.resolve("layout.json"));
+    Files.delete(copied.resolve("layout.json"));
+    Files.write(copied.resolve("layout.json"), bytes);
+    notReplaced(copied, "holds layout.json");
+
+    Path link = Files.createSymbolicLink(folder.resolve("link"), written("target"));
+    notReplaced(link, "is a symbolic link to " + folder.resolve("target"));
+    Path inside = written("inside");
+    Files.delete(inside.resolve("layout.json"));
+    Files.createSymbolicLink(inside.resolve("layout.json"), folder.resolve("target/layout.json"));
+    notReplaced(inside, "holds layout.json");
+  }
+
+  @Test
+  void whatBecomesAnothersBeforeTheCommitStays() throws IOException {
+    Path out = written("out");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, true)) {
+      fill(writer, 8);
+      Files.writeString(out.resolve("notes"), "mine");
+      assertThatThrownBy(writer::commit)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("holds notes");
+    }
+    assertThat(out.resolve("notes")).hasContent("mine");
+    assertThat(names()).containsExactly("out");
+  }
+
+  @Test
+  void aSecondWriterOfANameIsRefusedWhileTheFirstLives() throws IOException {
+    String longName = "a".repeat(80);
+    for (String name : List.of("out", longName)) {
+      Path out = folder.resolve(name);
+      try (CheckpointWriter first = CheckpointWriter.begin(out, false)) {
+        for (boolean replace : new boolean[] {false, true}) {
+          assertThatThrownBy(() -> CheckpointWriter.begin(out, replace))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContaining(
+                  out + ": process " + ProcessHandle.current().pid() + " is writing it");
+        }
+        CheckpointWriter.begin(folder.resolve(name + "b"), false).close();
+        fill(first, 1);
+        first.commit();
+      }
+      CheckpointWriter.begin(out, true).close();
+    }
+    assertThat(names()).containsExactly(longName, "out");
   }
 
   @Test

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
+import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.cli.Cli;
 
 /**
@@ -152,6 +153,25 @@ class KilledReshardTest {
     Path last = folder.resolve("last");
     assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", in, last).status()).isZero();
     assertThat(names()).noneMatch(name -> name.startsWith("."));
+  }
+
+  @Test
+  void aRunIsRefusedWhileAnotherProcessMakesItsOut() throws Exception {
+    Path in = in("in.safetensors", 3);
+    Path out = folder.resolve("out");
+    try (CheckpointWriter other = CheckpointWriter.begin(out, false)) {
+      assertThat(other.staged()).doesNotExist();
+      Process loser = start("--from", "1:R", "--to", "4:S1", in, out);
+      assertThat(loser.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      String log = Files.readString(folder.resolve("log"));
+      assertThat(loser.exitValue()).as(log).isEqualTo(2);
+      assertThat(log)
+          .contains(out + ": process " + ProcessHandle.current().pid() + " is writing it");
+    }
+    Process next = start("--from", "1:R", "--to", "4:S1", in, out);
+    assertThat(next.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(next.exitValue()).isZero();
+    assertThat(valueOf(out)).isEqualTo((byte) 3);
   }
 
   @Test

@@ -326,6 +326,33 @@ class ReshardCommandTest {
   }
 
   @Test
+  void forceDestroysOnlyWhatWindlassWroteOrAnEmptyFolder() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
+    Path model = write("model/model.safetensors", tensor("w", DType.U8, shape(4)));
+    Path home = Files.createDirectory(folder.resolve("home"));
+    Files.writeString(home.resolve("thesis.txt"), "years");
+    done("--from", "1:R", "--to", "2:S0", in, out());
+    Files.writeString(out().resolve("config.json"), "{}");
+    Path link = Files.createSymbolicLink(folder.resolve("link"), out());
+    Object[][] cases = {
+      {home, "holds thesis.txt"},
+      {model, "is a file that Windlass did not write"},
+      {model.getParent(), "holds model.safetensors"},
+      {out(), "holds config.json"},
+      {link, "is a symbolic link to"}
+    };
+    for (Object[] each : cases) {
+      refused(2, List.of(each[0] + ": " + each[1]), "--from", "1:R", "--to", "2:S0", in, each[0], "--force");
+    }
+    Files.delete(out().resolve("config.json"));
+    done("--from", "1:R", "--to", "3:S0", in, out(), "--force");
+    done("--from", "1:R", "--to", "3:S0", in, out(), "--force", "--max-shard-bytes", "1M");
+    Path empty = Files.createDirectory(folder.resolve("empty"));
+    done("--from", "1:R", "--to", "2:S0", in, empty, "--force");
+    assertThat(reshard("--help").out().replaceAll("\\s+", " ")).contains("destroy what it held");
+  }
+
+  @Test
   void whatAKilledRunLeftIsRemovedByTheNext() throws IOException {
     Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
     Path left = Files.createDirectories(folder.resolve(".out.windlass-99-00000000000000ff/content"));

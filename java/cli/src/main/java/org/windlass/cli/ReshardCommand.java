@@ -73,7 +73,11 @@ final class ReshardCommand implements Runnable {
       description = "Write the index form, with at most so many tensor bytes a file, as in 5G.")
   private String maxShardBytes;
 
-  @Option(names = "--force", description = "Exchange an existing OUT, at once.")
+  @Option(
+      names = "--force",
+      description =
+          "Replace an existing OUT, at once, and destroy what it held: only an empty folder, or what"
+              + " Windlass wrote and nobody changed.")
   private boolean force;
 
   @Option(

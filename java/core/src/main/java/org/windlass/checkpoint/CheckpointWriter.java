@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.WindlassException;
 import org.windlass.internal.FileFault;
 
 /**
@@ -34,6 +35,7 @@ public final class CheckpointWriter implements AutoCloseable {
   private final boolean replace;
   private final WorkFolder work;
   private final List<SafetensorsWriter> files = new ArrayList<>();
+  private final List<Path> texts = new ArrayList<>();
   private boolean ended;
 
   private CheckpointWriter(Path out, boolean replace, WorkFolder work) {
@@ -46,8 +48,10 @@ public final class CheckpointWriter implements AutoCloseable {
    * Begins.
    *
    * @param out the name that the checkpoint will have
-   * @param replace whether something of that name may stand there already; it is exchanged at once
-   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, or its folder does not
+   * @param replace whether something of that name may stand there already: an empty folder, or what a
+   *     CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
+   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another writer
+   *     is making it, or if its folder does not exist
    * @throws org.windlass.ResourceException if the folder cannot be written
    */
   public static CheckpointWriter begin(Path out, boolean replace) {
@@ -59,18 +63,15 @@ public final class CheckpointWriter implements AutoCloseable {
     if (!Files.isDirectory(folder)) {
       throw new InvalidArgumentException(out + ": the folder " + folder + " does not exist");
     }
-    if (!replace) {
-      refuseExisting(absolute);
+    if (Files.exists(absolute, LinkOption.NOFOLLOW_LINKS)) {
+      if (!replace) {
+        throw new InvalidArgumentException(out + ": exists already");
+      }
+      WriteMark.requireReplaceable(out, absolute);
     }
     WorkFolder.removeAbandoned(folder);
     return new CheckpointWriter(
         absolute, replace, WorkFolder.create(folder, absolute.getFileName().toString()));
-  }
-
-  private static void refuseExisting(Path out) {
-    if (Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
-      throw new InvalidArgumentException(out + ": exists already; --force exchanges it");
-    }
   }
 
   /** Adds a safetensors file to the folder. */
@@ -99,6 +100,7 @@ public final class CheckpointWriter implements AutoCloseable {
         }
         channel.force(true);
       }
+      texts.add(path);
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
@@ -159,13 +161,27 @@ public final class CheckpointWriter implements AutoCloseable {
    */
   public synchronized void commit() {
     checkOpen();
+    files.forEach(file -> WriteMark.set(file.path()));
+    texts.forEach(WriteMark::set);
     if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
-      NativeFiles.exchange(content(), out);
+      exchange();
     } else {
       NativeFiles.publish(content(), out);
     }
     syncFolder(out.getParent());
     close();
+  }
+
+  /** Takes the name from what has it, and gives it back if that may not be destroyed. */
+  private void exchange() {
+    WriteMark.requireReplaceable(out, out);
+    NativeFiles.exchange(content(), out);
+    try {
+      WriteMark.requireReplaceable(out, content());
+    } catch (WindlassException changedMeanwhile) {
+      NativeFiles.exchange(content(), out);
+      throw changedMeanwhile;
+    }
   }
 
   /** Ends the writing and removes what was not committed. Idempotent; any thread. */

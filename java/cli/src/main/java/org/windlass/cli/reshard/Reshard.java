@@ -3,6 +3,7 @@ package org.windlass.cli.reshard;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -61,6 +62,7 @@ public final class Reshard {
   private ReshardResult run() {
     long begin = System.nanoTime();
     checkPaths(request.in(), request.out());
+    checkNew();
     MoveList list;
     Traffic traffic;
     Output output;
@@ -71,11 +73,11 @@ public final class Reshard {
       traffic = traffic(list.moves());
       Verification verification = new Verification(in, list);
       long verifying = 0;
-      if (request.verify()) {
-        verifying += nanos(verification::compareReplicas);
-      }
       try (CheckpointWriter writer = CheckpointWriter.begin(request.out(), request.force())) {
         begun.accept(writer);
+        if (request.verify()) {
+          verifying += nanos(verification::compareReplicas);
+        }
         output = Output.create(writer, request, list, in.metadata());
         new Mover(in, writer, output, list, request, listener).run();
         if (request.verify()) {
@@ -112,6 +114,13 @@ public final class Reshard {
       }
     } catch (IOException fault) {
       throw new InvalidArgumentException(out + ": cannot be resolved: " + fault.getMessage(), fault);
+    }
+  }
+
+  private void checkNew() {
+    if (!request.force() && Files.exists(request.out(), LinkOption.NOFOLLOW_LINKS)) {
+      throw new InvalidArgumentException(
+          request.out() + ": exists already; --force replaces what Windlass wrote");
     }
   }
 
