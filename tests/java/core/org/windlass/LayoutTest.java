@@ -9,13 +9,11 @@ import static org.windlass.Placement.shard;
 import static org.windlass.Placement.stridedShard;
 
 import java.util.List;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.ShrinkingMode;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.RandomSeeds;
 
 class LayoutTest {
   @Test
@@ -46,8 +44,8 @@ class LayoutTest {
     assertThat(Layout.parse(text)).hasToString(text);
   }
 
-  @Property(tries = 2000, shrinking = ShrinkingMode.OFF)
-  void everyLayoutRoundTrips(@ForAll long seed) {
+  @RandomSeeds(2000)
+  void everyLayoutRoundTrips(long seed) {
     Layout layout = new RandomLayouts(seed, 64).layout(4, true);
     assertThat(Layout.parse(layout.toString())).isEqualTo(layout);
     assertThat(Layout.parseTarget(layout.qualified(), Layout.parse("8:R"))).isEqualTo(layout);

@@ -9,18 +9,16 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.ShrinkingMode;
 import org.junit.jupiter.api.Test;
+import org.windlass.testing.RandomSeeds;
 
 /** Random layout pairs, shapes and paddings against the slow reference. */
 class PlanPropertyTest {
   /** How many plans of large meshes are tried; {@code -Dwindlass.long=true} tries 10,000. */
   private static final int LARGE = Boolean.getBoolean("windlass.long") ? 10_000 : 2_000;
 
-  @Property(tries = 3000, shrinking = ShrinkingMode.OFF)
-  void everyTargetElementIsWrittenOnceWithTheRightValue(@ForAll long seed) {
+  @RandomSeeds(3000)
+  void everyTargetElementIsWrittenOnceWithTheRightValue(long seed) {
     new PlanSimulation(plan(seed, 16, 12, 2500)).check();
   }
 
@@ -38,13 +36,13 @@ class PlanPropertyTest {
     }
   }
 
-  @Property(tries = 40, shrinking = ShrinkingMode.OFF)
-  void aRankOfALargeMeshFindsItsRoutesByItself(@ForAll long seed) {
+  @RandomSeeds(40)
+  void aRankOfALargeMeshFindsItsRoutesByItself(long seed) {
     requireRestrictions(plan(seed, 512, 4, 800));
   }
 
-  @Property(tries = 3000, shrinking = ShrinkingMode.OFF)
-  void localTensorsAreWhatTheReferenceSays(@ForAll long seed) {
+  @RandomSeeds(3000)
+  void localTensorsAreWhatTheReferenceSays(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long[] shape = random.shape(12, 2500);
     Layout layout = random.layout(shape.length, true);
@@ -67,18 +65,18 @@ class PlanPropertyTest {
     }
   }
 
-  @Property(tries = 2000, shrinking = ShrinkingMode.OFF)
-  void aRankFindsItsRoutesByItself(@ForAll long seed) {
+  @RandomSeeds(2000)
+  void aRankFindsItsRoutesByItself(long seed) {
     requireRestrictions(plan(seed, 16, 4, 2500));
   }
 
-  @Property(tries = 2000, shrinking = ShrinkingMode.OFF)
-  void replicasSendEqualShares(@ForAll long seed) {
+  @RandomSeeds(2000)
+  void replicasSendEqualShares(long seed) {
     requireEvenSending(plan(seed, 16, 4, 2500));
   }
 
-  @Property(tries = 2000, shrinking = ShrinkingMode.OFF)
-  void aRankThatHoldsItsRegionCopiesItLocally(@ForAll long seed) {
+  @RandomSeeds(2000)
+  void aRankThatHoldsItsRegionCopiesItLocally(long seed) {
     Plan plan = plan(seed, 16, 3, 600);
     for (Route route : plan.routes()) {
       for (int target : route.targets()) {
@@ -94,8 +92,8 @@ class PlanPropertyTest {
     }
   }
 
-  @Property(tries = 2000, shrinking = ShrinkingMode.OFF)
-  void everyTermOfAReductionHasItsRoute(@ForAll long seed) {
+  @RandomSeeds(2000)
+  void everyTermOfAReductionHasItsRoute(long seed) {
     Plan plan = plan(seed, 16, 3, 600);
     Map<String, Integer> wanted = new HashMap<>();
     Map<String, Integer> found = new HashMap<>();
@@ -121,8 +119,8 @@ class PlanPropertyTest {
     assertThat(found).isEqualTo(wanted);
   }
 
-  @Property(tries = 300, shrinking = ShrinkingMode.OFF)
-  void bucketsHoldEveryRouteOnceAndKeepTheirSize(@ForAll long seed) {
+  @RandomSeeds(300)
+  void bucketsHoldEveryRouteOnceAndKeepTheirSize(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 12);
     Layout from = random.layout(2, true);
     Layout to = random.layout(2, false);
@@ -158,8 +156,8 @@ class PlanPropertyTest {
     }
   }
 
-  @Property(tries = 1000, shrinking = ShrinkingMode.OFF)
-  void stagingKeepsToTwoBucketsForEachPeer(@ForAll long seed) {
+  @RandomSeeds(1000)
+  void stagingKeepsToTwoBucketsForEachPeer(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));
     List<Plan> plans = new ArrayList<>();

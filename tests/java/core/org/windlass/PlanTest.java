@@ -7,10 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.ShrinkingMode;
 import org.junit.jupiter.api.Test;
+import org.windlass.testing.RandomSeeds;
 
 /** Plans whose routes can be checked by hand. */
 class PlanTest {
@@ -367,8 +365,8 @@ class PlanTest {
   }
 
   /** Extents near the range of a long, where shares are counted in coarser units. */
-  @Property(tries = 300, shrinking = ShrinkingMode.OFF)
-  void hugeShapesCoverEveryTargetToo(@ForAll long seed) {
+  @RandomSeeds(300)
+  void hugeShapesCoverEveryTargetToo(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, 64);
     long[] shape = {1 + random.nextLong(1L << 30), 1 + random.nextLong(1L << 30)};

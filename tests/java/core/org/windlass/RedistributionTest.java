@@ -8,9 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.ShrinkingMode;
+import org.windlass.testing.RandomSeeds;
 
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
@@ -29,8 +27,8 @@ class RedistributionTest {
   private static final List<DType> FLOATS =
       List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
 
-  @Property(tries = TRIES, shrinking = ShrinkingMode.OFF)
-  void everyTargetByteIsWhatTheReferenceSays(@ForAll long seed) {
+  @RandomSeeds(TRIES)
+  void everyTargetByteIsWhatTheReferenceSays(long seed) {
     for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
       checkBatch(seed + batch);
     }

@@ -7,17 +7,15 @@ import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Random;
 import java.util.Set;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.ShrinkingMode;
 import org.junit.jupiter.api.Test;
+import org.windlass.testing.RandomSeeds;
 
 /** The search for common bytes against sets of addresses. */
 class SharedBytesTest {
   private static final DType[] DTYPES = {DType.U8, DType.I16, DType.F32};
 
-  @Property(tries = 3000, shrinking = ShrinkingMode.OFF)
-  void agreesWithSetsOfAddresses(@ForAll long seed) {
+  @RandomSeeds(3000)
+  void agreesWithSetsOfAddresses(long seed) {
     Random random = new Random(seed);
     ByteBuffer memory = ByteBuffer.allocateDirect(1024).order(java.nio.ByteOrder.nativeOrder());
     Tensor a = view(memory, random);

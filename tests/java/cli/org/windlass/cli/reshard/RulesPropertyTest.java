@@ -14,11 +14,10 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
 import org.windlass.DType;
 import org.windlass.Layout;
 import org.windlass.cli.Cli;
+import org.windlass.testing.RandomSeeds;
 
 /**
  * Random tensors with layouts of their own, transposed and joined by a random rule, between random
@@ -35,8 +34,8 @@ class RulesPropertyTest {
   private DType dtype;
   private DType wire;
 
-  @Property(tries = 150)
-  void theResultIsWhatTheDefinitionsSay(@ForAll long seed) throws IOException {
+  @RandomSeeds(150)
+  void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     parts.clear();
     try (ScratchFolder folder = ScratchFolder.create()) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/** Tests of random seeds: which ones they get, and what a failure says. */
+class RandomSeedsTest {
+  private static final List<Long> SEEN = new ArrayList<>();
+
+  private String chosen;
+
+  @BeforeEach
+  void forgetSeeds() {
+    SEEN.clear();
+    chosen = System.clearProperty(SeedRunner.PROPERTY);
+  }
+
+  @AfterEach
+  void restoreProperty() {
+    if (chosen != null) {
+      System.setProperty(SeedRunner.PROPERTY, chosen);
+    }
+  }
+
+  /** Not found by name as a test: run by the tests here alone. */
+  static final class Passing {
+    @RandomSeeds(40)
+    void passes(long seed) {
+      SEEN.add(seed);
+    }
+  }
+
+  /** Fails for the second fixed seed. */
+  static final class Failing {
+    @RandomSeeds(40)
+    void failsForOne(long seed) {
+      SEEN.add(seed);
+      assertThat(seed).as("what differs").isNotEqualTo(1);
+    }
+  }
+
+  @Test
+  void asManyDifferentSeedsAsAskedFor() {
+    assertThat(run(Passing.class)).containsExactly("SUCCESSFUL");
+    assertThat(SEEN).hasSize(40).doesNotHaveDuplicates().startsWith(0L, 1L, -1L);
+    List<Long> before = List.copyOf(SEEN);
+    SEEN.clear();
+    run(Passing.class);
+    assertThat(SEEN).isNotEqualTo(before);
+  }
+
+  @Test
+  void aFailureNamesItsSeedAndEndsTheTest() {
+    List<String> results = run(Failing.class);
+    assertThat(SEEN).containsExactly(0L, 1L);
+    assertThat(results).hasSize(1);
+    assertThat(results.get(0))
+        .startsWith("FAILED seed 1 (-Dtest=Failing#failsForOne -Dwindlass.seed=1 runs it again): ")
+        .contains("AssertionError", "what differs");
+  }
+
+  @Test
+  void theFirstSeedIsNamedToo() {
+    System.setProperty(SeedRunner.PROPERTY, "1");
+    try {
+      assertThat(run(Failing.class))
+          .allMatch(result -> result.startsWith("FAILED seed 1 (-Dtest=Failing#failsForOne "));
+    } finally {
+      System.clearProperty(SeedRunner.PROPERTY);
+    }
+    assertThat(SEEN).containsExactly(1L);
+  }
+
+  @Test
+  void thePropertyChoosesOneSeed() {
+    System.setProperty(SeedRunner.PROPERTY, "-17");
+    try {
+      assertThat(run(Passing.class)).containsExactly("SUCCESSFUL");
+    } finally {
+      System.clearProperty(SeedRunner.PROPERTY);
+    }
+    assertThat(SEEN).containsExactly(-17L);
+  }
+
+  /** How each test ended, and with which message. */
+  private static List<String> run(Class<?> tests) {
+    List<String> results = new ArrayList<>();
+    LauncherFactory.create()
+        .execute(
+            LauncherDiscoveryRequestBuilder.request().selectors(selectClass(tests)).build(),
+            new TestExecutionListener() {
+              @Override
+              public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+                if (test.isTest()) {
+                  results.add(
+                      result.getStatus()
+                          + result.getThrowable().map(t -> " " + t.getMessage()).orElse(""));
+                }
+              }
+            });
+    return results;
+  }
+}
