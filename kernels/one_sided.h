@@ -18,6 +18,11 @@ inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
   TPUT(remote, local);
 }
 
+// remote += local. Adds of any ranks to the same elements lose nothing; their order is open.
+inline void oneSidedAccumulate(const StridedView& remote, const StridedView& local) {
+  TPUT<AtomicType::Add>(remote, local);
+}
+
 inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
   TGET(local, remote);
 }

@@ -5,6 +5,7 @@
 
 #include "native/abi/tensors.h"
 #include "native/base/extent.h"
+#include "native/isa/isa.h"
 
 using namespace windlass;
 
@@ -90,6 +91,22 @@ int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* lo
   if (Code code = resolve(comm, window, local, peer, remote, &view, error); code != WL_OK)
     return code;
   return put(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
+}
+
+int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                      int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
+  if (Code code = checkWindow(comm, window, peer, error); code != WL_OK) return code;
+  if (Code code = checkTensor(local, "local", false, error); code != WL_OK) return code;
+  if (Code code = checkTensor(remote, "remote", true, error); code != WL_OK) return code;
+  StridedView view = {};
+  if (Code code = resolve(comm, window, local, peer, remote, &view, error); code != WL_OK)
+    return code;
+  if (!canAccumulate(view.dtype)) {
+    return fail(error, WL_UNSUPPORTED,
+                "local: accumulate takes f32, f16, bf16, i32, i16 and i8 alone, which every target "
+                "adds atomically");
+  }
+  return accumulate(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
 }
 
 int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,

@@ -133,6 +133,8 @@ const char* operationName(int32_t operation) {
       return "notify";
     case WL_OP_WAIT:
       return "wait";
+    case WL_OP_ACCUMULATE:
+      return "accumulate";
     default:
       return "unknown operation";
   }

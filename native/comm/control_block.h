@@ -92,7 +92,7 @@ constexpr bool phaseReached(uint64_t seen, uint32_t sequence, uint32_t phases) {
 
 // Whether the operation is one rank's own and takes no sequence.
 constexpr bool isOneSided(int32_t operation) {
-  return operation >= WL_OP_PUT && operation <= WL_OP_WAIT;
+  return operation >= WL_OP_PUT && operation <= WL_OP_ACCUMULATE;
 }
 
 // What diagnostics, close() and deferred release look at.

@@ -159,6 +159,7 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
       out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
       break;
     case WL_OP_PUT:
+    case WL_OP_ACCUMULATE:
       out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
       break;
     case WL_OP_GET:

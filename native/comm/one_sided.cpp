@@ -21,7 +21,8 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
 }  // namespace
 
 void Comm::record(const Descriptor& descriptor) {
-  const bool moves = descriptor.operation() == WL_OP_PUT || descriptor.operation() == WL_OP_GET;
+  const bool moves =
+      descriptor.operation() != WL_OP_NOTIFY && descriptor.operation() != WL_OP_WAIT;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
   recorder_.enter(sequence_, descriptor, moves ? descriptor.count * elementBytes : 0);
   recorder_.stampEntry();
@@ -61,6 +62,12 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error, [&] { oneSidedPut(remote, local); });
+}
+
+Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+                wl_error_t* error) {
+  return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
+                        [&] { oneSidedAccumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,

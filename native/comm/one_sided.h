@@ -11,6 +11,9 @@ namespace windlass {
 // remote = local.
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error);
+// remote += local, atomically for each element; canAccumulate(local.dtype).
+Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+                wl_error_t* error);
 // local = remote.
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error);

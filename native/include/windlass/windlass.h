@@ -81,7 +81,7 @@ typedef enum wl_algorithm {
 } wl_algorithm;
 
 /* The operation a rank is in; also the first part of every collective's digest. WL_OP_PUT to
- * WL_OP_WAIT are one-sided: they take no sequence. */
+ * WL_OP_ACCUMULATE are one-sided: they take no sequence. */
 typedef enum wl_operation {
   WL_OP_NONE = 0,
   WL_OP_BARRIER = 1,
@@ -103,7 +103,8 @@ typedef enum wl_operation {
   WL_OP_PUT = 17,
   WL_OP_GET = 18,
   WL_OP_NOTIFY = 19,
-  WL_OP_WAIT = 20
+  WL_OP_WAIT = 20,
+  WL_OP_ACCUMULATE = 21
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -394,6 +395,13 @@ WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_
  * follows. */
 WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+/* remote += local, element by element, with the arithmetic of a sum of two in a reduction. No add is
+ * lost, whichever ranks add to the same elements at the same time, but the order of the adds is
+ * open, and with it the rounding of floats. Plain stores, put included, are not ordered with adds
+ * to the same elements: separate them by signals or a barrier. f32, f16, bf16, i32, i16, i8; else
+ * WL_UNSUPPORTED. Otherwise like wl_put. */
+WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                             int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 /* local = remote. On return `local` is complete. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dst += src by one atomic read-modify-write an element, with the arithmetic of TFOLD's sum.
+// dst += src by atomic read-modify-writes, with the arithmetic of TFOLD's sum. A run of contiguous
+// elements is added in blocks, whose sums are one vector loop each; then each word of a block is
+// exchanged if nobody changed it meanwhile. Where a word straddles what others add to, or elements
+// lie apart, each is exchanged by itself: exchanges of either width are atomic to one another.
 #include <cassert>
 
 #include "native/isa/sim/float_mode.h"
@@ -10,60 +13,148 @@
 namespace windlass {
 namespace {
 
-template <typename Word>
-void addElements(const VectorTable& table, DType dtype, unsigned char* dst, int64_t dstStep,
-                 const unsigned char* src, int64_t srcStep, int64_t count) {
-  const int from = floatIndex(dtype);
-  const FoldLoop fold = table.fold[static_cast<int>(ReduceOp::kSum)][static_cast<int>(dtype)];
-  const CastLoop widen = from < 0 ? nullptr : table.cast[from][floatIndex(DType::kF32)];
-  const CastLoop finish = from < 0 ? nullptr : table.cast[floatIndex(DType::kF32)][from];
-  for (int64_t i = 0; i < count; ++i) {
-    auto* target = reinterpret_cast<Word*>(dst + i * dstStep);
-    Word seen = __atomic_load_n(target, __ATOMIC_RELAXED);
-    Word next;
+// The widest that one exchange takes. Every x86-64 processor with a table in vector_table.h but the
+// portable one has CMPXCHG16B, and so have all others made since 2006.
+#if defined(__x86_64__)
+__extension__ using Word = unsigned __int128;
+#define WINDLASS_WIDE_EXCHANGE __attribute__((target("cx16")))
+#else
+using Word = uint64_t;
+#define WINDLASS_WIDE_EXCHANGE
+#endif
+constexpr size_t kWordBytes = sizeof(Word);
+// Short, so that others seldom change a block between its sums and its exchanges.
+constexpr size_t kBlockBytes = 256;
+// The most that a block's accumulator takes: one-byte elements accumulate as they are.
+constexpr size_t kAccumulatorBytes = 2 * kBlockBytes;
+
+class Adder {
+ public:
+  Adder(const VectorTable& table, DType dtype) noexcept : bytes_(sizeOf(dtype)) {
+    const int from = floatIndex(dtype);
+    const int to = floatIndex(accumulatorOf(dtype));
+    start_ = from == to ? nullptr : table.cast[from][to];
+    fold_ = table.fold[static_cast<int>(ReduceOp::kSum)][static_cast<int>(dtype)];
+    finish_ = from < 0 ? nullptr : table.cast[to][from];
+  }
+
+  // dst += src, `count` elements whose addresses are `dstStep` and `srcStep` bytes apart.
+  void run(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
+           int64_t count) const noexcept {
+    const auto step = static_cast<int64_t>(bytes_);
+    if (dstStep != step || srcStep != step) {
+      for (int64_t i = 0; i < count; ++i) addElement(dst + i * dstStep, src + i * srcStep);
+      return;
+    }
+    const unsigned char* end = dst + count * step;
+    while (dst < end) {
+      size_t taken = bytes_;
+      const size_t whole = static_cast<size_t>(end - dst) / kWordBytes * kWordBytes;
+      if (whole > 0 && reinterpret_cast<uintptr_t>(dst) % kWordBytes == 0) {
+        taken = whole < kBlockBytes ? whole : kBlockBytes;
+        addBlock(dst, src, taken);
+      } else {
+        addElement(dst, src);
+      }
+      dst += taken;
+      src += taken;
+    }
+  }
+
+ private:
+  void sum(void* out, const void* seen, const void* src, size_t bytes) const noexcept {
+    alignas(64) unsigned char accumulator[kAccumulatorBytes];
+    const size_t count = bytes / bytes_;
+    if (start_ != nullptr) {
+      start_(accumulator, seen, count);
+      fold_(accumulator, accumulator, src, count);
+      finish_(out, accumulator, count);
+    } else if (finish_ != nullptr) {
+      fold_(accumulator, seen, src, count);
+      finish_(out, accumulator, count);
+    } else {
+      fold_(out, seen, src, count);
+    }
+  }
+
+  // Of whole words, the first aligned.
+  WINDLASS_WIDE_EXCHANGE void addBlock(unsigned char* dst, const unsigned char* src,
+                                       size_t bytes) const noexcept {
+    alignas(64) unsigned char seen[kBlockBytes];
+    alignas(64) unsigned char next[kBlockBytes];
+    for (size_t at = 0; at < bytes; at += kWordBytes) look(seen + at, dst + at);
+    sum(next, seen, src, bytes);
+    for (size_t at = 0; at < bytes; at += kWordBytes) {
+      while (!exchange(dst + at, seen + at, next + at)) {
+        look(seen + at, dst + at);
+        sum(next + at, seen + at, src + at, kWordBytes);
+      }
+    }
+  }
+
+  // A word may be seen in halves of two different times: then its exchange fails.
+  static void look(unsigned char* seen, const unsigned char* word) noexcept {
+    for (size_t at = 0; at < kWordBytes; at += sizeof(uint64_t)) {
+      const uint64_t half =
+          __atomic_load_n(reinterpret_cast<const uint64_t*>(word + at), __ATOMIC_RELAXED);
+      __builtin_memcpy(seen + at, &half, sizeof half);
+    }
+  }
+
+  WINDLASS_WIDE_EXCHANGE static bool exchange(unsigned char* word, const unsigned char* seen,
+                                              const unsigned char* next) noexcept {
+    Word from;
+    Word to;
+    __builtin_memcpy(&from, seen, kWordBytes);
+    __builtin_memcpy(&to, next, kWordBytes);
+    // The builtin that compiles to the instruction; __atomic_* calls a library for 16 bytes.
+    return __sync_bool_compare_and_swap(reinterpret_cast<Word*>(word), from, to);
+  }
+
+  void addElement(unsigned char* dst, const unsigned char* src) const noexcept {
+    switch (bytes_) {
+      case 1:
+        return addElement<uint8_t>(dst, src);
+      case 2:
+        return addElement<uint16_t>(dst, src);
+      default:
+        return addElement<uint32_t>(dst, src);
+    }
+  }
+
+  template <typename T>
+  void addElement(unsigned char* dst, const unsigned char* src) const noexcept {
+    auto* target = reinterpret_cast<T*>(dst);
+    T seen = __atomic_load_n(target, __ATOMIC_RELAXED);
+    T next;
     do {
-      uint32_t accumulator = static_cast<uint32_t>(seen);
-      if (widen != nullptr) {
-        widen(&accumulator, &seen, 1);
-      } else {
-        __builtin_memcpy(&accumulator, &seen, sizeof seen);
-      }
-      fold(&accumulator, &accumulator, src + i * srcStep, 1);
-      if (finish != nullptr) {
-        finish(&next, &accumulator, 1);
-      } else {
-        __builtin_memcpy(&next, &accumulator, sizeof next);
-      }
+      sum(&next, &seen, src, sizeof next);
     } while (!__atomic_compare_exchange_n(target, &seen, next, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
   }
-}
+
+  size_t bytes_;
+  CastLoop start_;  // nullptr: the accumulator is of the dtype
+  FoldLoop fold_;
+  CastLoop finish_;  // nullptr: the accumulator is the result
+};
 
 }  // namespace
 
 void detail::atomicAdd(const StridedView& dst, const StridedView& src) noexcept {
-  assert(dst.dtype == src.dtype && sizeOf(dst.dtype) <= 4);
+  assert(dst.dtype == src.dtype && canAccumulate(dst.dtype));
   const Traversal t = makeTraversal(&dst, 1, &src, 1);
   if (t.empty) return;
   const DefaultFloatMode mode;
-  const VectorTable& table = activeTable();
+  const Adder adder(activeTable(), dst.dtype);
   const auto bytes = static_cast<int64_t>(sizeOf(dst.dtype));
   int64_t boxExtent[kMaxDims];
   for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
   if (t.ndim > 0) boxExtent[t.ndim - 1] = t.extent[t.ndim - 1];
-  const int64_t dstStep = t.ndim > 0 ? strideOf(t, dst, t.ndim - 1) * bytes : 0;
-  const int64_t srcStep = t.ndim > 0 ? strideOf(t, src, t.ndim - 1) * bytes : 0;
+  const int64_t dstStep = t.ndim > 0 ? strideOf(t, dst, t.ndim - 1) * bytes : bytes;
+  const int64_t srcStep = t.ndim > 0 ? strideOf(t, src, t.ndim - 1) * bytes : bytes;
   forEachBox(t, boxExtent, [&](const Box& box) {
-    unsigned char* to = addressOf(t, dst, box);
-    const unsigned char* from = addressOf(t, src, box);
-    switch (bytes) {
-      case 1:
-        return addElements<uint8_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
-      case 2:
-        return addElements<uint16_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
-      default:
-        return addElements<uint32_t>(table, dst.dtype, to, dstStep, from, srcStep, box.count);
-    }
+    adder.run(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, box.count);
   });
 }
 

@@ -118,6 +118,20 @@ bool canCast(DType from, DType to) noexcept {
   return from == to || (floatIndex(from) >= 0 && floatIndex(to) >= 0);
 }
 
+bool canAccumulate(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool canReduce(DType dtype, ReduceOp op) noexcept {
   switch (dtype) {
     case DType::kF8E8M0:

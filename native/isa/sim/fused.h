@@ -27,6 +27,8 @@ enum class Stores { kCached, kStreaming };
 bool canCast(DType from, DType to) noexcept;
 // True for the six float dtypes with any op, integers with all but avg, bool with max and min.
 bool canReduce(DType dtype, ReduceOp op) noexcept;
+// True for what every target adds atomically: f32 f16 bf16 i32 i16 i8.
+bool canAccumulate(DType dtype) noexcept;
 
 // dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;

@@ -12,7 +12,7 @@
 namespace windlass {
 namespace detail {
 
-// dst += src, each element by one atomic read-modify-write. f32 f16 bf16 i32 i16 i8.
+// dst += src, no element's sum lost to another add. canAccumulate(dst.dtype).
 void atomicAdd(const StridedView& dst, const StridedView& src) noexcept;
 
 template <typename Global>
@@ -76,8 +76,13 @@ inline void TGET(const Dst& dst, const Src& src, TileT& ping, TileT&) noexcept {
 }
 
 // The same of views whose dtype and shape are known at run time.
+template <AtomicType atomic = AtomicType::None>
 inline void TPUT(const StridedView& dst, const StridedView& src) noexcept {
-  TMOVE_CVT(dst, src);
+  if constexpr (atomic == AtomicType::Add) {
+    detail::atomicAdd(dst, src);
+  } else {
+    TMOVE_CVT(dst, src);
+  }
 }
 inline void TGET(const StridedView& dst, const StridedView& src) noexcept {
   TMOVE_CVT(dst, src);

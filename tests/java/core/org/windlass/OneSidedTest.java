@@ -110,6 +110,48 @@ class OneSidedTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"F32, 200", "F16, 200", "I32, 200", "BF16, 60"})
+  void addsOfAllRanksToTheSameElementsLoseNothing(DType dtype, int adds) {
+    int ranks = 4;
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(
+          communicator -> {
+            try (Window window = communicator.window(1 << 15)) {
+              DistributedTensor sums = window.tensor(dtype, 64, 64);
+              Tensor ones = Tensor.allocate(dtype, 64, 64);
+              ones.fill(1);
+              for (int i = 0; i < adds; i++) {
+                window.accumulate(ones, 2, sums);
+                window.accumulate(ones.narrow(0, 3, 9), 1, sums.narrow(0, 3, 9));
+              }
+              communicator.barrier();
+              forEach(
+                  sums,
+                  (index, i) -> {
+                    boolean isPart = communicator.rank() == 1 && index[0] >= 3 && index[0] < 12;
+                    double expected = communicator.rank() == 2 || isPart ? adds * ranks : 0;
+                    assertThat(sums.getDouble(index)).isEqualTo(expected);
+                  });
+            }
+          });
+    }
+  }
+
+  @Test
+  void anAddOfADTypeThatSomeTargetLacksIsUnsupported() {
+    try (LocalGroup group = Communicator.local(1);
+        Window window = group.communicator(0).window(64)) {
+      DistributedTensor sums = window.tensor(DType.I64, 4);
+      Tensor terms = Tensor.allocate(DType.I64, 4);
+      assertThatThrownBy(() -> window.accumulate(terms, 0, sums))
+          .isInstanceOf(UnsupportedException.class)
+          .hasMessageContaining("accumulate")
+          .hasMessageContaining("f32, f16, bf16, i32, i16 and i8");
+      assertThat(group.communicator(0).failure()).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
   @CsvSource({"2, 0, 10000", "2, 1, 10000", "3, 0, 4000", "8, 1, 1000"})
   void producersAndConsumersReuseTwoSlots(int ranks, int cores, int messages) {
     long seed = new Random().nextLong();

@@ -13,8 +13,8 @@ import org.windlass.internal.Native;
  * and signals are placed in it one after the other; ranks that make the same ones in the same order
  * find them at the same offsets.
  *
- * <p>{@link #put} and {@link #get} move elements between this rank's memory and a peer's part, and
- * the peer makes no call; {@link Signals} tell it that something has come. These are one rank's
+ * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory and
+ * a peer's part, and the peer makes no call; {@link Signals} tell it that something has come. These are one rank's
  * operations: ranks need not call the same ones. They count as operations of the communicator all
  * the same: one thread at a time, and a failure record in common. A peer that has left the
  * communicator is an {@link AbortedException} that names it.
@@ -150,6 +150,22 @@ public final class Window implements AutoCloseable {
   }
 
   /**
+   * Adds {@code local} to what lies where {@code remote} is in {@code peer}'s part of this window,
+   * element by element. Ranks may add to the same elements at the same time: no add is lost, but
+   * their order is open, and with it the rounding of floats. Each add rounds once to the dtype, as
+   * a sum of two does in a reduction; integers wrap. Adds are not ordered with {@link #put} and
+   * plain stores to the same elements, which signals or a barrier have to part from them. For the
+   * rest like {@link #put}.
+   *
+   * @throws UnsupportedException if the dtype is none of f32, f16, bf16, i32, i16 and i8, which
+   *     every target adds atomically
+   */
+  public void accumulate(Tensor local, int peer, DistributedTensor remote) {
+    Arguments.oneSided("accumulate", this, local, peer, remote);
+    move("accumulate", Native::wl_accumulate, local, peer, remote);
+  }
+
+  /**
    * Copies to {@code local} what lies where {@code remote} is in {@code peer}'s part of this
    * window; {@link #put} the other way round. When it returns, {@code local} is complete.
    */
@@ -159,7 +175,7 @@ public final class Window implements AutoCloseable {
     move("get", Native::wl_get, local, peer, remote);
   }
 
-  /** {@code wl_put} or {@code wl_get}. */
+  /** {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);

@@ -82,6 +82,8 @@ class BenchCommandTest {
     "all-reduce, bidirectional-ring, plain, 3",
     "put, auto, window, 2",
     "put, auto, plain, 5",
+    "accumulate, auto, window, 3",
+    "accumulate, auto, plain, 2",
     "cast, auto, plain, 2",
   })
   void aLineForEachSize(String op, String algorithm, String buffers, int ranks) throws IOException {
@@ -115,7 +117,7 @@ class BenchCommandTest {
       assertThat(number(line, "floor_us")).isPositive();
       long received =
           switch (op) {
-            case "all-to-all", "all-gather", "reduce-scatter" -> (ranks - 1) * sizes[i];
+            case "all-to-all", "all-gather", "reduce-scatter", "accumulate" -> (ranks - 1) * sizes[i];
             case "broadcast", "put" -> sizes[i];
             case "all-reduce" -> 2 * (ranks - 1) * sizes[i] / ranks;
             default -> 0;

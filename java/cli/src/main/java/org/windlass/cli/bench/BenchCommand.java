@@ -55,9 +55,10 @@ public final class BenchCommand implements Runnable {
   @Parameters(
       paramLabel = "OP",
       description =
-          "barrier, put, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
+          "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
               + " redistribute or cast. Reductions are sums. put: every even rank puts into the"
-              + " window of the rank after it and notifies it, and that one waits.")
+              + " window of the rank after it and notifies it, and that one waits. accumulate:"
+              + " every rank adds to one tensor of rank 0, which waits for all.")
   private String op;
 
   @Mixin private MovingOptions moving;
@@ -74,7 +75,7 @@ public final class BenchCommand implements Runnable {
       split = ",",
       defaultValue = "4,4K,64K,1M",
       description =
-          "Sizes (${DEFAULT-VALUE}): put and all-to-all from one rank to one peer; broadcast and all-reduce"
+          "Sizes (${DEFAULT-VALUE}): put, accumulate and all-to-all from one rank to one peer; broadcast and all-reduce"
               + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
               + " receives; cast one rank's source.")
   private List<String> bytes;
@@ -189,6 +190,8 @@ public final class BenchCommand implements Runnable {
     return switch (op) {
       case "barrier" -> List.of(new BarrierWorkload(side, ranks()));
       case "put" -> sized(type, b -> new PutWorkload(ranks(), b, type, isPlain()));
+      case "accumulate" ->
+          sized(type, b -> new AccumulateWorkload(ranks(), b, type, isPlain()));
       case "cast" ->
           sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
       case "redistribute" -> List.of(redistribute(type));
@@ -196,7 +199,7 @@ public final class BenchCommand implements Runnable {
           throw new InvalidArgumentException(
               "bench '"
                   + op
-                  + "': no such operation; barrier, put, all-to-all, broadcast, all-gather,"
+                  + "': no such operation; barrier, put, accumulate, all-to-all, broadcast, all-gather,"
                   + " reduce-scatter, all-reduce, redistribute and cast are there");
     };
   }
