@@ -41,7 +41,7 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   }
   if (state.closing.load(std::memory_order_seq_cst) != 0 || group_->failure() != nullptr) {
     const Code code = status(error);
-    state.busy.exchange(0, std::memory_order_seq_cst);
+    leaveCall();
     return code;
   }
   current_ = descriptor;
@@ -66,21 +66,25 @@ Code Comm::outcome(Code code, wl_error_t* error) {
 
 Code Comm::end(Code code, wl_error_t* error) {
   code = outcome(code, error);
+  leaveCall();
+  return code;
+}
+
+void Comm::leaveCall() {
   own_.state.busy.exchange(0, std::memory_order_seq_cst);
   group_->wakeSleepers();
-  return code;
+  if (group_->failure() != nullptr) group_->dropRetired();
 }
 
 Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   code = outcome(code, error);
   recorder_.leave(code, waitedNs_, code != WL_OK || waitedNs_ > 0 || isLong);
-  own_.state.busy.exchange(0, std::memory_order_seq_cst);
-  group_->wakeSleepers();
+  leaveCall();
   return code;
 }
 
 Code Comm::endWithoutParts(const Call& call) {
-  own_.state.busy.exchange(0, std::memory_order_seq_cst);
+  leaveCall();
   return fail(call.error, WL_RESOURCE, "rank %u: no memory for the parts of %u ranks in %s", rank_,
               group_->ranks(), operationName(call.descriptor.operation()));
 }

@@ -84,6 +84,8 @@ class alignas(kLine) Comm {
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
+  // Says that this rank's thread is out of its call.
+  void leaveCall();
   // end() of an operation that the flight recorder holds. `isLong`: it took long without a wait.
   Code finish(Code code, bool isLong, wl_error_t* error);
   // The code that a call returns, with its text.

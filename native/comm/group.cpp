@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <climits>
 #include <new>
+#include <utility>
 
 namespace windlass {
 namespace {
+
+constexpr uint64_t kPage = 4096;
 
 // Memory is saturated by then.
 constexpr uint32_t kMostBlocksByDefault = 8;
@@ -28,15 +31,17 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   if (group == nullptr) return nullptr;
   const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
   const uint64_t recorderBytes = sizeof(FlightRecorder) * uint64_t{config.ranks};
-  const uint64_t stageBytes = 2 * group->stageBytes() * config.ranks;
-  if (allocateMemory(lineBytes + recorderBytes, 4096, &group->block_, nullptr) != WL_OK ||
-      reserveMemory(stageBytes, 4096, &group->stages_, nullptr) != WL_OK) {
-    return nullptr;
-  }
-  auto* base = static_cast<unsigned char*>(group->block_);
+  const uint64_t blockBytes = (lineBytes + recorderBytes + kPage - 1) / kPage * kPage;
+  const uint64_t bytes = blockBytes + 2 * group->stageBytes() * config.ranks;
+  // Not of the heap, which long-lived neighbours would keep from shrinking.
+  group->mapping_ = mapMemory(bytes);
+  if (group->mapping_ == nullptr) return nullptr;
+  group->mapped_ = bytes;
+  auto* base = static_cast<unsigned char*>(group->mapping_);
   group->shared_ = new (base) SharedLines();
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
   group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
+  group->stages_ = base + blockBytes;
   const uint32_t before = config.firstSequence - 1;
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
@@ -57,8 +62,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
 
 Group::~Group() {
   for (void* parts : parts_) freeMemory(parts);
-  freeMemory(stages_);
-  freeMemory(block_);
+  if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
 bool Group::makeParts(uint32_t rank) {
@@ -128,10 +132,25 @@ void Group::wakeSleepers() {
   }
 }
 
-void Group::retire(std::shared_ptr<const void> memory) {
+void Group::retire(std::shared_ptr<const void> memory) noexcept {
   if (quiescent()) return;
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    retired_.push_back(std::move(memory));
+  } catch (const std::bad_alloc&) {
+    // Of both ends that are left, a leak is the one that no peer's store meets.
+    alignas(std::shared_ptr<const void>) unsigned char kept[sizeof memory];
+    new (kept) std::shared_ptr<const void>(std::move(memory));
+    return;
+  }
+  // A rank that left since the look above saw nothing to drop.
+  dropRetired();
+}
+
+void Group::dropRetired() {
+  std::vector<std::shared_ptr<const void>> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
-  retired_.push_back(std::move(memory));
+  if (quiescent()) dropped.swap(retired_);
 }
 
 }  // namespace windlass

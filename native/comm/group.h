@@ -46,7 +46,7 @@ class Group {
   uint64_t stageBytes() const { return oversubscribed() ? kLongStage : kShortStage; }
   // By parity of the operation, like the entries.
   unsigned char* stage(uint32_t rank, uint32_t sequence) {
-    return static_cast<unsigned char*>(stages_) + (2 * rank + (sequence & 1)) * stageBytes();
+    return stages_ + (2 * rank + (sequence & 1)) * stageBytes();
   }
 
   // Where `rank` states its parts, by parity like its entries: made by its first operation that has
@@ -88,8 +88,11 @@ class Group {
   // announce.
   void wakeSleepers();
 
-  // Drops `memory` now, or with the group when a rank may still touch it.
-  void retire(std::shared_ptr<const void> memory);
+  // Drops `memory` now or, when a rank may still touch it, once the last rank is out.
+  void retire(std::shared_ptr<const void> memory) noexcept;
+  // Drops what was retired unless a rank may still touch it. Call when a rank is out of a call and
+  // a failure stands.
+  void dropRetired();
 
  private:
   static constexpr uint64_t kShortStage = uint64_t{4} << 10;
@@ -102,8 +105,9 @@ class Group {
   RankLines* lines_ = nullptr;
   SharedLines* shared_ = nullptr;
   FlightRecorder* recorders_ = nullptr;
-  void* block_ = nullptr;  // of the lines and recorders
-  void* stages_ = nullptr;
+  unsigned char* stages_ = nullptr;
+  void* mapping_ = nullptr;  // of the lines, the recorders and the stages
+  uint64_t mapped_ = 0;
   std::vector<void*> parts_;  // each touched by its rank alone until an entry names it
   wl_error_t record_ = {};
   std::mutex mutex_;  // guards what follows; never held in an operation

@@ -18,7 +18,7 @@ constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 proc
 
 }  // namespace
 
-Code reserveMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
+Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   *memory = nullptr;
   if ((alignment & (alignment - 1)) != 0) {
@@ -35,18 +35,22 @@ Code reserveMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: out of memory",
                 static_cast<unsigned long long>(bytes));
   }
+  std::memset(block, 0, std::max<uint64_t>(64, bytes));
   *memory = block;
   return WL_OK;
 }
 
-Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
-  const Code code = reserveMemory(bytes, alignment, memory, error);
-  if (code == WL_OK) std::memset(*memory, 0, std::max<uint64_t>(64, bytes));
-  return code;
-}
-
 void freeMemory(void* memory) {
   std::free(memory);
+}
+
+void* mapMemory(uint64_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void unmapMemory(void* memory, uint64_t bytes) {
+  munmap(memory, bytes);
 }
 
 Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error_t* error) {
@@ -58,8 +62,8 @@ Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error
   }
   const uint64_t stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   const uint64_t mapped = stride * ranks;
-  void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) {
+  void* base = mapMemory(mapped);
+  if (base == nullptr) {
     return fail(error, WL_RESOURCE,
                 "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
                 static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
@@ -68,14 +72,14 @@ Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error
   madvise(base, mapped, MADV_HUGEPAGE);
   *segments = new (std::nothrow) Segments(base, bytes, stride, mapped);
   if (*segments == nullptr) {
-    munmap(base, mapped);
+    unmapMemory(base, mapped);
     return fail(error, WL_RESOURCE, "out of memory");
   }
   return WL_OK;
 }
 
 Segments::~Segments() {
-  munmap(base_, mapped_);
+  unmapMemory(base_, mapped_);
 }
 
 }  // namespace windlass

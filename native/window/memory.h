@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that Windlass owns: aligned blocks, and the segments of in-process windows.
+// Memory that Windlass owns: aligned blocks, mappings, and the segments of in-process windows.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,12 @@ namespace windlass {
 
 // Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
-// Likewise, but not zeroed: a large block takes pages as they are written.
-Code reserveMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
 void freeMemory(void* memory);
+
+// Zeroed pages of their own, which go back to the system when they are unmapped and take memory as
+// they are written; nullptr when there are none, and errno says why. `bytes` is not 0.
+void* mapMemory(uint64_t bytes);
+void unmapMemory(void* memory, uint64_t bytes);
 
 // The memory of an in-process window: one anonymous mapping with a segment for each rank, every
 // segment page-aligned and zeroed.
