@@ -194,7 +194,7 @@ int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
 
 void wl_comm_free(wl_comm_t* comm) {
   // A call that did not leave keeps its handle: freeing it would pull the memory from under it.
-  if (comm != nullptr && comm->comm.close(nullptr) == WL_OK) delete comm;
+  if (comm != nullptr && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
 }
 
 int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {

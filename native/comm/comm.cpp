@@ -41,6 +41,7 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   }
   if (state.closing.load(std::memory_order_seq_cst) != 0 || group_->failure() != nullptr) {
     const Code code = status(error);
+    if (code != WL_CLOSED) told_.store(true, std::memory_order_relaxed);
     leaveCall();
     return code;
   }
@@ -59,7 +60,10 @@ void Comm::takeSequence(const Call& call) {
 
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
-  if (code != WL_CLOSED) return copyError(error, *group_->failure(), nullptr);
+  if (code != WL_CLOSED) {
+    told_.store(true, std::memory_order_relaxed);
+    return copyError(error, *group_->failure(), nullptr);
+  }
   return fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress",
               rank_, OperationText(own_.state).text());
 }
@@ -103,7 +107,8 @@ Code Comm::abort(const char* reason, wl_error_t* error) {
   if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
   char text[WL_ERROR_MESSAGE];
   std::snprintf(text, sizeof text, "rank %u aborted the communicator: %s", rank_, reason);
-  publish(WL_ABORTED, nullptr, 0, text);
+  const int32_t self = static_cast<int32_t>(rank_);
+  publish(WL_ABORTED, &self, 1, text);
   return WL_OK;
 }
 
@@ -124,11 +129,35 @@ Code Comm::close(wl_error_t* error) {
       usleep(100);
     }
   }
-  if (state.left.exchange(1, std::memory_order_seq_cst) == 0) {
-    group_->shared().leavers.fetch_add(1, std::memory_order_seq_cst);
-    group_->wakeSleepers();
+  if (state.left.exchange(1, std::memory_order_seq_cst) != 0) return WL_OK;
+  group_->shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+  group_->wakeSleepers();
+  // Of two ranks that leave at once, the second to be marked sees the other one's mark.
+  if (group_->failure() == nullptr) compareLast();
+  return untoldMismatch(error);
+}
+
+void Comm::compareLast() {
+  if (differing() != WL_OK) return;
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (peer == rank_ || !left(peer)) continue;
+    // Ranks are one operation apart at most: each enters one once all have entered the one before.
+    if (!group_->entered(peer, sequence_)) {
+      publishUnmatched(rank_, peer, sequence_);
+      return;
+    }
+    if (group_->entered(peer, sequence_ + 1)) {
+      publishUnmatched(peer, rank_, sequence_ + 1);
+      return;
+    }
   }
-  return WL_OK;
+}
+
+Code Comm::untoldMismatch(wl_error_t* error) const {
+  const wl_error_t* failure = group_->failure();
+  if (failure == nullptr || failure->code != WL_MISMATCH) return WL_OK;
+  if (told_.load(std::memory_order_relaxed)) return WL_OK;
+  return copyError(error, *failure, nullptr);
 }
 
 void Comm::publishEntry(const Call& call, bool staged) {

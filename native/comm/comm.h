@@ -70,6 +70,8 @@ class alignas(kLine) Comm {
 
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
+  // Mismatch, once this rank has left, where ranks called different things and no call of this rank
+  // has said so.
   Code close(wl_error_t* error);
   Code status(wl_error_t* error) const;
 
@@ -174,13 +176,24 @@ class alignas(kLine) Comm {
   Code differing();
   // Ok, or a failure record that names a peer that left without what this rank waits for.
   Code missed();
+  // On leaving: publishes a failure record where a peer that entered this rank's last operation
+  // calls something else, or where one has left after fewer operations, or more.
+  void compareLast();
+  // The Mismatch that no call of this rank has returned.
+  Code untoldMismatch(wl_error_t* error) const;
   bool left(uint32_t peer) const;
   bool signalReached() const {
     return reached(lookAt(signal_), static_cast<uint32_t>(current_.count));
   }
   uint32_t currentPeer() const { return static_cast<uint32_t>(current_.root()); }
 
+  // A record of what this rank sees in its operation in progress, or after its last one.
+  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, const char* text) const;
   Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
+  // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
+  Code publishDisagreement(uint32_t caller, uint32_t other, uint32_t sequence, const char* text);
+  // Names `other`, which has left without the operation that `caller` entered as `sequence`.
+  Code publishUnmatched(uint32_t caller, uint32_t other, uint32_t sequence);
   // Names the peer of a one-sided operation, which has left.
   Code publishLeft();
   Code publishTimeout(int64_t limitNs);
@@ -199,6 +212,7 @@ class alignas(kLine) Comm {
   int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;
+  std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };
 

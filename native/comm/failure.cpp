@@ -271,7 +271,8 @@ Code Comm::publishSignalTimeout(int64_t limitNs) {
   return publish(WL_TIMEOUT, &culprit, 1, text);
 }
 
-Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const char* text) {
+wl_error_t Comm::recordOf(Code code, const int32_t* culprits, uint32_t count,
+                          const char* text) const {
   wl_error_t record = {};
   record.struct_size = sizeof record;
   fail(&record, code, "%s", text);
@@ -281,7 +282,11 @@ Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const cha
   record.culprit_count = static_cast<int32_t>(count);
   for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
     record.culprits[i] = culprits[i];
-  group_->publishFailure(record);
+  return record;
+}
+
+Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const char* text) {
+  group_->publishFailure(recordOf(code, culprits, count, text));
   return code;
 }
 
@@ -334,8 +339,6 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
   char second[256];
   describe(ofA, first, sizeof first);
   describe(ofB, second, sizeof second);
-  const int32_t culprits[2] = {static_cast<int32_t>(std::min(a, b)),
-                               static_cast<int32_t>(std::max(a, b))};
   char text[WL_ERROR_MESSAGE];
   Text out(text, sizeof text);
   out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence, a, first,
@@ -354,7 +357,30 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
     addFirstDifference(out, ranks, a, group_->parts(a, sequence).in, b,
                        group_->parts(b, sequence).in, elementBytes);
   }
-  return publish(WL_MISMATCH, culprits, 2, text);
+  return publishDisagreement(a, b, sequence, text);
+}
+
+Code Comm::publishUnmatched(uint32_t caller, uint32_t other, uint32_t sequence) {
+  char what[256];
+  describe(group_->lines(caller).entry[sequence & 1].descriptor, what, sizeof what);
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "ranks disagree in operation #%u: rank %u calls %s, rank %u closed the communicator "
+                "without it; every rank must call the same operations before it closes",
+                sequence, caller, what, other);
+  return publishDisagreement(caller, other, sequence, text);
+}
+
+Code Comm::publishDisagreement(uint32_t caller, uint32_t other, uint32_t sequence,
+                               const char* text) {
+  const int32_t culprits[2] = {static_cast<int32_t>(std::min(caller, other)),
+                               static_cast<int32_t>(std::max(caller, other))};
+  const Descriptor& called = group_->lines(caller).entry[sequence & 1].descriptor;
+  wl_error_t record = recordOf(WL_MISMATCH, culprits, 2, text);
+  record.operation = called.operation();
+  record.sequence = sequence;
+  group_->publishFailure(record);
+  return WL_MISMATCH;
 }
 
 }  // namespace windlass

@@ -27,7 +27,9 @@ extern "C" {
 typedef enum wl_code {
   WL_OK = 0,
   WL_INVALID_ARGUMENT = 1, /* nothing was sent */
-  WL_MISMATCH = 2,         /* ranks disagree; the message names both sides */
+  WL_MISMATCH = 2, /* ranks disagree; the message names both sides. A rank that does not wait for
+                      the ranks that it disagrees with gets it from its next call, or from
+                      wl_comm_close */
   WL_TIMEOUT = 3,          /* the message names who is behind */
   WL_PEER_LOST = 4,
   WL_ABORTED = 5, /* carries the reason */
@@ -238,7 +240,11 @@ WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
 /* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the
  * rank as gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any
  * thread. The handle stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free.
- */
+ *
+ * WL_MISMATCH: the rank has left, and ranks disagreed in an operation that returned WL_OK here,
+ * which no call of this rank has said. It compares the last operation of this rank with those of
+ * the peers that have entered it, and with those of all that have left: so where ranks disagreed
+ * the last to leave gets it, if nobody did before. WL_TIMEOUT: the call in flight stays. */
 WL_API int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error);
 /* Closes, then frees the handle. No other thread may use it any more. */
 WL_API void wl_comm_free(wl_comm_t* comm);

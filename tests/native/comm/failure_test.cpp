@@ -133,6 +133,8 @@ TEST(Abort, FirstReasonStands) {
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "second", &error));
   EXPECT_EQ(WL_ABORTED, wl_barrier(ranks.comms[1], 0, &error));
   EXPECT_TRUE(contains(error.message, "first"));
+  EXPECT_EQ(1, error.culprit_count);
+  EXPECT_EQ(0, error.culprits[0]);
   EXPECT_EQ(WL_ABORTED, wl_comm_status(ranks.comms[0], &error));
 }
 

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -53,6 +54,10 @@ class FailureTest {
     }
   }
 
+  private static List<Integer> culprits(Throwable failure) {
+    return ((WindlassException) failure).culprits();
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 8})
   void aTimeoutNamesTheRankThatNeverCame(int ranks) {
@@ -96,6 +101,7 @@ class FailureTest {
       assertThat(blocked.failure.get())
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("out of patience \u00fc");
+      assertThat(culprits(blocked.failure.get())).containsExactly(1);
       assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
     }
   }
@@ -161,6 +167,7 @@ class FailureTest {
         assertThat(blocked.failure.get())
             .isInstanceOf(AbortedException.class)
             .hasMessageContaining("interrupted");
+        assertThat(culprits(blocked.failure.get())).containsExactly(0);
         assertThat(blocked.interruptFlag).isTrue();
         assertThat(group.communicator(1).failure()).isPresent();
       }
@@ -201,7 +208,8 @@ class FailureTest {
                           other ->
                               assertThat(other)
                                   .isInstanceOf(AbortedException.class)
-                                  .hasMessageContaining("disk on fire")));
+                                  .hasMessageContaining("disk on fire")
+                                  .satisfies(e -> assertThat(culprits(e)).containsExactly(1))));
       assertThatThrownBy(() -> group.run(Communicator::barrier))
           .isInstanceOf(AbortedException.class);
     }

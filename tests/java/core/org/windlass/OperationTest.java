@@ -418,7 +418,8 @@ class OperationTest {
       assertThat(barrier.cancel()).isFalse();
       assertThatThrownBy(barrier::await)
           .isInstanceOf(AbortedException.class)
-          .hasMessageContaining("cancelled");
+          .hasMessageContaining("cancelled")
+          .satisfies(e -> assertThat(((AbortedException) e).culprits()).containsExactly(0));
       assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
     }
   }

@@ -27,6 +27,11 @@ import org.windlass.internal.Scratch;
  * is interrupted while an operation blocks leaves it with an AbortedException, its interrupt flag
  * set.
  *
+ * <p>A rank compares what it calls with what every peer calls that it waits for, before it uses
+ * anything of that peer's. Where it waits for nobody, as the root of a small broadcast does, an
+ * operation that ranks disagree in may return normally: the MismatchException comes from the next
+ * one, or from {@link #close}.
+ *
  * <p>An operation runs on its caller's thread. What is submitted by {@link #async}, called from a
  * virtual or ForkJoin thread, or called while such operations are queued, runs on a platform thread
  * of the communicator's own.
@@ -248,6 +253,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Leaves the communicator. An operation in progress on this rank ends with {@link
    * ClosedException} first, as do those queued and every later one; a peer that waits for this
    * rank gets an {@link AbortedException} that names it. Idempotent.
+   *
+   * @throws MismatchException if ranks disagreed in an operation that returned normally here, and no
+   *     call has said so; the rank has left all the same. Ranks that left before this one may not
+   *     have known: where ranks disagree, the last to leave is told
    */
   @Override
   public void close() {

@@ -45,7 +45,9 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
               + ". Receive a version anew ("
               + failure.getMessage()
               + ")",
-          failure);
+          failure,
+          "",
+          failure instanceof WindlassException known ? known.culprits() : List.of());
     }
     throw new InvalidArgumentException(
         what

@@ -101,8 +101,9 @@ public final class Link implements AutoCloseable {
           communicator.subset(senders),
           senders);
     } catch (RuntimeException | Error e) {
-      communicator.close();
-      throw e;
+      try (communicator) {
+        throw e;
+      }
     }
   }
 
@@ -206,10 +207,13 @@ public final class Link implements AutoCloseable {
    */
   @Override
   public void close() {
-    if (senders != null) {
-      senders.close();
+    try {
+      if (senders != null) {
+        senders.close();
+      }
+    } finally {
+      communicator.close();
     }
-    communicator.close();
   }
 
   @Override

@@ -89,11 +89,27 @@ public final class LocalGroup implements AutoCloseable {
     }
   }
 
-  /** Closes every rank's communicator. Idempotent; legal while ranks are inside operations. */
+  /**
+   * Closes every rank's communicator. Idempotent; legal while ranks are inside operations.
+   *
+   * @throws MismatchException as {@link Communicator#close} does, once all are closed; not during a
+   *     {@link #run}, which ends with what its ranks throw
+   */
   @Override
   public void close() {
     unclosed.closed();
-    communicators.forEach(Communicator::close);
+    boolean cut = running.get();
+    WindlassException first = null;
+    for (Communicator communicator : communicators) {
+      try {
+        communicator.close();
+      } catch (WindlassException e) {
+        first = first == null ? e : first; // of one failure record, the same from every rank
+      }
+    }
+    if (first != null && !cut) {
+      throw first;
+    }
   }
 
   @Override

@@ -202,18 +202,32 @@ public final class Endpoint {
 
   /**
    * Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent.
+   *
+   * @throws WindlassException what the native close says, once the communicator is left
    */
   public void close() {
-    Native.wl_comm_close(handle, 0);
+    WindlassException failure = leave();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private WindlassException leave() {
+    WindlassException failure;
+    try (Scratch scratch = Scratch.take()) {
+      int code = Native.wl_comm_close(handle, scratch.error());
+      failure = code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
+    }
     closed = true;
     queue.shutdown();
     drain();
     forgetIfDone();
+    return failure;
   }
 
   /** Closes, and lets go of the native handle once nothing retains it. */
   public void free() {
-    close();
+    leave(); // nobody is there to be told
     nativeHandle.end();
   }
 

@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -146,7 +147,10 @@ public final class QueuedCall<T> implements Runnable {
               + thread.getName()
               + "\" was interrupted; the operation of rank "
               + endpoint.rank
-              + " goes on");
+              + " goes on",
+          null,
+          "",
+          List.of(endpoint.rank));
     }
   }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What {@code close()} says of operations in which ranks disagreed and that returned normally. */
+@Timeout(60)
+class LeavingTest {
+  /** Small: the root waits for nobody. */
+  private static void broadcastFrom(int root, Communicator communicator) {
+    Tensor tensor = Tensor.allocate(DType.F32, 4);
+    communicator.broadcast(tensor, tensor, root);
+  }
+
+  private static void everyRankIsTheRoot(Communicator communicator) {
+    broadcastFrom(communicator.rank(), communicator);
+  }
+
+  @Test
+  void closingAGroupThrowsTheMismatchThatNoCallReturned() {
+    LocalGroup group = Communicator.local(3);
+    group.run(LeavingTest::everyRankIsTheRoot);
+    assertThatThrownBy(group::close)
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("broadcast(4 x f32, root 0)")
+        .hasMessageContaining("broadcast(4 x f32, root 1)")
+        .satisfies(
+            failure -> {
+              assertThat(((MismatchException) failure).culprits()).containsExactly(0, 1);
+              assertThat(((MismatchException) failure).operation()).isEqualTo("broadcast");
+            });
+    for (int rank = 0; rank < 3; rank++) {
+      assertThatThrownBy(group.communicator(rank)::barrier).isInstanceOf(ClosedException.class);
+    }
+    group.close();
+  }
+
+  @Test
+  void anOperationOfOneRankAloneIsToldAtClose() {
+    assertThatThrownBy(
+            () -> {
+              try (LocalGroup group = Communicator.local(2)) {
+                group.run(
+                    communicator -> {
+                      if (communicator.rank() == 1) {
+                        Tensor in = Tensor.allocate(DType.F32, 4);
+                        communicator.reduce(in, in, ReduceOp.SUM, 0);
+                      }
+                    });
+              }
+            })
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("rank 1 calls reduce(4 x f32, sum, root 0)")
+        .hasMessageContaining("rank 0 closed the communicator without it");
+  }
+
+  @Test
+  void theMismatchIsSuppressedInWhatTheBodyThrows() {
+    assertThatThrownBy(
+            () -> {
+              try (LocalGroup group = Communicator.local(2)) {
+                group.run(LeavingTest::everyRankIsTheRoot);
+                throw new IllegalStateException("of the caller");
+              }
+            })
+        .isInstanceOf(IllegalStateException.class)
+        .satisfies(
+            failure ->
+                assertThat(failure.getSuppressed())
+                    .singleElement()
+                    .isInstanceOf(MismatchException.class));
+  }
+
+  @Test
+  void aRunThrowsWhatClosingASplitSays() {
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        try (Communicator pair = communicator.split(0, 0)) {
+                          everyRankIsTheRoot(pair);
+                        }
+                      }))
+          .isInstanceOf(MismatchException.class)
+          .hasMessageContaining("broadcast(4 x f32, root 1)");
+    }
+  }
+
+  @Test
+  void aRankThatWasToldIsToldNoMore() {
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        everyRankIsTheRoot(communicator);
+                        communicator.barrier();
+                      }))
+          .isInstanceOf(MismatchException.class);
+    }
+  }
+
+  @Test
+  void aGroupClosedDuringARunLeavesItToTheRunToSayWhatItCut() throws Exception {
+    for (int round = 0; round < 100; round++) {
+      LocalGroup group = Communicator.local(2);
+      Thread runner =
+          new Thread(
+              () ->
+                  catchThrowable(
+                      () ->
+                          group.run(
+                              communicator -> {
+                                while (true) {
+                                  broadcastFrom(0, communicator);
+                                }
+                              })));
+      runner.start();
+      while (group.communicator(1).report().ranks().get(1).recent().size() < 10) {
+        Thread.onSpinWait();
+      }
+      group.close();
+      runner.join();
+    }
+  }
+}
