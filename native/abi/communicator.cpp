@@ -25,20 +25,25 @@ static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 
 namespace {
 
-Code split(wl_comm_t* comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
-           wl_comm_t** out, wl_error_t* error) {
+Code make(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** out,
+          wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadlineNs, error); code != WL_OK) return code;
   *out = nullptr;
   std::shared_ptr<Group> group;
   uint32_t rank = 0;
-  if (Code code = splitGroup(comm->comm, color, key, digest, deadlineNs, &group, &rank, error);
-      code != WL_OK)
+  if (Code code = splitGroup(comm->comm, split, deadlineNs, &group, &rank, error); code != WL_OK)
     return code;
   if (group == nullptr) return WL_OK;
-  *out = new (std::nothrow) wl_comm(std::move(group), rank);
-  return *out != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
+  *out = new (std::nothrow) wl_comm(group, rank);
+  if (*out != nullptr) return WL_OK;
+  wl_error_t why = {};
+  why.struct_size = sizeof why;
+  fail(&why, WL_RESOURCE, "out of memory");
+  why.operation = split.listed == 0 ? WL_OP_SPLIT : WL_OP_SUBSET;
+  leaveSplit(*group, rank, why);
+  return copyError(error, why, nullptr);
 }
 
 Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_t* error) {
@@ -55,12 +60,12 @@ Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_
   return WL_OK;
 }
 
-// FNV-1a, a rank at a time; never 0 for a list.
+// FNV-1a, a rank at a time.
 uint64_t digestOf(const int32_t* ranks, uint32_t count) {
   uint64_t digest = 0xcbf29ce484222325u;
   for (uint32_t i = 0; i < count; ++i)
     digest = (digest ^ static_cast<uint32_t>(ranks[i])) * 0x100000001b3u;
-  return digest | 1;
+  return digest;
 }
 
 }  // namespace
@@ -159,7 +164,7 @@ int32_t wl_comm_size(const wl_comm_t* comm) {
 
 int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                       wl_comm_t** out, wl_error_t* error) {
-  return split(comm, color, key, 0, deadline_ns, out, error);
+  return make(comm, {color, key, 0, 0}, deadline_ns, out, error);
 }
 
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
@@ -169,8 +174,8 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
     return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  return split(comm, color, static_cast<int32_t>(listed - ranks), digestOf(ranks, count),
-               deadline_ns, out, error);
+  const Split split = {color, static_cast<int32_t>(listed - ranks), count, digestOf(ranks, count)};
+  return make(comm, split, deadline_ns, out, error);
 }
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {

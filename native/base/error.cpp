@@ -103,8 +103,10 @@ const char* operationName(int32_t operation) {
       return "window creation";
     case WL_OP_SPLIT:
       return "split";
+    case WL_OP_SUBSET:
+      return "subset";
     case WL_OP_REGISTER:
-      return "transfer registration";
+      return "register";
     case WL_OP_TRANSFER:
       return "transfer";
     case WL_OP_ALL_GATHER:

@@ -174,8 +174,8 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_WINDOW:
       out.add("(%llu bytes)", count);
       break;
-    case WL_OP_SPLIT:
-      if (count != 0) out.add("(the ranks of list %016llx)", count);
+    case WL_OP_SUBSET:
+      out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
       break;
     case WL_OP_REGISTER:
       out.add("(fingerprint %016llx)", count);
@@ -343,6 +343,12 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
   Text out(text, sizeof text);
   out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence, a, first,
           b, second);
+  if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBSET)
+    out.add(", but not the same ones in one order");
+  if (ofA.what == ofB.what && ofA.operation() == WL_OP_REGISTER) {
+    out.add("; names, shapes, dtypes, layouts and options of all tensors, and their order, are the "
+            "same on every rank");
+  }
   const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
   const uint32_t ranks = group_->ranks();
   if (ofA == ofB) {

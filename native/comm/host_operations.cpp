@@ -2,6 +2,7 @@
 #include "native/comm/host_operations.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <new>
 #include <vector>
@@ -51,16 +52,43 @@ struct MakeWindow : MadeByRankZero {
 };
 
 struct SplitRequest {
+  enum : uint32_t { kAwaited, kGiven, kFailed };
+
   int32_t color;
   int32_t key;
   const GroupConfig* config;
   std::shared_ptr<Group> group;
   uint32_t rank;
   wl_error_t outcome;
+  // kGiven once group and rank are set, kFailed once the rank's call has failed for the reason in
+  // `failure`: whoever comes second takes the rank out of the group.
+  std::atomic<uint32_t> state{kAwaited};
+  wl_error_t failure;
+
+  void give(const std::shared_ptr<Group>& made, uint32_t as) {
+    group = made;
+    rank = as;
+    if (state.exchange(kGiven, std::memory_order_acq_rel) == kFailed) {
+      leaveSplit(*group, rank, failure);
+    }
+  }
+  void fail(const wl_error_t& why) {
+    failure = why;
+    if (state.exchange(kFailed, std::memory_order_acq_rel) == kGiven && group != nullptr) {
+      leaveSplit(*group, rank, failure);
+    }
+  }
 };
 
 struct MakeSplit : MadeByRankZero {
-  static void make(const Launch& launch) {
+  struct Member {
+    SplitRequest* request;
+    std::shared_ptr<Group> group;
+    uint32_t rank;
+  };
+
+  static std::vector<Member> make(const Launch& launch) {
+    std::vector<Member> all;
     std::map<int32_t, std::vector<uint32_t>> colors;
     for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
       const int32_t color = auxOf<SplitRequest>(launch, rank).color;
@@ -75,21 +103,19 @@ struct MakeSplit : MadeByRankZero {
       const std::shared_ptr<Group> group = Group::create(config);
       if (group == nullptr) throw std::bad_alloc();
       for (uint32_t i = 0; i < members.size(); ++i) {
-        SplitRequest& member = auxOf<SplitRequest>(launch, members[i]);
         group->claim(i);
-        member.group = group;
-        member.rank = i;
+        all.push_back({&auxOf<SplitRequest>(launch, members[i]), group, i});
       }
     }
+    return all;
   }
   static void phase(const Launch& launch, uint32_t, uint32_t, uint32_t) {
     try {
-      make(launch);
+      for (const Member& member : make(launch)) member.request->give(member.group, member.rank);
     } catch (const std::bad_alloc&) {
       for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
-        SplitRequest& request = auxOf<SplitRequest>(launch, rank);
-        request.group.reset();
-        fail(&request.outcome, WL_RESOURCE, "out of memory while a communicator was split");
+        fail(&auxOf<SplitRequest>(launch, rank).outcome, WL_RESOURCE,
+             "out of memory while a communicator was split");
       }
     }
   }
@@ -131,16 +157,39 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
   return WL_OK;
 }
 
-Code splitGroup(Comm& comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
-                std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
+void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
+  State& state = group.lines(rank).state;
+  state.closing.store(1, std::memory_order_seq_cst);
+  state.left.store(1, std::memory_order_seq_cst);
+  group.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+  wl_error_t record = {};
+  record.struct_size = sizeof record;
+  fail(&record, WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
+       rank, operationName(why.operation), why.message);
+  record.operation = why.operation;
+  record.observer = static_cast<int32_t>(rank);
+  record.culprit_count = 1;
+  record.culprits[0] = static_cast<int32_t>(rank);
+  group.publishFailure(record);
+}
+
+Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
+                uint32_t* rank, wl_error_t* error) {
   const auto request = makeRequest<SplitRequest>(error);
   if (request == nullptr) return WL_RESOURCE;
-  request->color = color;
-  request->key = key;
+  request->color = split.color;
+  request->key = split.key;
   request->config = &comm.group().config();
-  const Descriptor descriptor = Descriptor::of(WL_OP_SPLIT, digest);
+  const Descriptor descriptor =
+      split.listed == 0
+          ? Descriptor::of(WL_OP_SPLIT, 0)
+          : Descriptor::of(WL_OP_SUBSET, split.digest, 0, 0, 0, static_cast<int32_t>(split.listed));
   const Code code = runRequest<MakeSplit>(comm, descriptor, request, deadlineNs, error);
-  if (code != WL_OK) return code;
+  if (code != WL_OK) {
+    // The rank that makes the groups may have given this one its own, or do so still.
+    if (const wl_error_t* failure = comm.group().failure()) request->fail(*failure);
+    return code;
+  }
   *group = std::move(request->group);
   *rank = request->rank;
   return WL_OK;

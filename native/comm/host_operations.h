@@ -13,9 +13,21 @@ namespace windlass {
 Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                     std::shared_ptr<Segments>* segments, wl_error_t* error);
 
+// What one rank states of a split.
+struct Split {
+  int32_t color;
+  int32_t key;
+  uint32_t listed;  // ranks of the list that colors and keys were made from; 0: there is none
+  uint64_t digest;  // of that list, on which ranks agree
+};
+
 // Ranks of one color, ordered by (key, rank), meet in a group of their own. A negative color gets
-// nullptr. Ranks agree on `digest`: 0, or that of a list which colors and keys were made from.
-Code splitGroup(Comm& comm, int32_t color, int32_t key, uint64_t digest, int64_t deadlineNs,
-                std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error);
+// nullptr. A rank whose call fails leaves the group that it would have got, now or once it is made.
+Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
+                uint32_t* rank, wl_error_t* error);
+
+// Takes `rank`, which never joined, out of a group that a split made, and ends the group: it names
+// the rank, and `why` the split failed there.
+void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why);
 
 }  // namespace windlass

@@ -106,7 +106,8 @@ typedef enum wl_operation {
   WL_OP_GET = 18,
   WL_OP_NOTIFY = 19,
   WL_OP_WAIT = 20,
-  WL_OP_ACCUMULATE = 21
+  WL_OP_ACCUMULATE = 21,
+  WL_OP_SUBSET = 22
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -170,13 +171,16 @@ WL_API int32_t wl_comm_rank(const wl_comm_t* comm);
 WL_API int32_t wl_comm_size(const wl_comm_t* comm);
 
 /* Collective. Ranks with the same color meet in a new communicator, ordered by (key, rank), with
- * its own control block. A negative color takes part and gets *out = NULL. */
+ * its own control block. A negative color takes part and gets *out = NULL. Where a failure of comm
+ * overtakes the call, some ranks may get the new communicator and others the failure: then the new
+ * one is dead, with WL_ABORTED that names one of the latter. */
 WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                              wl_comm_t** out, wl_error_t* error);
 
 /* Collective, with one list of `count` different ranks on every rank of comm, listed or not: those
  * listed meet in a new communicator, ordered as listed, with its own control block. A rank that is
- * not listed gets *out = NULL. Lists of several calls may overlap. */
+ * not listed gets *out = NULL. Lists of several calls may overlap. A failure of comm that overtakes
+ * the call ends the new communicator as wl_comm_split says. */
 WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
                               int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
 

@@ -97,7 +97,7 @@ class CollectiveEventTest {
                 "all-reduce",
                 "window creation",
                 "broadcast",
-                "transfer registration",
+                "register",
                 "transfer");
         assertThat(own)
             .extracting(event -> event.getString("algorithm"))

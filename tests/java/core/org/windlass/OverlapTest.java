@@ -91,7 +91,7 @@ class OverlapTest {
                 failure ->
                     assertThat(failure)
                         .isInstanceOf(MismatchException.class)
-                        .hasMessageContaining("split(the ranks of list"));
+                        .hasMessageContaining("calls subset("));
       }
     }
   }
