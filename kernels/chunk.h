@@ -6,7 +6,7 @@
 // phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
 //          direct:    one item takes source memory to target memory: slice -> reduce the Partial
 //                     group in the source dtype -> cast to the wire dtype -> cast to the target's;
-//                     one of the ranks that get the same does it for all, and reads it once
+//                     one of the ranks that get it from the same sources does it for all
 //          staged:    prepare, in phase k: slice -> reduce -> cast to the wire dtype, into a stage
 //                     finalize, in phase k + 1: the stage -> cast to the target dtype -> slice;
 //                     so that phase k + 1 prepares one bucket while it finalizes another

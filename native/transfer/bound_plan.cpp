@@ -41,13 +41,8 @@ bool isSame(const StridedView& a, const StridedView& b) {
 
 struct BoundPlan::SourcesHash {
   size_t operator()(const Box* box) const {
-    size_t hash = box->content >= 0 ? static_cast<size_t>(box->content)
-                                    : std::hash<const void*>()(box->sources[0].data);
-    hash = hash * 31 + box->phase;
-    for (uint32_t d = 0; d < box->ndim; ++d) {
-      hash = hash * 31 + static_cast<size_t>(box->length[d]);
-      if (box->content >= 0) hash = hash * 31 + static_cast<size_t>(box->start[d]);
-    }
+    size_t hash = std::hash<const void*>()(box->sources[0].data) * 31 + box->phase;
+    for (uint32_t d = 0; d < box->ndim; ++d) hash = hash * 31 + static_cast<size_t>(box->length[d]);
     return hash;
   }
 };
@@ -57,18 +52,16 @@ struct BoundPlan::SameSources {
   bool operator()(const Box* a, const Box* b) const {
     return a->phase == b->phase && a->ndim == b->ndim && a->op == b->op && a->wire == b->wire &&
            a->targets[0].dtype == b->targets[0].dtype &&
-           a->sources[0].dtype == b->sources[0].dtype && a->sources.size() == b->sources.size() &&
-           a->content == b->content && std::equal(a->length, a->length + a->ndim, b->length) &&
-           (a->content >= 0
-                ? a->binding == b->binding && std::equal(a->start, a->start + a->ndim, b->start)
-                : std::equal(a->sources.begin(), a->sources.end(), b->sources.begin(), isSame));
+           std::equal(a->length, a->length + a->ndim, b->length) &&
+           std::equal(a->sources.begin(), a->sources.end(), b->sources.begin(), b->sources.end(),
+                      isSame);
   }
 };
 
 struct BoundPlan::Share {
-  const Box& own;  // whose sources are read
-  const Box& box;  // whose targets are written
-  size_t turn;     // of the target whose rank runs the next item
+  const Box& box;
+  size_t part;  // of the target
+  size_t turn;  // of the target whose rank runs the next item
 };
 
 Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
@@ -126,7 +119,7 @@ void BoundPlan::join(const std::vector<BoundPlan*>& plans) {
 Code BoundPlan::makeItems(wl_error_t* error) {
   for (const Box& box : boxes_) {
     const Box& whole = box.joined == nullptr ? box : *box.joined;
-    Share share = {box, whole, whole.turn};
+    Share share = {whole, box.part, whole.turn};
     const int64_t start[kMaxDims] = {};
     const size_t first = items_.size();
     addItems(share, start, whole.length);
@@ -191,13 +184,12 @@ Code BoundPlan::makeBlocks(wl_error_t* error) {
 Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
                           const std::vector<const BoundPlan*>& plans, Box* box, wl_error_t* error) {
   const auto chunk = static_cast<unsigned long long>(index);
-  if (!in.has(7)) return fail(error, WL_INVALID_ARGUMENT, "chunks end within chunk %llu", chunk);
+  if (!in.has(6)) return fail(error, WL_INVALID_ARGUMENT, "chunks end within chunk %llu", chunk);
   const int64_t phase = in.take();
   const int64_t targetBinding = in.take();
   const int64_t wire = in.take();
   const int64_t op = in.take();
   const int64_t ndim = in.take();
-  const int64_t content = in.take();
   const int64_t sources = in.take();
   const bool isStaged = targetBinding < 0;
   const std::vector<Stages::Box>& stages = stages_.boxes();
@@ -209,14 +201,14 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   }
   const Binding& target = isStaged ? stages[targetIndex].view : targets_[targetIndex];
   if (phase < 0 || phase >= kMostTransferPhases || wire < 0 || wire >= kDTypeCount || op < 0 ||
-      op >= kReduceOpCount || ndim != target.ndim || content < -1 || sources < 1 ||
-      sources > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
+      op >= kReduceOpCount || ndim != target.ndim || sources < 1 || sources > WL_MAX_RANKS ||
+      !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "chunk %llu: phase %lld, wire dtype %lld, op %lld, %lld dimensions (its target has "
-                "%u), content %lld, %lld sources, or its words end early",
+                "%u), %lld sources, or its words end early",
                 chunk, static_cast<long long>(phase), static_cast<long long>(wire),
                 static_cast<long long>(op), static_cast<long long>(ndim), target.ndim,
-                static_cast<long long>(content), static_cast<long long>(sources));
+                static_cast<long long>(sources));
   }
   box->phase = static_cast<uint32_t>(phase);
   box->ndim = target.ndim;
@@ -255,11 +247,6 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
     const int64_t from = in.take();
     const int64_t binding = in.take();
     const int64_t* start = in.take(target.ndim);
-    if (s == 0 && content >= 0 && binding >= 0) {
-      box->content = content;
-      box->binding = binding;
-      box->start = start;
-    }
     const BoundPlan* peer = from < 0 || from >= static_cast<int64_t>(plans.size())
                                 ? nullptr
                                 : plans[static_cast<size_t>(from)];
@@ -350,7 +337,7 @@ void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* leng
     }
     return;
   }
-  if (share.turn++ % box.targets.size() != share.own.part) return;
+  if (share.turn++ % box.targets.size() != share.part) return;
   const int64_t* shape = keep(length, box.ndim);
   const auto at = [&](const StridedView& view) {
     int64_t offset = 0;
@@ -360,12 +347,11 @@ void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* leng
     return StridedView{data, view.dtype, view.ndim, shape, view.strides};
   };
   const size_t targets = box.targets.size();
-  const std::vector<StridedView>& sources = share.own.sources;
-  auto views = std::make_unique<StridedView[]>(targets + sources.size());
+  auto views = std::make_unique<StridedView[]>(targets + box.sources.size());
   std::transform(box.targets.begin(), box.targets.end(), views.get(), at);
-  std::transform(sources.begin(), sources.end(), views.get() + targets, at);
+  std::transform(box.sources.begin(), box.sources.end(), views.get() + targets, at);
   items_.push_back({views.get(), views.get() + targets, nullptr, static_cast<uint32_t>(targets),
-                    static_cast<uint32_t>(sources.size()), box.op, box.wire, box.phase, bytes});
+                    static_cast<uint32_t>(box.sources.size()), box.op, box.wire, box.phase, bytes});
   views_.push_back(std::move(views));
 }
 

@@ -21,7 +21,7 @@ struct Joining {
 };
 
 // Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: rank 0 joins those
-// that are read alike. Phase 2: each rank makes its items. Phase 3: each rank takes the first
+// that read the same. Phase 2: each rank makes its items. Phase 3: each rank takes the first
 // failure, or every rank's plan.
 struct Register {
   static constexpr uint32_t phases(const Launch&) { return 4; }

@@ -20,7 +20,7 @@ class BoundPlan {
   // Resolves the chunks of rank `rank`, which brought this, against the bindings and stages of all
   // ranks. `plans` holds one pointer a rank.
   Code resolve(uint32_t rank, const std::vector<const BoundPlan*>& plans, wl_error_t* error);
-  // Joins the resolved boxes of all ranks that take the same from the same sources or replicas.
+  // Joins the resolved boxes of all ranks that take the same from the same sources.
   static void join(const std::vector<BoundPlan*>& plans);
   // Makes the items: this rank's share of its boxes.
   Code makeItems(wl_error_t* error);
@@ -59,10 +59,7 @@ class BoundPlan {
     ReduceOp op = ReduceOp::kSum;
     DType wire = DType::kBool;
     const int64_t* length = nullptr;
-    uint64_t bytes = 0;    // of each target
-    int64_t content = -1;  // with the first source's binding and start: what is read; -1: views say
-    int64_t binding = 0;
-    const int64_t* start = nullptr;
+    uint64_t bytes = 0;  // of each target
     const Box* joined = nullptr;
     size_t part = 0;  // this box's among the targets of the one that it was joined to
     size_t turn = 0;  // of the target whose rank runs the first item

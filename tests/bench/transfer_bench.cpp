@@ -271,8 +271,8 @@ class Bound {
     Numbers length = shape_;
     start[0] = shape_[0] * rank / ranks_;
     length[0] = shape_[0] * (rank + 1) / ranks_ - start[0];
-    Numbers chunk = {
-        0, 0, static_cast<int64_t>(case_.to), WL_SUM, static_cast<int64_t>(ndim), -1, case_.terms};
+    Numbers chunk = {0, 0, static_cast<int64_t>(case_.to), WL_SUM, static_cast<int64_t>(ndim),
+                     case_.terms};
     chunk.insert(chunk.end(), length.begin(), length.end());
     chunk.insert(chunk.end(), start.begin(), start.end());
     for (uint32_t k = 0; k < case_.terms; ++k) {

@@ -448,14 +448,13 @@ WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer,
  * another box may lie there. The stages are the transfer's own memory, as long as the boxes need.
  *
  * chunks: for each chunk that this rank writes, in order: phase, target_binding, wire_dtype, op,
- * ndim, content, sources, length[ndim], target_start[ndim], then for each source: rank, binding,
+ * ndim, sources, length[ndim], target_start[ndim], then for each source: rank, binding,
  * start[ndim]. `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates of the
  * binding's shape; a source binding is an index into that rank's source bindings. Target binding
  * -1 - n is box n of this rank's stages; source binding -1 - n is box n of those that `rank` stages
  * and this rank reads. A chunk that reads a box runs in the phase after the box's; any other in
- * `phase`. Every rank ends a phase before any begins the next. Sources of one binding index and one
- * `content`, on any ranks, hold equal elements at equal starts: they are replicas. -1 says nothing.
- * What chunks of several targets take from replicas is read once in all. */
+ * `phase`. Every rank ends a phase before any begins the next. What chunks of several targets take
+ * from the same sources is read once for all of them. */
 typedef struct wl_transfer_config {
   uint32_t struct_size;
   uint32_t reserved;

@@ -75,7 +75,7 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
         targets = {WL_F32, 2,    address, address, static_cast<int64_t>(target.memory.size()),
                    rows,   wide, 1,       rows};
         for (int from = 0; from < n; ++from) {
-          chunks.insert(chunks.end(), {0, 0, WL_F32, WL_SUM, 2, -1, 1, mine, wide, from * mine, 0,
+          chunks.insert(chunks.end(), {0, 0, WL_F32, WL_SUM, 2, 1, mine, wide, from * mine, 0,
                                        from, 0, 0, rank * wide});
         }
         const wl_transfer_config_t config =
@@ -155,7 +155,7 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
       Word sources, targets, chunks;
       source.describe(&sources);
       target.describe(&targets);
-      chunks = {0, 0, WL_F32, WL_SUM, 2, -1, n, 64, kColumns, 0, 0};
+      chunks = {0, 0, WL_F32, WL_SUM, 2, n, 64, kColumns, 0, 0};
       for (int from = 0; from < n; ++from) chunks.insert(chunks.end(), {from, 0, rank * 64, 0});
       const wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, 1);
       Error error;
@@ -181,8 +181,8 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
   }
 }
 
-// A matrix of which ranks 0 and 1 hold replicas, one of them transposed, goes to every rank twice,
-// on odd ranks transposed: whoever does it for all writes to each, and counts there what it wrote.
+// Matrices of ranks 0 and 1, one of them transposed, go to two ranks in turn, to each twice, on odd
+// ranks transposed: whoever does it for all writes to each, and counts there what it wrote.
 TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
   constexpr int64_t kRows = 301, kColumns = 257;
   for (const int n : {1, 2, 3, 8}) {
@@ -206,20 +206,21 @@ TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
                        std::vector<uint8_t>(static_cast<size_t>(kRows * kColumns * 4))};
           target[t].describe(&targets);
           chunks.insert(chunks.end(),
-                        {0, t, WL_F32, WL_SUM, 2, 7, 1, kRows, kColumns, 0, 0, from, 0, 0, 0});
+                        {0, t, WL_F32, WL_SUM, 2, 1, kRows, kColumns, 0, 0, from, 0, 0, 0});
         }
         const wl_transfer_config_t config =
             configOf(sources, rank < 2 ? 1 : 0, targets, 2, chunks, 2);
         Error error;
         wl_transfer_t* transfer = nullptr;
         ASSERT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer, &error)) << error.message;
-        const auto valueOf = [](uint32_t version, int64_t i) {
-          return static_cast<float>(stamp(version, 0, 0, static_cast<uint64_t>(i)) >> 8);
+        const auto valueOf = [](uint32_t version, int64_t holder, int64_t i) {
+          const auto of = static_cast<uint32_t>(holder);
+          return static_cast<float>(stamp(version, of, 0, static_cast<uint64_t>(i)) >> 8);
         };
         for (uint32_t version = 1; version <= 8; ++version) {
           auto* in = reinterpret_cast<float*>(source.memory.data());
           for (int64_t i = 0; rank < 2 && i < kRows * kColumns; ++i)
-            in[i / kColumns * strides[0] + i % kColumns * strides[1]] = valueOf(version, i);
+            in[i / kColumns * strides[0] + i % kColumns * strides[1]] = valueOf(version, rank, i);
           ASSERT_EQ(WL_OK, wl_transfer_run(transfer, version, 0, &error)) << error.message;
           uint64_t moved[2] = {};
           EXPECT_EQ(WL_OK, wl_transfer_progress(transfer, rank, moved, 2, &error));
@@ -228,7 +229,8 @@ TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
             const auto* out = reinterpret_cast<const float*>(target[t].memory.data());
             for (int64_t r = 0; r < kRows; ++r) {
               for (int64_t c = 0; c < kColumns; ++c) {
-                wrong += out[r * strides[0] + c * strides[1]] != valueOf(version, r * kColumns + c);
+                wrong += out[r * strides[0] + c * strides[1]] !=
+                         valueOf(version, from, r * kColumns + c);
               }
             }
           }
@@ -258,7 +260,7 @@ TEST(Transfer, RanksNeedNotHaveEquallyManyPhases) {
       source.describe(&sources);
       target.describe(&targets);
       for (int64_t phase = 0; phase < phases; ++phase) {
-        chunks.insert(chunks.end(), {phase, 0, WL_U8, WL_SUM, 2, -1, 1, 1, kColumns, phase, 0, peer,
+        chunks.insert(chunks.end(), {phase, 0, WL_U8, WL_SUM, 2, 1, 1, kColumns, phase, 0, peer,
                                      0, phase, 0});
       }
       const wl_transfer_config_t config =
@@ -332,7 +334,7 @@ TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
     const Word target = {WL_U8, 1, out, out, kChunks, kChunks, 1};
     Word chunks;
     for (int64_t at = 0; rank == 1 && at < kChunks; ++at)
-      chunks.insert(chunks.end(), {0, 0, WL_U8, WL_SUM, 1, -1, 1, 1, at, 1, 0, at});
+      chunks.insert(chunks.end(), {0, 0, WL_U8, WL_SUM, 1, 1, 1, at, 1, 0, at});
     const wl_transfer_config_t config =
         configOf(source, 1, target, 1, chunks, rank == 1 ? kChunks : 0);
     Error error;
@@ -361,7 +363,7 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   alignas(64) static float output[64];
   const auto outAddress = static_cast<int64_t>(reinterpret_cast<uintptr_t>(output));
   const Word goodTarget = {WL_F32, 2, outAddress, outAddress, 256, 4, 8, 8, 1};
-  const Word goodChunk = {0, 0, WL_F32, WL_SUM, 2, -1, 1, 2, 3, 1, 2, 0, 0, 0, 0};
+  const Word goodChunk = {0, 0, WL_F32, WL_SUM, 2, 1, 2, 3, 1, 2, 0, 0, 0, 0};
   struct Change {
     const char* what;
     int which;  // 0 source, 1 target, 2 chunk
@@ -392,18 +394,17 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
       {"wire", 2, 2, WL_I32, WL_UNSUPPORTED},
       {"op", 2, 3, 5, WL_INVALID_ARGUMENT},
       {"dimensions", 2, 4, 3, WL_INVALID_ARGUMENT},
-      {"content", 2, 5, -2, WL_INVALID_ARGUMENT},
-      {"sources", 2, 6, 0, WL_INVALID_ARGUMENT},
-      {"sources", 2, 6, 2, WL_INVALID_ARGUMENT},
-      {"sources", 2, 6, int64_t{1} << 40, WL_INVALID_ARGUMENT},
-      {"length", 2, 7, -1, WL_INVALID_ARGUMENT},
-      {"length", 2, 8, 9, WL_INVALID_ARGUMENT},
-      {"target start", 2, 9, 3, WL_INVALID_ARGUMENT},
-      {"target start", 2, 10, -1, WL_INVALID_ARGUMENT},
-      {"rank", 2, 11, 2, WL_INVALID_ARGUMENT},
-      {"rank", 2, 11, -1, WL_INVALID_ARGUMENT},
-      {"binding", 2, 12, 1, WL_INVALID_ARGUMENT},
-      {"source start", 2, 14, 6, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, 0, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, 2, WL_INVALID_ARGUMENT},
+      {"sources", 2, 5, int64_t{1} << 40, WL_INVALID_ARGUMENT},
+      {"length", 2, 6, -1, WL_INVALID_ARGUMENT},
+      {"length", 2, 7, 9, WL_INVALID_ARGUMENT},
+      {"target start", 2, 8, 3, WL_INVALID_ARGUMENT},
+      {"target start", 2, 9, -1, WL_INVALID_ARGUMENT},
+      {"rank", 2, 10, 2, WL_INVALID_ARGUMENT},
+      {"rank", 2, 10, -1, WL_INVALID_ARGUMENT},
+      {"binding", 2, 11, 1, WL_INVALID_ARGUMENT},
+      {"source start", 2, 13, 6, WL_INVALID_ARGUMENT},
   };
   for (const int cores : {1, 64}) {
     LocalRanks ranks(2, 20'000'000'000, 1, cores);
@@ -448,8 +449,8 @@ TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
     return Word{WL_F32, 2, address, address, 48, 3, 4, 4, 1};
   };
   const Word goodStage = {5, WL_BF16, 2, 64, 1, 3, 4, 1};
-  const Word goodPrepare = {5, -1, WL_BF16, WL_SUM, 2, -1, 1, 3, 4, 0, 0, 0, 0, 0, 0};
-  const Word goodFinalize = {0, 0, WL_BF16, WL_SUM, 2, -1, 1, 3, 4, 0, 0, 0, -1, 0, 0};
+  const Word goodPrepare = {5, -1, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, 0, 0, 0};
+  const Word goodFinalize = {0, 0, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, -1, 0, 0};
   struct Change {
     const char* what;
     int which;  // 0 stage, 1 prepare, 2 finalize
@@ -478,12 +479,12 @@ TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
       {"another phase", 1, 0, 4, WL_INVALID_ARGUMENT},
       {"no such box", 1, 1, -2, WL_INVALID_ARGUMENT},
       {"no such box", 1, 1, INT64_MIN, WL_INVALID_ARGUMENT},
-      {"beyond the box", 1, 9, 1, WL_INVALID_ARGUMENT},
+      {"beyond the box", 1, 8, 1, WL_INVALID_ARGUMENT},
       {"two phases later", 2, 0, 7, WL_INVALID_ARGUMENT},
-      {"no box of that rank", 2, 11, 1, WL_INVALID_ARGUMENT},
-      {"no such box", 2, 12, -2, WL_INVALID_ARGUMENT},
-      {"no such box", 2, 12, INT64_MIN, WL_INVALID_ARGUMENT},
-      {"beyond the box", 2, 13, 1, WL_INVALID_ARGUMENT},
+      {"no box of that rank", 2, 10, 1, WL_INVALID_ARGUMENT},
+      {"no such box", 2, 11, -2, WL_INVALID_ARGUMENT},
+      {"no such box", 2, 11, INT64_MIN, WL_INVALID_ARGUMENT},
+      {"beyond the box", 2, 12, 1, WL_INVALID_ARGUMENT},
       {nullptr, 0, 0, 5, WL_OK},
   };
   LocalRanks ranks(2);
@@ -538,7 +539,7 @@ struct Rounds {
     const int64_t n = ranks;
     const auto sum = [&](int64_t phase, int64_t to, int64_t from, int64_t r, int64_t t,
                          std::initializer_list<int64_t> start) {
-      chunks.insert(chunks.end(), {phase, to, wire, WL_SUM, 3, -1, 2, 1, 1, width});
+      chunks.insert(chunks.end(), {phase, to, wire, WL_SUM, 3, 2, 1, 1, width});
       chunks.insert(chunks.end(), start);
       for (const int64_t term : {from, (from + 1) % n}) {
         chunks.insert(chunks.end(), {term, 0, r, t, 0});
@@ -554,7 +555,7 @@ struct Rounds {
         }
         sum(r, -1 - static_cast<int64_t>(stageCount++), rank, r, peer, {0, 0, 0});
         stages.insert(stages.end(), {r, wire, 3, peer * slot, 1, 1, 1, width, peer});
-        chunks.insert(chunks.end(), {0, 0, wire, WL_SUM, 3, -1, 1, 1, 1, width, peer, r, 0, peer,
+        chunks.insert(chunks.end(), {0, 0, wire, WL_SUM, 3, 1, 1, 1, width, peer, r, 0, peer,
                                      -1 - r, 0, 0, 0});
         ++chunkCount;
       }

@@ -19,7 +19,9 @@ class PlanPropertyTest {
 
   @RandomSeeds(3000)
   void everyTargetElementIsWrittenOnceWithTheRightValue(long seed) {
-    new PlanSimulation(plan(seed, 16, 12, 2500)).check();
+    Plan plan = plan(seed, 16, 12, 2500);
+    new PlanSimulation(plan).check();
+    new PlanSimulation(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan)).check();
   }
 
   @Test
@@ -67,7 +69,9 @@ class PlanPropertyTest {
 
   @RandomSeeds(2000)
   void aRankFindsItsRoutesByItself(long seed) {
-    requireRestrictions(plan(seed, 16, 4, 2500));
+    Plan plan = plan(seed, 16, 4, 2500);
+    requireRestrictions(plan);
+    requireRestrictions(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan));
   }
 
   @RandomSeeds(2000)
@@ -211,7 +215,7 @@ class PlanPropertyTest {
     return DistributionReference.held(plan.from(), rank, plan.paddedFrom());
   }
 
-  private static void requireRestrictions(Plan plan) {
+  static void requireRestrictions(Plan plan) {
     List<Route> all = plan.routes();
     assertThat(plan.routes()).isEqualTo(all);
     int highest = Math.max(plan.from().mesh().highestRank(), plan.to().mesh().highestRank());

@@ -2,66 +2,89 @@
 package org.windlass;
 
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /**
  * What members of one source cell send to ranks of their own hosts. The ranks of a host that need a
  * piece of the cell, and do not hold the cell, are served by the members on that host alone, in
- * equal stretches of the axis that {@link Shares} describes.
+ * equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();
 
-  /** The ranks of one target cell that one member serves. */
-  record Service(int member, int[] cells, List<Integer> targets) {}
+  /** What one member sends to ranks of one target cell. */
+  record Service(int member, int[] cells, List<Integer> targets, Overlap[] region) {}
 
-  /** What a rank needs of the cell: where on the axis that lies, and how long it is. */
-  record Need(int rank, int[] cells, long place, long length) {}
+  /** What a rank needs of the cell: its target cell, where that begins, and its size. */
+  record Need(int rank, int[] cells, long before, long size) {}
 
   private final List<Service> services = new ArrayList<>();
-  private final Map<Integer, Service> byTarget = new HashMap<>();
+  private final Map<Integer, List<Service>> byTarget = new HashMap<>();
 
   boolean isEmpty() {
     return services.isEmpty();
   }
 
-  /** All services, by host, then by place on the axis. */
+  /** All services, by host, then by target cell. */
   List<Service> services() {
     return services;
   }
 
-  /** Who serves {@code rank}, or null if no member is on its host. */
-  Service of(int rank) {
-    return byTarget.get(rank);
+  /** Who serves {@code rank}; nobody if no member is on its host. */
+  List<Service> of(int rank) {
+    return byTarget.getOrDefault(rank, List.of());
   }
 
   /**
    * Shares what the ranks of one host need among the members there.
    *
+   * @param needs by target cell
+   * @param regions the region of the piece in a target cell
    * @param turn which member's stretch comes first
    */
-  void add(List<Integer> members, List<Need> needs, int turn) {
-    needs.sort(Comparator.comparingLong(Need::place));
-    long total = needs.stream().mapToLong(Need::length).sum();
-    long passed = 0;
-    for (Need need : needs) {
-      long share = total == 0 ? 0 : Math.min(members.size() - 1, passed * members.size() / total);
-      add(members.get((int) ((share + turn) % members.size())), need);
-      passed += need.length;
+  void add(
+      List<Integer> members,
+      List<List<Need>> needs,
+      Function<int[], Overlap[]> regions,
+      boolean cutsSmall,
+      DType wire,
+      int turn) {
+    double total = 0;
+    long elements = 0;
+    for (List<Need> same : needs) {
+      total += (double) same.get(0).size * same.size();
+      elements += same.get(0).size;
+    }
+    Shares shares = new Shares(members.size(), total, elements, cutsSmall, wire);
+    double passed = 0;
+    for (List<Need> same : needs) {
+      int[] cells = same.get(0).cells;
+      long size = same.get(0).size;
+      Demand demand = new Demand(passed, size, same.size(), () -> regions.apply(cells));
+      double end = passed + (double) size * same.size();
+      for (int share = shares.at(passed);
+          share < members.size() && (share == shares.at(passed) || shares.start(share) < end);
+          share++) {
+        int member = members.get((share + turn) % members.size());
+        shares.of(
+            share,
+            demand,
+            (low, high, from, to) -> {
+              List<Integer> targets = same.subList(low, high).stream().map(Need::rank).toList();
+              add(new Service(member, cells, targets, demand.part(from, to)));
+            });
+      }
+      passed = end;
     }
   }
 
-  private void add(int member, Need need) {
-    Service last = services.isEmpty() ? null : services.get(services.size() - 1);
-    if (last == null || last.member != member || !Arrays.equals(last.cells, need.cells)) {
-      last = new Service(member, need.cells, new ArrayList<>());
-      services.add(last);
+  private void add(Service service) {
+    services.add(service);
+    for (int rank : service.targets) {
+      byTarget.computeIfAbsent(rank, r -> new ArrayList<>()).add(service);
     }
-    last.targets.add(need.rank);
-    byTarget.put(need.rank, last);
   }
 }

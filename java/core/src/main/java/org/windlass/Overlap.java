@@ -65,6 +65,26 @@ final class Overlap {
     return new Overlap(spans.toArray(), extent, Arrays.copyOf(words, size));
   }
 
+  /** Elements {@code from} to {@code to}, counted through the intervals in order. */
+  Overlap slice(long from, long to) {
+    Spans spans = new Spans();
+    spans.addSlice(bounds, from, to);
+    long[] part = new long[words.length];
+    int size = 0;
+    long passed = 0;
+    for (int i = 0; i < segments && passed < to; i++) {
+      long start = Math.max(from - passed, 0);
+      long end = Math.min(to - passed, length(i));
+      if (start < end) {
+        part[size++] = end - start;
+        part[size++] = sourceStart(i) + start;
+        part[size++] = targetStart(i) + start;
+      }
+      passed += length(i);
+    }
+    return new Overlap(spans.toArray(), to - from, Arrays.copyOf(part, size));
+  }
+
   /** Nothing, as an overlap. */
   static Overlap none() {
     return new Overlap(new long[2], 0, new long[0]);

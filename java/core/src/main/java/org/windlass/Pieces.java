@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,25 +20,43 @@ final class Pieces {
   /**
    * One source cell for each dimension: the region that its members hold, and how they share the
    * sending of it.
+   *
+   * @param soleSender the one member that sends and copies to itself, or -1 if all do
    */
-  record Piece(int[] cells, Slab[] slabs, long size, Nearby nearby, Shares shares) {}
+  record Piece(
+      int[] cells,
+      Slab[] slabs,
+      long size,
+      int soleSender,
+      Nearby nearby,
+      Axis axis,
+      Shares shares) {}
+
+  /** Source bytes of a tensor that is shared evenly even where that takes small parts. */
+  private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
   private final Grid target;
   private final boolean meshesOverlap;
+  private final boolean gathers;
   private final int ranksPerHost;
   private final int turn;
+  private final boolean cutsSmall;
+  private final DType wire;
   private final Map<Integer, Piece> pieces = new HashMap<>();
   private final List<Map<Integer, Slab>> sourceSlabs = new ArrayList<>();
   private final List<Map<Integer, Slab>> targetSlabs = new ArrayList<>();
   private final List<Map<Long, Overlap>> overlaps = new ArrayList<>();
 
-  Pieces(Grid source, Grid target, PlanOptions options) {
+  Pieces(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
     this.source = source;
     this.target = target;
     this.meshesOverlap = source.mesh.overlaps(target.mesh);
+    this.gathers = options.mode() == TransferMode.GATHER_BROADCAST;
     this.ranksPerHost = options.ranksPerHost();
     this.turn = options.turn();
+    this.cutsSmall = terms.dtype().bytesOf(numel) >= LEAST_EVEN;
+    this.wire = terms.wire();
     for (int d = 0; d < source.cuts.length; d++) {
       sourceSlabs.add(new HashMap<>());
       targetSlabs.add(new HashMap<>());
@@ -90,15 +109,35 @@ final class Pieces {
     for (int d = 0; d < slabs.length; d++) {
       cells[d] = slabs[d].cell;
     }
-    Piece bare = new Piece(cells, slabs, size, Nearby.NONE, null);
-    List<long[]> holes = new ArrayList<>();
+    if (gathers) {
+      Shares whole = new Shares(1, (double) size * target.members, size, false, wire);
+      Axis axis = new Axis(size, target.members, List.of());
+      return new Piece(cells, slabs, size, gatheredFrom(cells), Nearby.NONE, axis, whole);
+    }
+    Piece bare = new Piece(cells, slabs, size, -1, Nearby.NONE, null, null);
+    List<Axis.Hole> holes = new ArrayList<>();
     if (meshesOverlap && size > 0) {
       addOwnNeeds(bare, holes);
     }
     Nearby nearby = hostsOverlap() && size > 0 ? nearby(bare, holes) : Nearby.NONE;
-    Shares shares =
-        new Shares(size, source.members, target.members, holes.toArray(new long[0][]));
-    return new Piece(cells, slabs, size, nearby, shares);
+    Axis axis = new Axis(size, target.members, holes);
+    Shares shares = new Shares(source.members, axis.length(), size, cutsSmall, wire);
+    return new Piece(cells, slabs, size, -1, nearby, axis, shares);
+  }
+
+  /** The member that the root of a gathering takes a cell from: itself, or one on its host. */
+  private int gatheredFrom(int[] cells) {
+    int root = source.mesh.rankOf(0);
+    if (Arrays.equals(source.cellsOf(0), cells)) {
+      return source.memberOf(0);
+    }
+    for (int i = 0; i < source.members; i++) {
+      int member = (i + turn % source.members) % source.members;
+      if (source.rank(cells, member) / ranksPerHost == root / ranksPerHost) {
+        return member;
+      }
+    }
+    return turn % source.members;
   }
 
   boolean meshesOverlap() {
@@ -116,21 +155,23 @@ final class Pieces {
         && (sourceLow != targetHigh || targetLow != sourceHigh);
   }
 
-  /**
-   * Adds the places and lengths, on the axis of {@link Shares}, of what the piece's members copy to
-   * themselves.
-   */
-  private void addOwnNeeds(Piece piece, List<long[]> holes) {
+  /** Adds what the piece's members copy to themselves. */
+  private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
     for (int member = 0; member < source.members; member++) {
       Nearby.Need need = need(piece, source.rank(piece.cells, member));
       if (need != null) {
-        holes.add(new long[] {need.place(), need.length()});
+        holes.add(hole(need));
       }
     }
   }
 
-  /** What is sent within hosts; adds its places and lengths to {@code holes}. */
-  private Nearby nearby(Piece piece, List<long[]> holes) {
+  private Axis.Hole hole(Nearby.Need need) {
+    int member = target.memberOf(target.mesh.placeOf(need.rank()));
+    return new Axis.Hole(need.before(), need.size(), member);
+  }
+
+  /** What is sent within hosts, which it adds to {@code holes}. */
+  private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
       int host = source.rank(piece.cells, member) / ranksPerHost;
@@ -142,15 +183,24 @@ final class Pieces {
     Nearby nearby = new Nearby();
     membersOfHosts.forEach(
         (host, members) -> {
-          List<Nearby.Need> needs = new ArrayList<>();
+          Map<Long, List<Nearby.Need>> needs = new TreeMap<>();
           for (int rank = host * ranksPerHost; rank < (host + 1) * ranksPerHost; rank++) {
             Nearby.Need need = holds(piece, rank) ? null : need(piece, rank);
             if (need != null) {
-              needs.add(need);
-              holes.add(new long[] {need.place(), need.length()});
+              needs.computeIfAbsent(need.before(), b -> new ArrayList<>()).add(need);
+              holes.add(hole(need));
             }
           }
-          nearby.add(members, needs, turn);
+          for (List<Nearby.Need> same : needs.values()) {
+            same.sort(Comparator.comparingInt(n -> target.mesh.placeOf(n.rank())));
+          }
+          nearby.add(
+              members,
+              List.copyOf(needs.values()),
+              cells -> overlaps(piece, cells),
+              cutsSmall,
+              wire,
+              turn);
         });
     return nearby;
   }
@@ -161,6 +211,13 @@ final class Pieces {
     return place >= 0 && Arrays.equals(source.cellsOf(place), piece.cells);
   }
 
+  /** Whether {@code rank}, if it needs the piece, gets it other than by {@link Piece#shares}. */
+  boolean isServedNearer(Piece piece, int rank) {
+    return gathers
+        ? rank == source.rank(piece.cells, piece.soleSender)
+        : holds(piece, rank) || !piece.nearby.of(rank).isEmpty();
+  }
+
   /** What {@code rank} needs of the piece, or null if that is nothing. */
   private Nearby.Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
@@ -169,12 +226,7 @@ final class Pieces {
     if (size == 0) {
       return null;
     }
-    int shift = Shares.shift(piece.size, source.members, target.members);
-    long before = elementsBefore(piece, cells);
-    long first = before >> shift;
-    long length = (before + size >> shift) - first;
-    long start = first * target.members + length * target.memberOf(place);
-    return new Nearby.Need(rank, cells, start, length);
+    return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
   /** Elements that the piece and the target cells have in common. */

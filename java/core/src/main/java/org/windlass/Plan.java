@@ -15,14 +15,21 @@ import java.util.function.Consumer;
  *
  * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
  * comes first, then those on its host; the ranks of one host, and all ranks without a replica on
- * theirs, are shared so that replicas send them the same amount to within one region. With
- * {@code Partial} a whole group of terms serves a target, the group that contains it first.
+ * theirs, are shared among replicas. Of a tensor of 1 MiB and more they send the same amount to
+ * within a hundredth, as far as rows allow: a region is cut, through one dimension, where a share
+ * ends. Where n senders would have at least n times 4 KiB each, what several targets get is cut
+ * into the same parts for all of them, so that each part is read once. Smaller tensors are shared
+ * to within one region. With {@code Partial} a whole group of terms serves a target, the group that
+ * contains it first.
+ *
+ * <p>The routes are those that run. In mode {@link TransferMode#GATHER_BROADCAST} they name whose
+ * elements a target gets, by way of the root.
  *
  * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
  */
 public final class Plan {
   /** Changes whenever equal arguments give other routes. */
-  private static final int VERSION = 1;
+  private static final int VERSION = 2;
 
   private final TensorSpec source;
   private final TensorSpec target;
@@ -239,16 +246,12 @@ public final class Plan {
   /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
-    return of(source, TensorSpec.of("", wire, whole, shape), wire, direct());
+    return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
   /** What each target cuts out of the whole tensor. */
   Plan cutOut() {
-    return of(gather().target, target, wire, direct());
-  }
-
-  private PlanOptions direct() {
-    return PlanOptions.defaults().withRanksPerHost(options.ranksPerHost());
+    return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
 
   private List<Route> gatheringRoutes() {
@@ -361,6 +364,7 @@ public final class Plan {
     return new RouteFinder(
         new Grid(from, shape, source.paddedExtents()),
         new Grid(to, shape, target.paddedExtents()),
+        Shapes.numel(shape),
         options,
         new Route.Terms(dtype(), wire, op));
   }

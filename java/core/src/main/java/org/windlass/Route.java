@@ -16,7 +16,6 @@ public final class Route {
   private final List<Integer> sources;
   private final List<Integer> targets;
   private final Overlap[] overlaps;
-  private final int cell;
   private final long numel;
   private final Terms terms;
 
@@ -29,14 +28,12 @@ public final class Route {
       List<Integer> sources,
       List<Integer> targets,
       Overlap[] overlaps,
-      int cell,
       Terms terms) {
     this.source = source;
     this.transport = transport;
     this.sources = sources;
     this.targets = targets;
     this.overlaps = overlaps;
-    this.cell = cell;
     this.terms = terms;
     long product = 1;
     for (Overlap overlap : overlaps) {
@@ -53,12 +50,12 @@ public final class Route {
       overlaps[d] = Overlap.of(all, all);
     }
     Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-    return new Route(source, transport, List.of(source), targets, overlaps, 0, terms);
+    return new Route(source, transport, List.of(source), targets, overlaps, terms);
   }
 
   /** The part that {@code rank} plays in this route's reduction: a term, and nothing to send. */
   Route reduceOnly(int rank) {
-    return new Route(rank, Transport.NONE, sources, List.of(), overlaps, cell, terms);
+    return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
   }
 
   /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
@@ -111,14 +108,6 @@ public final class Route {
   /** Bytes that the reduction for one destination reads beside the source's own term. */
   public long reduceBytes() {
     return (sources.size() - 1) * terms.dtype().bytesOf(numel);
-  }
-
-  /**
-   * The number of the source layout's cell that holds the region: the sources of all routes of one
-   * cell hold the same elements at the same local coordinates, or terms of the same.
-   */
-  int cell() {
-    return cell;
   }
 
   /** The dtype on the wire. */

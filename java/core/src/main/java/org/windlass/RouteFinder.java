@@ -36,10 +36,10 @@ final class RouteFinder {
    */
   private record Meeting(Pieces.Slab slab, long common, long before) {}
 
-  RouteFinder(Grid source, Grid target, PlanOptions options, Route.Terms terms) {
+  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
     this.source = source;
     this.target = target;
-    this.pieces = new Pieces(source, target, options);
+    this.pieces = new Pieces(source, target, numel, options, terms);
     this.turn = options.turn() % source.members;
     this.terms = terms;
   }
@@ -86,7 +86,6 @@ final class RouteFinder {
               sources(piece, member),
               List.of(),
               nothing,
-              source.index(piece.cells()),
               terms));
       return;
     }
@@ -106,7 +105,8 @@ final class RouteFinder {
    * sends elsewhere, each in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
-    if (piece.size() == 0) {
+    boolean gathered = piece.soleSender() >= 0;
+    if (piece.size() == 0 || gathered && member != piece.soleSender()) {
       return;
     }
     List<Integer> sources = sources(piece, member);
@@ -115,42 +115,31 @@ final class RouteFinder {
     if (targetPlace >= 0) {
       int[] cells = target.cellsOf(targetPlace);
       if (pieces.common(piece, cells) > 0) {
-        routes.add(
-            new Route(
-                rank,
-                Transport.LOCAL,
-                sources,
-                List.of(rank),
-                pieces.overlaps(piece, cells),
-                source.index(piece.cells()),
-                terms));
+        Overlap[] region = pieces.overlaps(piece, cells);
+        routes.add(new Route(rank, Transport.LOCAL, sources, List.of(rank), region, terms));
       }
     }
     for (Nearby.Service service : piece.nearby().services()) {
       if (service.member() == member) {
-        addSending(piece, rank, sources, service.targets(), service.cells(), routes);
+        addSending(rank, sources, service.targets(), service.region(), routes);
       }
     }
-    int share = Math.floorMod(member - turn, source.members);
-    Stretch stretch =
-        new Stretch(
-            piece, rank, sources, piece.shares().start(share), piece.shares().start(share + 1));
-    if (stretch.start < Shares.END) {
-      stretch.collect(0, 0, 1, new int[piece.cells().length], routes);
+    if (piece.axis().length() > 0) {
+      int share = gathered ? 0 : Math.floorMod(member - turn, source.members);
+      new Stretch(piece, share).collect(0, 0, 1, new int[piece.cells().length], routes);
     }
   }
 
   private void addSending(
-      Pieces.Piece piece,
       int rank,
       List<Integer> sources,
       List<Integer> targets,
-      int[] cells,
+      Overlap[] region,
       List<Route> routes) {
-    Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-    Overlap[] overlaps = pieces.overlaps(piece, cells);
-    int cell = source.index(piece.cells());
-    routes.add(new Route(rank, transport, sources, targets, overlaps, cell, terms));
+    if (!targets.isEmpty()) {
+      Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
+      routes.add(new Route(rank, transport, sources, targets, region, terms));
+    }
   }
 
   /** The routes into the rank at {@code place} of the target mesh from other ranks. */
@@ -187,12 +176,18 @@ final class RouteFinder {
         common *= meeting.common();
       }
       Pieces.Piece piece = pieces.of(slabs, size);
-      Nearby.Service service = piece.nearby().of(rank);
-      if (service != null) {
+      List<Nearby.Service> services = piece.nearby().of(rank);
+      for (Nearby.Service service : services) {
         int sender = source.rank(piece.cells(), service.member());
         List<Integer> sources = sources(piece, service.member());
-        addSending(piece, sender, sources, service.targets(), cells, routes);
-      } else if (!Arrays.equals(piece.cells(), ownCells)) {
+        addSending(sender, sources, service.targets(), service.region(), routes);
+      }
+      int sole = piece.soleSender();
+      boolean isOwn =
+          sole < 0
+              ? Arrays.equals(piece.cells(), ownCells)
+              : source.rank(piece.cells(), sole) == rank;
+      if (services.isEmpty() && !isOwn) {
         addInto(piece, before, common, cells, member, routes);
       }
       for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
@@ -227,35 +222,61 @@ final class RouteFinder {
       int[] cells,
       int targetMember,
       List<Route> routes) {
-    int shift = piece.shares().shift();
-    long first = before >> shift;
-    long length = (before + common >> shift) - first;
-    int share = piece.shares().memberAt(first * target.members + length * targetMember);
-    int member = (share + turn) % source.members;
-    Stretch stretch =
-        new Stretch(
-            piece,
-            source.rank(piece.cells(), member),
-            sources(piece, member),
-            piece.shares().start(share),
-            piece.shares().start(share + 1));
-    stretch.add(before, common, cells, routes);
+    Demand demand = demand(piece, before, common, cells);
+    List<List<Integer>> last = new ArrayList<>(); // what goes to all is one list
+    piece
+        .shares()
+        .into(
+            demand,
+            piece.axis().copy(before, targetMember),
+            (share, low, high, from, to) -> {
+              if (last.isEmpty() || high - low != demand.copies) {
+                last.clear();
+                last.add(targets(piece, before, cells, low, high));
+              }
+              int sender = sender(piece, share);
+              addSending(
+                  source.rank(piece.cells(), sender),
+                  sources(piece, sender),
+                  last.get(0),
+                  demand.part(from, to),
+                  routes);
+            });
   }
 
-  /** The stretch of one sender on the axis of {@link Shares}. */
+  private Demand demand(Pieces.Piece piece, long before, long size, int[] cells) {
+    int copies = piece.axis().copies(before);
+    double start = piece.axis().place(before);
+    return new Demand(start, size, copies, () -> pieces.overlaps(piece, cells));
+  }
+
+  /** The member whose share of a piece is {@code share}. */
+  private int sender(Pieces.Piece piece, int share) {
+    return piece.soleSender() >= 0 ? piece.soleSender() : (share + turn) % source.members;
+  }
+
+  /** What one member sends of what all share. */
   private final class Stretch {
     final Pieces.Piece piece;
+    final int share;
     final int rank;
     final List<Integer> sources;
-    final long start;
-    final long end;
 
-    Stretch(Pieces.Piece piece, int rank, List<Integer> sources, long start, long end) {
+    /** An element of the piece, counted by target cells, with which the stretch may begin. */
+    final long first;
+
+    /** Where on the {@link Axis} the stretch ends. */
+    final double end;
+
+    Stretch(Pieces.Piece piece, int share) {
       this.piece = piece;
-      this.rank = rank;
-      this.sources = sources;
-      this.start = start;
-      this.end = end;
+      this.share = share;
+      int member = sender(piece, share);
+      this.rank = source.rank(piece.cells(), member);
+      this.sources = RouteFinder.this.sources(piece, member);
+      Shares shares = piece.shares();
+      this.first = piece.axis().element(shares.start(share));
+      this.end = share + 1 == shares.senders ? Double.MAX_VALUE : shares.start(share + 1);
     }
 
     /**
@@ -275,15 +296,13 @@ final class RouteFinder {
       for (int i = d + 1; i < cells.length; i++) {
         unit *= piece.slabs()[i].length();
       }
-      int shift = piece.shares().shift();
-      long least = start / target.members << shift;
-      long passed = least <= before ? 0 : (least - before - 1) / unit;
+      long passed = first <= before ? 0 : (first - before) / unit;
       int cell = 0;
       while (passed < slab.length()) {
         cell = cut.cellAt(slab.bounds(), passed, cell);
         passed = cut.countInBelow(slab.bounds(), cell);
         long from = before + unit * passed;
-        if (end != Shares.END && (from >> shift) * target.members >= end) {
+        if (piece.axis().place(from) >= end) {
           return;
         }
         long length = cut.countIn(slab.bounds(), cell);
@@ -293,47 +312,40 @@ final class RouteFinder {
       }
     }
 
-    /** Adds the route of one target cell to those of its members that this stretch serves. */
-    void add(long before, long size, int[] cells, List<Route> routes) {
-      int shift = piece.shares().shift();
-      long first = (before >> shift) * target.members;
-      long length = (before + size >> shift) - (before >> shift);
-      int low = firstMemberFrom(start, first, length);
-      int high = end == Shares.END ? target.members : firstMemberFrom(end, first, length);
-      List<Integer> targets = targets(piece, cells, low, high);
-      if (!targets.isEmpty()) {
-        addSending(piece, rank, sources, targets, cells, routes);
-      }
-    }
-
-    private int firstMemberFrom(long place, long first, long length) {
-      if (place <= first) {
-        return 0;
-      }
-      if (length == 0) {
-        return target.members;
-      }
-      return (int) Math.min(target.members, (place - first - 1) / length + 1);
+    private void add(long before, long size, int[] cells, List<Route> routes) {
+      Demand demand = demand(piece, before, size, cells);
+      piece
+          .shares()
+          .of(
+              share,
+              demand,
+              (low, high, from, to) ->
+                  addSending(
+                      rank,
+                      sources,
+                      targets(piece, before, cells, low, high),
+                      demand.part(from, to),
+                      routes));
     }
   }
 
-  /**
-   * The ranks of target members {@code low} to {@code high} that neither hold the piece nor get it
-   * within their host.
-   */
-  private List<Integer> targets(Pieces.Piece piece, int[] cells, int low, int high) {
+  /** The ranks that get copies {@code low} to {@code high} of a target cell. */
+  private List<Integer> targets(
+      Pieces.Piece piece, long before, int[] cells, int low, int high) {
     if (low >= high) {
       return List.of();
     }
+    int first = piece.axis().member(before, low);
+    int last = piece.axis().member(before, high - 1);
     if (!pieces.meshesOverlap() && piece.nearby().isEmpty()) {
-      return high - low == 1
-          ? List.of(target.rank(cells, low))
-          : new Members(target, cells, low, high);
+      return first == last
+          ? List.of(target.rank(cells, first))
+          : new Members(target, cells, first, last + 1);
     }
     List<Integer> targets = new ArrayList<>(high - low);
-    for (int member = low; member < high; member++) {
+    for (int member = first; member <= last; member++) {
       int rank = target.rank(cells, member);
-      if (!pieces.holds(piece, rank) && piece.nearby().of(rank) == null) {
+      if (!pieces.isServedNearer(piece, rank)) {
         targets.add(rank);
       }
     }

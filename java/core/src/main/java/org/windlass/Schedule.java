@@ -27,12 +27,10 @@ final class Schedule {
      * {@code op} where they are several, by way of dtype {@code wire}.
      *
      * @param phase in which it runs; one that reads a stage runs in the phase after that was staged
-     * @param content the {@link Route#cell} that is read; -1 for a stage
      */
     void write(
         int phase,
         Place target,
-        int content,
         long[] length,
         List<Integer> ranks,
         Place source,
@@ -103,7 +101,6 @@ final class Schedule {
     public void write(
         int phase,
         Place target,
-        int content,
         long[] length,
         List<Integer> ranks,
         Place source,
@@ -252,7 +249,6 @@ final class Schedule {
     sink.write(
         phase,
         target,
-        route.cell(),
         piece.box().length(),
         route.sources(),
         source,
@@ -329,6 +325,6 @@ final class Schedule {
   }
 
   private void copy(Place target, long[] length, int from, Place source, DType wire) {
-    sink.write(0, target, -1, length, List.of(from), source, wire, ReduceOp.SUM);
+    sink.write(0, target, length, List.of(from), source, wire, ReduceOp.SUM);
   }
 }

@@ -1,101 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.Arrays;
-import java.util.Comparator;
-
 /**
- * How the members of one source cell share the sending of it. All that targets need from the cell
- * lies on one axis: target cells in row-major order, each once for every target member, each as
- * long as its overlap. What is served from nearer is taken out (members copy what they need
- * themselves, and serve ranks of their hosts: {@link Nearby}); the rest falls to the members in
- * equal stretches, each piece to the member in whose stretch it begins. So members send the same
- * amount to within one piece, whatever the pieces, and who sends a piece is known from its place on
- * the axis alone.
+ * How ranks that hold the same share the sending of it: all that is sent lies on one line, which
+ * falls to them in equal stretches. Where a stretch ends within a region, the region is cut, at
+ * most once for each sender but one; so shares differ by at most a hundredth as far as rows allow.
  *
- * <p>Lengths are right-shifted where elements times ranks would exceed 62 bits.
+ * <p>Where a sender's part of a region is worth a pass, it goes to all targets of the region, each
+ * of which gets such a part from every sender: what targets need alike is read once. Else the
+ * copies lie one after the other, and a target gets its copy from one sender, or from two. Small
+ * tensors are not cut into less than that: there a copy falls to whom it begins with.
  */
 final class Shares {
-  /** Stands for the end of the last stretch. */
+  /** Stands for the end of a region, as a cut. */
   static final long END = Long.MAX_VALUE;
 
-  private final int members;
-  private final int shift;
-  private final long total;
+  /** Wire bytes, for each sender, of a part that is worth a pass: the more parts, the larger. */
+  private static final long LEAST_SLICE = 4L << 10;
 
-  /** Axis places of what is served from nearer, ascending. */
-  private final long[] holes;
+  /** What each end of a stretch may miss, as a part of the stretch. */
+  private static final double TOLERANCE = 1 / 200.0;
 
-  /** Length of the first i holes. */
-  private final long[] holeSums;
+  /** Takes what a sender sends of a demand: some rows, to some copies. */
+  interface Sink {
+    void add(int lowCopy, int highCopy, long from, long to);
+  }
+
+  final int senders;
+  private final double total;
+  private final double tolerance;
+  private final boolean slices;
+  private final boolean cuts;
+  private final int bits;
 
   /**
-   * @param size elements of the cell
-   * @param targets target members of every target cell
-   * @param holes place on the axis and length of each piece that is served from nearer
+   * Shares of a line.
+   *
+   * @param total its length: elements times copies
+   * @param elements what is sent, once
+   * @param cutsSmall whether regions are cut where parts are small
    */
-  Shares(long size, int members, int targets, long[][] holes) {
-    this.members = members;
-    this.shift = shift(size, members, targets);
-    Arrays.sort(holes, Comparator.comparingLong(hole -> hole[0]));
-    this.holes = new long[holes.length];
-    this.holeSums = new long[holes.length + 1];
-    for (int i = 0; i < holes.length; i++) {
-      this.holes[i] = holes[i][0];
-      this.holeSums[i + 1] = holeSums[i] + holes[i][1];
+  Shares(int senders, double total, long elements, boolean cutsSmall, DType wire) {
+    this.senders = senders;
+    this.total = total;
+    this.tolerance = total / senders * TOLERANCE;
+    this.slices = wire.bytesOf(elements / senders) >= LEAST_SLICE * senders;
+    this.cuts = slices || cutsSmall;
+    this.bits = wire.bits();
+  }
+
+  /** Where the stretch of sender {@code share} begins. */
+  double start(int share) {
+    return share * total / senders;
+  }
+
+  /** The sender in whose stretch {@code place} lies. */
+  int at(double place) {
+    int share = (int) Math.min(senders - 1, place * senders / total);
+    while (share > 0 && start(share) > place) {
+      share--;
     }
-    this.total = (size >> shift) * targets - holeSums[holes.length];
-  }
-
-  static int shift(long size, int members, int targets) {
-    return Math.max(0, bits(size) + bits(members) + bits(targets) - 62);
-  }
-
-  int shift() {
-    return shift;
-  }
-
-  /** The member in whose stretch {@code place} lies. */
-  int memberAt(long place) {
-    if (total == 0) {
-      return 0;
+    while (share + 1 < senders && start(share + 1) <= place) {
+      share++;
     }
-    int at = Arrays.binarySearch(holes, place);
-    int passed = at >= 0 ? firstEqual(at) : -at - 1;
-    return (int) Math.min(members - 1, (place - holeSums[passed]) * members / total);
+    return share;
   }
 
-  /** Where the stretch of {@code member} begins; {@link #END} for one past the last. */
-  long start(int member) {
-    if (member == 0) {
-      return 0;
+  /** What sender {@code share} sends of a demand, in the order of the line. */
+  void of(int share, Demand demand, Sink sink) {
+    int units = slices ? 1 : demand.copies;
+    int low = firstUnit(share, demand, units, END - 1);
+    int high = firstUnit(share + 1, demand, units, 0);
+    if (low >= high) {
+      return;
     }
-    if (member == members || total == 0) {
+    long from = cut(share, demand, low);
+    long to = cut(share + 1, demand, high - 1);
+    if (slices) {
+      sink.add(0, demand.copies, from, to);
+      return;
+    }
+    if (low == high - 1) {
+      sink.add(low, high, from, to);
+      return;
+    }
+    if (from > 0) {
+      sink.add(low, ++low, from, END);
+    }
+    int whole = to == END ? high : high - 1;
+    if (low < whole) {
+      sink.add(low, whole, 0, END);
+    }
+    if (whole < high) {
+      sink.add(whole, high, 0, to);
+    }
+  }
+
+  /** Calls {@code sink} with what each sender sends to copy {@code copy} of a demand. */
+  void into(Demand demand, int copy, ShareSink sink) {
+    double start = demand.start + (slices ? 0 : (double) demand.size * copy);
+    double end = start + (double) demand.size * (slices ? demand.copies : 1);
+    int first = at(start);
+    for (int share = first; share < senders; share++) {
+      if (share > first && start(share) >= end) {
+        return;
+      }
+      int sender = share;
+      of(
+          share,
+          demand,
+          (low, high, from, to) -> {
+            if (low <= copy && copy < high) {
+              sink.add(sender, low, high, from, to);
+            }
+          });
+    }
+  }
+
+  /** {@link Sink} for several senders. */
+  interface ShareSink {
+    void add(int share, int lowCopy, int highCopy, long from, long to);
+  }
+
+  /** The first unit in which the stretch of {@code share} begins no later than {@code most}. */
+  private int firstUnit(int share, Demand demand, int units, long most) {
+    double length = (double) demand.size * (slices ? demand.copies : 1);
+    double guess = share >= senders ? units : (start(share) - demand.start) / length;
+    int unit = (int) Math.max(0, Math.min(units, guess));
+    while (unit > 0 && cut(share, demand, unit - 1) <= most) {
+      unit--;
+    }
+    while (unit < units && cut(share, demand, unit) > most) {
+      unit++;
+    }
+    return unit;
+  }
+
+  /** Where in unit {@code unit} of a demand the stretch of {@code share} begins. */
+  private long cut(int share, Demand demand, int unit) {
+    if (share >= senders) {
       return END;
     }
-    long filled = (member * total + members - 1) / members;
-    int low = 0;
-    int high = holes.length;
-    while (low < high) {
-      int middle = (low + high) >>> 1;
-      if (filled + holeSums[middle] <= holes[middle]) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
+    double width = slices ? demand.copies : 1;
+    double length = demand.size * width;
+    double into = start(share) - (demand.start + length * unit);
+    if (into <= 0) {
+      return 0;
     }
-    return filled + holeSums[low];
-  }
-
-  private int firstEqual(int at) {
-    int first = at;
-    while (first > 0 && holes[first - 1] == holes[at]) {
-      first--;
+    if (!cuts || into >= length || length - into <= tolerance) {
+      return END;
     }
-    return first;
-  }
-
-  private static int bits(long value) {
-    return 64 - Long.numberOfLeadingZeros(value);
+    return into <= tolerance ? 0 : demand.cut(into / length, tolerance / width, bits);
   }
 }

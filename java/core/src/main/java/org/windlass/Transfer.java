@@ -120,7 +120,6 @@ public final class Transfer implements AutoCloseable {
     public void write(
         int phase,
         Schedule.Place target,
-        int content,
         long[] length,
         List<Integer> ranks,
         Schedule.Place source,
@@ -131,7 +130,6 @@ public final class Transfer implements AutoCloseable {
           target.view(),
           wire.code(),
           op.code(),
-          content,
           length,
           target.start(),
           ranks,

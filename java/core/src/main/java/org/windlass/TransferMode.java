@@ -8,8 +8,8 @@ import java.util.stream.Collectors;
 /** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
 public enum TransferMode {
   /**
-   * One pass from source memory to target memory, with nothing staged. What several ranks get is
-   * read, reduced and cast once: of what replicas hold, each gives its share to all of them.
+   * One pass from source memory to target memory, with nothing staged. What one route takes to
+   * several ranks is read, reduced and cast once.
    */
   DIRECT,
   /**
@@ -21,9 +21,10 @@ public enum TransferMode {
    */
   STAGED,
   /**
-   * The first rank of the source mesh gathers the whole tensor in the wire dtype, every target rank
-   * copies all of it, and then cuts its own piece out: what is usual, as a baseline. Of one tensor
-   * after another, two whole tensors at a time are staged on the root and on each target.
+   * The first rank of the source mesh gathers the whole tensor in the wire dtype, each part from
+   * itself or from one of the replicas; every target rank copies all of it, and then cuts its own
+   * piece out: what is usual, as a baseline. Of one tensor after another, two whole tensors at a
+   * time are staged on the root and on each target.
    */
   GATHER_BROADCAST;
 

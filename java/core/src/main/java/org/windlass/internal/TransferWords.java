@@ -57,7 +57,6 @@ public final class TransferWords {
       int targetBinding,
       int wire,
       int op,
-      int content,
       long[] length,
       long[] targetStart,
       List<Integer> ranks,
@@ -69,7 +68,6 @@ public final class TransferWords {
     chunks.add(wire);
     chunks.add(op);
     chunks.add(length.length);
-    chunks.add(content);
     chunks.add(ranks.size());
     chunks.add(length);
     chunks.add(targetStart);
