@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.lang.reflect.RecordComponent;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import javax.tools.Diagnostic;
+import javax.tools.DiagnosticCollector;
+import javax.tools.JavaCompiler;
+import javax.tools.JavaFileObject;
+import javax.tools.SimpleJavaFileObject;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.CommunicatorOptions;
+
+/** The pages against the sources: messages, settings, links and blocks of Java. */
+class DocumentsTest {
+  private static final Path ROOT = Path.of(System.getProperty("windlass.root"));
+
+  /** Names that fragments of Java in the pages use and don't declare. */
+  private static final String AROUND_FRAGMENT =
+      """
+      import static java.time.Duration.*;
+      import static org.windlass.DType.*;
+      import static org.windlass.Placement.*;
+      import static org.windlass.ReduceOp.*;
+      import java.nio.*;
+      import java.nio.file.*;
+      import java.time.*;
+      import java.util.*;
+      import org.windlass.*;
+      import org.windlass.checkpoint.*;
+
+      abstract class Fragment {
+        static final int HEAD = 128, HIDDEN = 1024, QUERIES = 2;
+        Communicator comm;
+        Window window;
+        Link link;
+        Batch batch;
+        DeviceMesh trainers, fleet;
+        Layout from, to;
+        Tensor gradients, weight, q, qkv, in, out, row;
+        DistributedTensor inbox;
+        Signals signals;
+        ByteBuffer buffer;
+        long heads, groups;
+        long[] qShape, sendCounts;
+        int peer, sent, received;
+        boolean serving;
+
+        abstract void compute();
+        abstract boolean train();
+        abstract void train(Communicator comm);
+        abstract void serve(Tensor tensor);
+
+        void fragment() {
+      %s
+        }
+      }
+      """;
+
+  @TempDir Path folder;
+
+  private static List<Path> pages() throws IOException {
+    List<Path> pages = new ArrayList<>();
+    for (Path place : List.of(ROOT, ROOT.resolve("docs"))) {
+      try (Stream<Path> files = Files.list(place)) {
+        files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
+      }
+    }
+    return pages;
+  }
+
+  /** The files below, without what was built. */
+  private static List<Path> sources(String place, String... endings) throws IOException {
+    try (Stream<Path> files = Files.walk(ROOT.resolve(place))) {
+      return files
+          .filter(Files::isRegularFile)
+          .filter(file -> !ROOT.relativize(file).toString().contains("target/"))
+          .filter(file -> endings.length == 0 || Stream.of(endings).anyMatch(file.toString()::endsWith))
+          .toList();
+    }
+  }
+
+  private static String all(List<Path> files) throws IOException {
+    StringBuilder text = new StringBuilder();
+    for (Path file : files) {
+      text.append(Files.readString(file)).append('\n');
+    }
+    return text.toString();
+  }
+
+  @Test
+  void everyQuotedMessageStandsInTheSources() throws IOException {
+    List<Path> files = new ArrayList<>(sources("java", ".java"));
+    files.addAll(sources("native", ".cpp", ".h"));
+    files.addAll(sources("scripts"));
+    // Adjacent literals are one; what formats fill in is any text.
+    String text =
+        all(files).replaceAll("\"\\s*\\+?\\s*\"", "").replaceAll("%[.0-9]*(l*[dux]|z[ux]|[fs])", "…");
+    List<String> missing = new ArrayList<>();
+    List<String> quoted =
+        Files.readAllLines(ROOT.resolve("docs/troubleshooting.md")).stream()
+            .filter(line -> line.startsWith("> "))
+            .map(line -> line.substring(2))
+            .toList();
+    for (String message : quoted) {
+      for (String part : message.split("…")) {
+        String words = part.strip();
+        if (words.length() > 2 && !stands(text, words)) {
+          missing.add(words + "  (of: " + message + ")");
+        }
+      }
+    }
+    assertThat(quoted).hasSizeGreaterThan(30);
+    assertThat(missing).isEmpty();
+  }
+
+  /** Whether the words stand there, as they are or put together from a format and a constant. */
+  private static boolean stands(String text, String words) {
+    return text.contains(words)
+        || Stream.of(words.split("linux-x86_64|: (?=it )|\\. (?=See )|java\\.library"))
+            .map(String::strip)
+            .allMatch(text::contains);
+  }
+
+  @Test
+  void everySettingStandsInThePages() throws IOException {
+    String main =
+        all(sources("java", ".java", "bin/windlass")) + all(sources("native", ".cpp"))
+            + all(sources("examples", ".java")) + all(sources("scripts"));
+    Set<String> settings = new TreeSet<>();
+    Stream.of(
+            "\"(org\\.windlass\\.(?!internal\")[a-z.]+)\"",
+            "\"(WINDLASS_[A-Z_]+)\"",
+            "\\$\\{?(WINDLASS_[A-Z_]+)")
+        .flatMap(form -> Pattern.compile(form).matcher(main).results())
+        .map(result -> result.group(1))
+        .filter(name -> !Files.isDirectory(ROOT.resolve("java/core/src/main/java/" + name.replace('.', '/'))))
+        .forEach(settings::add);
+    assertThat(settings)
+        .contains("org.windlass.leaks", "WINDLASS_ISA", "WINDLASS_JAVA_OPTIONS", "WINDLASS_LIBRARY_PATH");
+    String page = Files.readString(ROOT.resolve("docs/operations.md"));
+    assertThat(settings).allMatch(name -> page.contains("`" + name + "`"), "stands in operations.md");
+    for (RecordComponent option : CommunicatorOptions.class.getRecordComponents()) {
+      assertThat(page).contains("\n| `" + option.getName() + "` |");
+    }
+    Set<String> ofTests = new TreeSet<>();
+    Pattern.compile("(?:getBoolean|getInteger|getLong)\\(\\s*\"(windlass\\.[a-z.]+)\"")
+        .matcher(all(sources("tests/java", ".java")))
+        .results()
+        .forEach(result -> ofTests.add(result.group(1)));
+    String contributing = Files.readString(ROOT.resolve("CONTRIBUTING.md"));
+    assertThat(ofTests).contains("windlass.long").allMatch(contributing::contains, "stands in CONTRIBUTING.md");
+  }
+
+  @Test
+  void everyLinkLeadsSomewhere() throws IOException {
+    List<String> broken = new ArrayList<>();
+    for (Path page : pages()) {
+      for (MatchResult link :
+          Pattern.compile("\\]\\(([^)\\s]+)\\)").matcher(Files.readString(page)).results().toList()) {
+        String[] target = link.group(1).split("#", 2);
+        if (target[0].startsWith("http")) {
+          continue;
+        }
+        Path file = target[0].isEmpty() ? page : page.resolveSibling(target[0]).normalize();
+        if (!Files.exists(file) || (target.length == 2 && !anchors(file).contains(target[1]))) {
+          broken.add(ROOT.relativize(page) + ": " + link.group(1));
+        }
+      }
+    }
+    assertThat(broken).isEmpty();
+  }
+
+  private static List<String> anchors(Path page) throws IOException {
+    return Files.readAllLines(page).stream()
+        .filter(line -> line.matches("#+ .*"))
+        .map(line -> line.replaceFirst("#+ ", "").toLowerCase(Locale.ROOT))
+        .map(line -> line.replaceAll("[^a-z0-9 _-]", "").replace(' ', '-'))
+        .toList();
+  }
+
+  @Test
+  void everyBlockOfJavaCompiles() throws IOException {
+    int blocks = 0;
+    for (Path page : pages()) {
+      for (MatchResult block :
+          Pattern.compile("(?ms)^```java\\n(.*?)^```").matcher(Files.readString(page)).results().toList()) {
+        String code = block.group(1);
+        boolean whole = code.contains("class ");
+        String name = whole ? code.replaceFirst("(?s).*?class (\\w+).*", "$1") : "Fragment";
+        assertThat(errors(name, whole ? code : AROUND_FRAGMENT.formatted(code)))
+            .as("%s:%n%s", ROOT.relativize(page), code)
+            .isEmpty();
+        blocks++;
+      }
+    }
+    assertThat(blocks).isGreaterThan(5);
+  }
+
+  private List<String> errors(String name, String code) throws IOException {
+    JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+    DiagnosticCollector<JavaFileObject> diagnostics = new DiagnosticCollector<>();
+    JavaFileObject file =
+        new SimpleJavaFileObject(URI.create("string:///" + name + ".java"), JavaFileObject.Kind.SOURCE) {
+          @Override
+          public CharSequence getCharContent(boolean ignoreEncodingErrors) {
+            return code;
+          }
+        };
+    try (StandardJavaFileManager manager = compiler.getStandardFileManager(diagnostics, null, null)) {
+      compiler
+          .getTask(
+              null,
+              manager,
+              diagnostics,
+              List.of("-proc:none", "-cp", System.getProperty("java.class.path"), "-d", folder.toString()),
+              null,
+              List.of(file))
+          .call();
+    }
+    return diagnostics.getDiagnostics().stream()
+        .filter(diagnostic -> diagnostic.getKind() == Diagnostic.Kind.ERROR)
+        .map(diagnostic -> diagnostic.toString())
+        .toList();
+  }
+}
