@@ -119,7 +119,9 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
   if (const char* why = isaPathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
   own.ranks = static_cast<uint32_t>(config->ranks);
-  own.firstSequence = config->first_sequence;
+  // Only its low 32 bits are told, so that 0 is the one that follows 2^32 - 1.
+  own.firstSequence =
+      config->first_sequence == 0 ? uint64_t{1} << 32 : uint64_t{config->first_sequence};
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);
   own.blocks = static_cast<uint32_t>(config->blocks);
   if (config->deadline_ns > 0) own.deadlineNs = config->deadline_ns;

@@ -54,8 +54,8 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
 
 void Comm::takeSequence(const Call& call) {
   ++sequence_;
-  own_.state.sequence.store(sequence_, std::memory_order_relaxed);
-  recorder_.enter(sequence_, call.descriptor, call.parts == nullptr ? call.bytes : call.inBytes);
+  own_.state.sequence.store(sequence(), std::memory_order_relaxed);
+  recorder_.enter(sequence(), call.descriptor, call.parts == nullptr ? call.bytes : call.inBytes);
 }
 
 Code Comm::outcome(Code code, wl_error_t* error) {
@@ -160,7 +160,7 @@ Code Comm::untoldMismatch(wl_error_t* error) const {
   return copyError(error, *failure, nullptr);
 }
 
-void Comm::publishEntry(const Call& call, bool staged) {
+void Comm::fillEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
@@ -172,8 +172,6 @@ void Comm::publishEntry(const Call& call, bool staged) {
     copyBytes(stage, call.args.in, call.inBytes);
     entry.args.in = stage;
   }
-  entry.sequence.store(sequence_, std::memory_order_release);
-  recorder_.stampEntry();
 }
 
 PartTable* Comm::stateParts(const Call& call) {
@@ -207,24 +205,26 @@ void Comm::announce(int32_t awaited) {
   group_->wakeSleepers();
 }
 
-Comm::Claim Comm::nextClaim(uint32_t owner, uint32_t phase, uint32_t blocks) const {
+Comm::Claim Comm::nextClaim(uint32_t owner, uint32_t phase) const {
   const uint64_t word = group_->lines(owner).work.next.load(std::memory_order_acquire);
-  const auto front = static_cast<uint32_t>(word & kMostBlocks);
-  const auto back = static_cast<uint32_t>(word >> 20 & kMostBlocks);
-  const bool current = word >> 40 == workWord(sequence_, phase) >> 40;
-  if (!current || front + back >= blocks) return {word, 0, blocks};
-  return owner == rank_ ? Claim{word, kTakeFront, front}
-                        : Claim{word, kTakeBack, blocks - 1 - back};
+  const auto front = static_cast<uint32_t>(word >> 20 & kMostBlocks);
+  const auto left = static_cast<uint32_t>(word & kMostBlocks);
+  const bool current = word >> 40 == workWord(sequence_, phase, 0) >> 40;
+  if (!current || left == 0) return {word, 0, 0};
+  return owner == rank_ ? Claim{word, kTakeFront, front} : Claim{word, kTakeBack, front + left - 1};
+}
+
+void Comm::offerItems(uint32_t owner, uint32_t phase, uint32_t blocks) {
+  Work& work = group_->lines(owner).work;
+  work.finished.store(0, std::memory_order_relaxed);
+  work.next.store(workWord(sequence_, phase, blocks), std::memory_order_release);
 }
 
 void Comm::finishPhase(uint32_t owner, uint32_t phase) {
-  RankLines& lines = group_->lines(owner);
-  lines.work.finished.store(0, std::memory_order_relaxed);
-  lines.work.next.store(workWord(sequence_, phase + 1), std::memory_order_release);
-  lines.done.word.store(uint64_t{sequence_} << 32 | (phase + 1), std::memory_order_release);
+  group_->lines(owner).done.word.store(phaseWord(sequence_, phase + 1), std::memory_order_release);
 }
 
-bool Comm::agree(uint32_t a, uint32_t b, uint32_t sequence) const {
+bool Comm::agree(uint32_t a, uint32_t b, uint64_t sequence) const {
   const Descriptor& stated = group_->lines(a).entry[sequence & 1].descriptor;
   if (!(stated == group_->lines(b).entry[sequence & 1].descriptor)) return false;
   if (!stated.pairsParts()) return true;

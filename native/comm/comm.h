@@ -43,7 +43,8 @@ class alignas(kLine) Comm {
   uint32_t rank() const { return rank_; }
   Group& group() const { return *group_; }
   const std::shared_ptr<Group>& groupPointer() const { return group_; }
-  uint32_t sequence() const { return sequence_; }
+  // Of the operation in progress, or of the last one, as diagnostics tell it: the low 32 bits.
+  uint32_t sequence() const { return static_cast<uint32_t>(sequence_); }
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
   const PartTable& parts(uint32_t rank) const { return group_->parts(rank, sequence_); }
 
@@ -97,7 +98,10 @@ class alignas(kLine) Comm {
   void takeSequence(const Call& call);
   // Waits until every rank has entered the operation before this one, and compares what they call.
   Code awaitPrevious(Deadline& deadline);
-  void publishEntry(const Call& call, bool staged);
+  // States what peers need to know of the operation, in lines that they don't look at yet.
+  void fillEntry(const Call& call, bool staged);
+  // Lets peers look.
+  void publishEntry();
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
   void record(const Descriptor& descriptor);
   // Fills in this rank's table for the operation in progress.
@@ -118,23 +122,25 @@ class alignas(kLine) Comm {
   void openStage(const Launch& launch, uint32_t phase);
   template <class K>
   bool runStage(const Launch& launch);
-  // A block that may be claimed, and the step of the work word that claims it.
+  // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {
     uint64_t word;
     uint64_t step;
     uint32_t block;
+    explicit operator bool() const { return step != 0; }
   };
-  // The next unclaimed block of `owner` for this rank; block = `blocks` when there is none in this
-  // phase.
-  Claim nextClaim(uint32_t owner, uint32_t phase, uint32_t blocks) const;
+  // The next unclaimed block of `owner` for this rank.
+  Claim nextClaim(uint32_t owner, uint32_t phase) const;
   // Runs the block unless somebody else claimed one since.
   template <class K>
   bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim);
+  // Lets the blocks of `owner` in this phase be claimed.
+  void offerItems(uint32_t owner, uint32_t phase, uint32_t blocks);
   void finishPhase(uint32_t owner, uint32_t phase);
 
   // Whether two ranks, which have entered `sequence`, stated the same operation, and parts that
   // fit.
-  bool agree(uint32_t a, uint32_t b, uint32_t sequence) const;
+  bool agree(uint32_t a, uint32_t b, uint64_t sequence) const;
   // Compares what all ranks stated, once all have entered.
   Code compareAll();
   // Waits for the peer's ENTER and compares what it calls with what this rank calls.
@@ -198,17 +204,17 @@ class alignas(kLine) Comm {
   Code publishLeft();
   Code publishTimeout(int64_t limitNs);
   Code publishSignalTimeout(int64_t limitNs);
-  Code publishMismatch(uint32_t a, uint32_t b, uint32_t sequence);
+  Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
   RankLines& own_;
   FlightRecorder& recorder_;
-  uint32_t sequence_;                 // of the operation in progress, or of the last one
+  uint64_t sequence_;                 // of the operation in progress, or of the last one
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t meetings_ = 0;             // entered so far
-  uint32_t allEntered_;               // every rank is known to have entered this sequence
+  uint64_t allEntered_;               // every rank is known to have entered this sequence
   int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;

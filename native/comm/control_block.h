@@ -4,6 +4,11 @@
 //
 // An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer
 // has entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
+//
+// Ranks count operations in 64 bits, of which 56 are ever used. ENTER, written at every operation,
+// states the low 32 of them and is compared as they wrap. Words that some operations leave alone
+// state all 56 and are compared as numbers: 0, as they start, or left for any number of operations,
+// they read as what is not reached yet.
 #pragma once
 
 #include <atomic>
@@ -49,46 +54,50 @@ constexpr uint64_t kInlineBytes = 16;
 
 // ENTER: `sequence` is stored with release once the rest is set.
 struct alignas(kLine) Entry {
-  std::atomic<uint32_t> sequence;
-  std::atomic<int32_t> core;  // on which the rank entered
+  std::atomic<uint32_t> sequence;  // its low 32 bits
+  std::atomic<int32_t> core;       // on which the rank entered
   Descriptor descriptor;
   RankArgs args;
   unsigned char inlined[kInlineBytes];
 };
 
 // The items of a rank in one phase. next = low 16 bits of the sequence << 48 | phase << 40 | blocks
-// taken from the back << 20 | from the front; whoever advances it by compare-and-swap runs that
+// taken from the front << 20 | blocks left; whoever advances it by compare-and-swap runs that
 // block. The owner takes from the front and others from the back, so that each touches the same
-// memory time and again. A rank is at most one operation ahead of a peer: 16 bits tell them apart.
-// finished counts blocks that have run.
+// memory time and again. finished counts blocks that have run.
+//
+// Where items are claimed, every rank writes its own line before its ENTER, and a peer looks only
+// from then on until it leaves itself. It sees that operation's word or the next one's, which 16
+// bits tell apart, however long other operations left the line alone before.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;
 };
 constexpr uint32_t kMostBlocks = (1u << 20) - 1;
-constexpr uint64_t kTakeFront = 1;
-constexpr uint64_t kTakeBack = uint64_t{1} << 20;
+// Added to the word.
+constexpr uint64_t kTakeFront = (uint64_t{1} << 20) - 1;
+constexpr uint64_t kTakeBack = ~uint64_t{0};
 
-constexpr uint64_t workWord(uint32_t sequence, uint32_t phase) {
-  return uint64_t{sequence & 0xffffu} << 48 | uint64_t{phase} << 40;
+constexpr uint64_t workWord(uint64_t sequence, uint32_t phase, uint32_t blocks) {
+  return sequence << 48 | uint64_t{phase} << 40 | blocks;
 }
 
-// The phase whose items may run in a meeting.
-constexpr uint64_t stageWord(uint32_t sequence, uint32_t phase) {
-  return uint64_t{sequence} << 32 | phase;
+// A phase of an operation, or how many phases of it are over.
+constexpr uint64_t phaseWord(uint64_t sequence, uint32_t phase) {
+  return sequence << 8 | phase;
 }
+constexpr uint64_t sequenceOf(uint64_t phaseWord) {
+  return phaseWord >> 8;
+}
+constexpr uint32_t phaseOf(uint64_t phaseWord) {
+  return static_cast<uint32_t>(phaseWord & 0xff);
+}
+static_assert(kMostPhases <= 0xff, "phases fit a byte");
 
-// DONE: word = sequence << 32 | phases of that operation in which all of this rank's items have
-// run.
+// DONE: the phaseWord of the phases in which all of this rank's items have run.
 struct alignas(kLine) Done {
   std::atomic<uint64_t> word;
 };
-
-constexpr bool phaseReached(uint64_t seen, uint32_t sequence, uint32_t phases) {
-  const uint32_t at = static_cast<uint32_t>(seen >> 32);
-  return at == sequence ? static_cast<uint32_t>(seen) >= phases
-                        : static_cast<int32_t>(at - sequence) > 0;
-}
 
 // Whether the operation is one rank's own and takes no sequence.
 constexpr bool isOneSided(int32_t operation) {
@@ -97,8 +106,8 @@ constexpr bool isOneSided(int32_t operation) {
 
 // What diagnostics, close() and deferred release look at.
 struct alignas(kLine) State {
-  std::atomic<uint32_t> busy;  // 1 while a thread is inside an operation
-  std::atomic<uint32_t> sequence;
+  std::atomic<uint32_t> busy;      // 1 while a thread is inside an operation
+  std::atomic<uint32_t> sequence;  // its low 32 bits
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
   std::atomic<int32_t> core;     // on which this rank last began an operation
@@ -127,8 +136,8 @@ static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 // Lines that all ranks write.
 struct SharedLines {
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
-  alignas(kLine) std::atomic<uint32_t> released;   // last sequence that all ranks may leave
-  std::atomic<uint64_t> stage;                     // stageWord of the items that may run
+  alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
+  std::atomic<uint64_t> stage;                     // phaseWord of the items that may run
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed

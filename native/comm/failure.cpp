@@ -309,7 +309,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
   if (!behind) {
     collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
-      return state.busy.load() != 0 && state.sequence.load() == sequence_ &&
+      return state.busy.load() != 0 && state.sequence.load() == sequence() &&
              state.operation.load() == current_.operation() && state.awaited.load() == -1;
     }) ||
         collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
@@ -319,7 +319,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
   char text[WL_ERROR_MESSAGE];
   Text out(text, sizeof text);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_,
-          static_cast<double>(limitNs) / 1e9, what, sequence_, group_->ranks());
+          static_cast<double>(limitNs) / 1e9, what, sequence(), group_->ranks());
   for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
     out.add("%srank %d %s: ", i == 0 ? "" : "; ", culprits[i],
             behind ? "has not come" : "has not finished");
@@ -332,7 +332,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
   return publish(WL_TIMEOUT, culprits, count, text);
 }
 
-Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
+Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
   const Descriptor& ofA = group_->lines(a).entry[sequence & 1].descriptor;
   const Descriptor& ofB = group_->lines(b).entry[sequence & 1].descriptor;
   char first[256];
@@ -341,8 +341,8 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint32_t sequence) {
   describe(ofB, second, sizeof second);
   char text[WL_ERROR_MESSAGE];
   Text out(text, sizeof text);
-  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s", sequence, a, first,
-          b, second);
+  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s",
+          static_cast<uint32_t>(sequence), a, first, b, second);
   if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBSET)
     out.add(", but not the same ones in one order");
   if (ofA.what == ofB.what && ofA.operation() == WL_OP_REGISTER) {

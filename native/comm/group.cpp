@@ -42,19 +42,16 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
   group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
   group->stages_ = base + blockBytes;
-  const uint32_t before = config.firstSequence - 1;
+  const auto before = static_cast<uint32_t>(config.firstSequence - 1);
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
     lines.entry[before & 1].sequence.store(before, std::memory_order_relaxed);
     lines.entry[config.firstSequence & 1].sequence.store(before - 1, std::memory_order_relaxed);
     for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
-    lines.done.word.store(uint64_t{before} << 32, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
     new (&group->recorders_[rank]) FlightRecorder();
   }
-  group->shared_->released.store(before, std::memory_order_relaxed);
-  group->shared_->stage.store(stageWord(before, 0), std::memory_order_relaxed);
   group->parts_.resize(config.ranks);
   group->claimed_.resize(config.ranks);
   return group;

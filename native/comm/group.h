@@ -17,7 +17,7 @@ namespace windlass {
 
 struct GroupConfig {
   uint32_t ranks = 1;
-  uint32_t firstSequence = 1;
+  uint64_t firstSequence = 1;  // at least 1
   uint32_t cores = 1;
   // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
   uint32_t blocks = 0;
@@ -45,14 +45,14 @@ class Group {
   // acknowledgements, which take another turn of all threads.
   uint64_t stageBytes() const { return oversubscribed() ? kLongStage : kShortStage; }
   // By parity of the operation, like the entries.
-  unsigned char* stage(uint32_t rank, uint32_t sequence) {
+  unsigned char* stage(uint32_t rank, uint64_t sequence) {
     return stages_ + (2 * rank + (sequence & 1)) * stageBytes();
   }
 
   // Where `rank` states its parts, by parity like its entries: made by its first operation that has
   // them, and kept as long as the group. False when memory is short.
   bool makeParts(uint32_t rank);
-  PartTable& parts(uint32_t rank, uint32_t sequence) const {
+  PartTable& parts(uint32_t rank, uint64_t sequence) const {
     return static_cast<PartTable*>(parts_[rank])[sequence & 1];
   }
 
@@ -63,15 +63,16 @@ class Group {
   const FlightRecorder& recorder(uint32_t rank) const { return recorders_[rank]; }
   // Converts the stamps of all ranks up to now.
   TickScale tickScale() const { return {made_, TickScale::Mark::now()}; }
-  // The rank that entered the operation last, of those whose record of it is there; -1 if none's.
+  // The rank that entered the operation of these low 32 bits last, of those whose record of it is
+  // there; -1 if none's.
   int32_t lastToEnter(uint32_t sequence) const;
 
-  bool entered(uint32_t rank, uint32_t sequence) const {
+  bool entered(uint32_t rank, uint64_t sequence) const {
     return reached(lines_[rank].entry[sequence & 1].sequence.load(std::memory_order_acquire),
-                   sequence);
+                   static_cast<uint32_t>(sequence));
   }
-  bool done(uint32_t rank, uint32_t sequence, uint32_t phases) const {
-    return phaseReached(lines_[rank].done.word.load(std::memory_order_acquire), sequence, phases);
+  bool done(uint32_t rank, uint64_t sequence, uint32_t phases) const {
+    return lines_[rank].done.word.load(std::memory_order_acquire) >= phaseWord(sequence, phases);
   }
 
   // Claims rank's one handle; false if it was claimed before.

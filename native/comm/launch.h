@@ -49,12 +49,11 @@ Code Comm::run(const Call& call) {
   const bool shared = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
-  if (shared) {
-    own_.work.finished.store(0, std::memory_order_relaxed);
-    own_.work.next.store(workWord(sequence_, 0), std::memory_order_relaxed);
-  }
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
+    fillEntry(call, K::kStaged);
+    if (shared) offerItems(rank_, 0, K::blocks(launch, rank_));
+    publishEntry();
     code = meets ? runMeeting<K>(call, launch, shared, deadline)
                  : runDirect<K>(call, launch, shared, deadline);
   }
@@ -97,6 +96,11 @@ class Comm::Helped {
   const bool open_;
 };
 
+inline void Comm::publishEntry() {
+  own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
+  recorder_.stampEntry();
+}
+
 // A rank that staged its input, or waited for the root alone, has left without a look at all peers:
 // it looks now, before it enters again.
 inline Code Comm::awaitPrevious(Deadline& deadline) {
@@ -128,7 +132,6 @@ Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
 template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
-  publishEntry(call, K::kStaged);
   if (call.workBytes >= kLongWorkBytes) announce(-1);
   const Helped<K> helped(*this, call, launch, shared);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
@@ -164,7 +167,7 @@ Code Comm::runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadli
     if (!K::kStaged) finishPhase(rank_, phase);
     return WL_OK;
   }
-  for (Claim claim; (claim = nextClaim(rank_, phase, blocks)).block < blocks;) {
+  while (const Claim claim = nextClaim(rank_, phase)) {
     const Code code = awaitNeed(K::needs(launch, rank_, claim.block, phase), phase, deadline);
     if (code != WL_OK) return code;
     runClaimed<K>(launch, rank_, phase, claim);
@@ -185,12 +188,10 @@ bool Comm::help(const Launch& launch, bool ownToo) {
         rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
     if (!group_->entered(owner, sequence_) || !agree(rank_, owner, sequence_)) continue;
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
-    if (phaseReached(word, sequence_, K::phases(launch))) continue;
-    const uint32_t phase =
-        static_cast<uint32_t>(word >> 32) == sequence_ ? static_cast<uint32_t>(word) : 0;
-    const uint32_t blocks = K::blocks(launch, owner);
-    const Claim claim = nextClaim(owner, phase, blocks);
-    if (claim.block >= blocks) continue;
+    if (word >= phaseWord(sequence_, K::phases(launch))) continue;
+    const uint32_t phase = sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
+    const Claim claim = nextClaim(owner, phase);
+    if (!claim) continue;
     const uint32_t need = K::needs(launch, owner, claim.block, phase);
     bool ready = true;
     const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
@@ -209,7 +210,6 @@ bool Comm::help(const Launch& launch, bool ownToo) {
 template <class K>
 Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
   SharedLines& lines = group_->shared();
-  publishEntry(call, false);
   const Helped<K> helped(*this, call, launch, shared);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == ++meetings_ * group_->ranks()) {
@@ -229,10 +229,10 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
     }
   }
   const auto released = [&] {
-    if (reached(lines.released.load(std::memory_order_acquire), sequence_)) return true;
+    if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
     if (!shared) return false;
     runStage<K>(launch);
-    return reached(lines.released.load(std::memory_order_acquire), sequence_);
+    return lines.released.load(std::memory_order_acquire) >= sequence_;
   };
   const Code code = wait(released, kEveryRank, deadline);
   if (code == WL_OK) allEntered_ = sequence_;
@@ -255,7 +255,7 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
     }
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
-    lines.stage.store(stageWord(sequence_, phase), std::memory_order_release);
+    lines.stage.store(phaseWord(sequence_, phase), std::memory_order_release);
     announce(-2);
     return;
   }
@@ -267,14 +267,13 @@ template <class K>
 bool Comm::runStage(const Launch& launch) {
   SharedLines& lines = group_->shared();
   const uint64_t stage = lines.stage.load(std::memory_order_acquire);
-  if (static_cast<uint32_t>(stage >> 32) != sequence_) return false;
+  if (sequenceOf(stage) != sequence_) return false;
   bool ran = false;
-  const uint32_t phase = static_cast<uint32_t>(stage);
+  const uint32_t phase = phaseOf(stage);
   const uint32_t ranks = group_->ranks();
   for (uint32_t step = 0; step < ranks; ++step) {
     const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
-    const uint32_t blocks = K::blocks(launch, owner);
-    for (Claim claim; (claim = nextClaim(owner, phase, blocks)).block < blocks;) {
+    while (const Claim claim = nextClaim(owner, phase)) {
       if (!runClaimed<K>(launch, owner, phase, claim)) continue;
       ran = true;
       if (group_->failure() != nullptr) return true;
@@ -293,6 +292,7 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
   const uint32_t blocks = K::blocks(launch, owner);
   K::phase(launch, owner, claim.block, phase);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
+    offerItems(owner, phase + 1, blocks);
     finishPhase(owner, phase);
     // The owner, and whoever waits for it, may sleep by now.
     group_->lines(owner).done.word.fetch_add(0, std::memory_order_seq_cst);

@@ -24,7 +24,7 @@ void Comm::record(const Descriptor& descriptor) {
   const bool moves =
       descriptor.operation() != WL_OP_NOTIFY && descriptor.operation() != WL_OP_WAIT;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
-  recorder_.enter(sequence_, descriptor, moves ? descriptor.count * elementBytes : 0);
+  recorder_.enter(sequence(), descriptor, moves ? descriptor.count * elementBytes : 0);
   recorder_.stampEntry();
 }
 

@@ -17,6 +17,11 @@
 //
 // An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER
 // and what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
+//
+// RankArgs point to memory that lasts until their rank returns. So `plan`, `phases`, `needs` and
+// `leavesAfter` read none of it, since a peer may ask them when the rank has left. `blocks` reads
+// that of `rank` alone, and is asked by that rank, by one that has begun an item of it, or while no
+// rank may leave. `phase` reads that of its own rank, and of those that wait for it.
 #pragma once
 
 #include <cstddef>
@@ -136,8 +141,8 @@ struct Part {
   }
 };
 
-// RankArgs::aux of an operation whose parts differ in size. Like the RankArgs themselves it lasts
-// until the rank enters the operation after the next.
+// RankArgs::aux of an operation whose parts differ in size. Unlike any other it lasts, as the
+// RankArgs themselves do, until the rank enters the operation after the next.
 struct PartTable {
   Part* in;          // of the rank's input, for each rank; unset where the input is one part
   Part* out;         // of its output, for each rank; unset where the output is one part

@@ -99,6 +99,9 @@ std::vector<Case> cases() {
     if (ranks > 1) all.push_back({ranks, 0, 1, 1, 400 / kSlow});
     if (ranks > 1) all.push_back({ranks, 0, 1, 2, 400 / kSlow});
   }
+  // The sequence that follows 2^32 - 1.
+  all.push_back({2, 0, 0, 0, 2'000 / kSlow});
+  all.push_back({3, 1, 0, 0, 1'000 / kSlow});
   // Direct with more ranks than this machine may have cores: correct, if slow.
   all.push_back({4, 64, 0xffffff00u, 0, 1'000 / kSlow});
   all.push_back({7, 64, 1, 0, 600 / kSlow});

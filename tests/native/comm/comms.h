@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a group below the C ABI, where a test may set words of the control block or run a
+// kernel of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "native/comm/comm.h"
+#include "tests/native/comm/local_ranks.h"
+
+namespace windlass_test {
+
+struct Comms {
+  Comms(uint32_t ranks, uint32_t cores, uint64_t firstSequence = 1, int64_t deadlineNs = 0) {
+    windlass::GroupConfig config;
+    config.ranks = ranks;
+    config.cores = cores;
+    config.firstSequence = firstSequence;
+    if (deadlineNs != 0) config.deadlineNs = deadlineNs;
+    group = windlass::Group::create(config);
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      comms.push_back(std::make_unique<windlass::Comm>(group, rank));
+  }
+
+  void run(const std::function<void(uint32_t rank, windlass::Comm& comm)>& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < comms.size(); ++rank)
+      threads.emplace_back([&, rank] { body(rank, *comms[rank]); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::shared_ptr<windlass::Group> group;
+  std::vector<std::unique_ptr<windlass::Comm>> comms;
+};
+
+}  // namespace windlass_test

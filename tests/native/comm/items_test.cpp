@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Items of kernels that are made for these tests: what a rank may look at before it claims one.
+#include "native/comm/launch.h"
+#include "tests/native/comm/comms.h"
+
+namespace windlass_test {
+namespace {
+
+using windlass::Call;
+using windlass::Code;
+using windlass::Comm;
+using windlass::Descriptor;
+using windlass::kEveryRank;
+using windlass::kNobody;
+using windlass::Launch;
+
+thread_local uint32_t self = 0;
+
+void sleepUntil(const std::function<bool()>& ready, int64_t limitNs) {
+  const int64_t start = wl_clock_ns();
+  while (!ready() && wl_clock_ns() - start < limitNs)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+// One item a rank, of nothing.
+struct OneItem {
+  static constexpr bool kStaged = false;
+  static uint32_t phases(const Launch&) { return 1; }
+  static void plan(Launch& launch) { launch.cut(1, 1); }
+  static uint32_t blocks(const Launch&, uint32_t) { return 1; }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
+  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+Call callOf(uint64_t workBytes, wl_error_t* error) {
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_TRANSFER, 1);
+  call.workBytes = workBytes;
+  call.error = error;
+  return call;
+}
+
+// ---- an aux that its owner frees as soon as it returns -------------------------------------------
+
+// Whoever asks how many items a peer has is held until that peer has left, or a while if it stays.
+struct HeldLook : OneItem {
+  struct Aux {
+    std::atomic<bool> freed{false};
+    std::atomic<bool> looked{false};
+  };
+  static Aux& auxOf(const Launch& launch, uint32_t rank) {
+    return *static_cast<Aux*>(launch.of(rank).aux);
+  }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    Aux& aux = auxOf(launch, rank);
+    if (self != rank) {
+      aux.looked = true;
+      sleepUntil([&] { return aux.freed.load(); }, 100 * kMs);
+    }
+    EXPECT_FALSE(aux.freed) << "rank " << self << " reads the aux of rank " << rank;
+    return 1;
+  }
+  // Stays inside until a peer looks.
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    Aux& aux = auxOf(launch, rank);
+    if (self == rank) sleepUntil([&] { return aux.looked.load(); }, 30 * kMs);
+  }
+};
+
+TEST(Items, APeersAuxIsReadWhileThatPeerIsInsideAlone) {
+  for (const uint32_t cores : {1u, 64u}) {
+    for (const uint32_t n : {2u, 3u}) {
+      Comms ranks(n, cores);
+      std::vector<HeldLook::Aux> auxes(n);
+      ranks.run([&](uint32_t rank, Comm& comm) {
+        self = rank;
+        Error error;
+        Call call = callOf(windlass::kSharedWorkBytes, &error);
+        call.args.aux = &auxes[rank];
+        EXPECT_EQ(WL_OK, comm.run<HeldLook>(call)) << error.message;
+        auxes[rank].freed = true;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windlass_test
