@@ -211,6 +211,7 @@ class alignas(kLine) Comm {
   RankLines& own_;
   FlightRecorder& recorder_;
   uint64_t sequence_;                 // of the operation in progress, or of the last one
+  bool shared_ = false;               // whether its items are claimed
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t meetings_ = 0;             // entered so far

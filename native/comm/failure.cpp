@@ -290,8 +290,8 @@ Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const cha
   return code;
 }
 
-// Names the ranks whose sequence is furthest behind. When all came: those that neither wait nor are
-// done.
+// Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
+// wait, or, where items are claimed, those whose items have not run.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -307,12 +307,13 @@ Code Comm::publishTimeout(int64_t limitNs) {
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
   if (!behind) {
-    collect([&](uint32_t peer) {
+    const bool works = collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
       return state.busy.load() != 0 && state.sequence.load() == sequence() &&
              state.operation.load() == current_.operation() && state.awaited.load() == -1;
-    }) ||
-        collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
+    });
+    // Where items are claimed, a rank that waits runs others' and says that it waits.
+    if (!works && shared_) collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
   }
   char what[256];
   describe(current_, what, sizeof what);

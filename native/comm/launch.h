@@ -49,6 +49,7 @@ Code Comm::run(const Call& call) {
   const bool shared = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
+  shared_ = shared;
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
     fillEntry(call, K::kStaged);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items of kernels that are made for these tests: what a rank may look at before it claims one.
+// Items of kernels that are made for these tests: what a rank may look at before it claims one, and
+// whom a Timeout names.
 #include "native/comm/launch.h"
 #include "tests/native/comm/comms.h"
 
@@ -83,6 +84,49 @@ TEST(Items, APeersAuxIsReadWhileThatPeerIsInsideAlone) {
       });
     }
   }
+}
+
+// ---- whom a Timeout of a small meeting names -----------------------------------------------------
+
+// The last to come runs every item, and takes its time for the first.
+struct SlowItem : OneItem {
+  static std::atomic<int32_t> runner;
+  static void phase(const Launch&, uint32_t rank, uint32_t, uint32_t) {
+    runner = static_cast<int32_t>(self);
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  }
+};
+std::atomic<int32_t> SlowItem::runner{-1};
+
+TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
+  for (const uint32_t n : {2u, 5u}) {
+    Comms ranks(n, 1, 1, 150 * kMs);
+    ranks.run([&](uint32_t rank, Comm& comm) {
+      self = rank;
+      Error error;
+      const Code code = comm.run<SlowItem>(callOf(1, &error));
+      if (code == WL_OK) return;
+      EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+      EXPECT_EQ(1, error.culprit_count) << error.message;
+      EXPECT_EQ(SlowItem::runner, error.culprits[0]) << error.message;
+    });
+  }
+}
+
+// The peers' lines say that they came, were released and left; rank 0 was too late to see it.
+TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
+  Comms ranks(3, 1, 1, 20 * kMs);
+  for (uint32_t peer = 1; peer < 3; ++peer) {
+    windlass::RankLines& lines = ranks.group->lines(peer);
+    lines.entry[1].descriptor = Descriptor::of(WL_OP_TRANSFER, 1);
+    lines.state.sequence = 1;
+    lines.state.operation = WL_OP_TRANSFER;
+    lines.entry[1].sequence = 1;
+  }
+  Error error;
+  EXPECT_EQ(WL_TIMEOUT, ranks.comms[0]->run<OneItem>(callOf(1, &error)));
+  EXPECT_EQ(0, error.culprit_count) << error.message;
+  EXPECT_TRUE(contains(error.message, "every rank came"));
 }
 
 }  // namespace
