@@ -98,25 +98,15 @@ struct RingLane {
     fold(launch, bytes, passed, own, out, k == n - 2);
   }
 
-  // out = passed + own. The last fold of a mean divides: negative zeros stand in for the ranks
-  // already summed.
+  // out = passed + own. The last fold of a mean divides.
   static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed, const uint8_t* own,
                    uint8_t* out, bool last) {
-    const int64_t shape = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
-    if (shape == 0) return;
-    const int64_t stride = 1;
-    const int64_t none = 0;
-    const bool mean = launch.op == ReduceOp::kAvg;
-    const uint32_t sources = mean && last ? launch.ranks : 2;
-    uint8_t negativeZero[8] = {};
-    negativeZero[sizeOf(launch.dtype) - 1] = 0x80;
-    auto* views = static_cast<StridedView*>(__builtin_alloca(sources * sizeof(StridedView)));
-    for (uint32_t i = 2; i < sources; ++i)
-      views[i] = {negativeZero, launch.dtype, 1, &shape, &none};
-    views[0] = {const_cast<uint8_t*>(passed), launch.dtype, 1, &shape, &stride};
-    views[1] = {const_cast<uint8_t*>(own), launch.dtype, 1, &shape, &stride};
-    const StridedView target = {out, launch.dtype, 1, &shape, &stride};
-    TFOLD(&target, 1, views, sources, mean && !last ? ReduceOp::kSum : launch.op);
+    const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
+    const bool sums = launch.op == ReduceOp::kAvg && !last;
+    const auto target = [&](uint32_t) { return out; };
+    const auto source = [&](uint32_t i) { return i == 0 ? passed : own; };
+    TFOLD(rowsAt(1, target), rowsAt(2, source), elements, launch.dtype,
+          sums ? ReduceOp::kSum : launch.op, launch.ranks, Stores::kCached);
   }
 };
 

@@ -40,7 +40,7 @@ Code make(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** o
   if (*out != nullptr) return WL_OK;
   wl_error_t why = {};
   why.struct_size = sizeof why;
-  fail(&why, WL_RESOURCE, "out of memory");
+  fail(&why, WL_RESOURCE, "rank %u is out of memory", comm->comm.rank());
   why.operation = split.listed == 0 ? WL_OP_SPLIT : WL_OP_SUBSET;
   leaveSplit(*group, rank, why);
   return copyError(error, why, nullptr);
@@ -149,7 +149,9 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
     return fail(error, WL_INVALID_ARGUMENT, "rank %d joined already; a rank has one handle", rank);
   }
   *comm = new (std::nothrow) wl_comm(group->group, static_cast<uint32_t>(rank));
-  return *comm != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
+  if (*comm != nullptr) return WL_OK;
+  group->group->unclaim(static_cast<uint32_t>(rank));
+  return fail(error, WL_RESOURCE, "out of memory");
 }
 
 void wl_group_release(wl_group_t* group) {
@@ -218,11 +220,11 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
   if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
-  std::shared_ptr<Segments> segments;
-  if (Code code = createSegments(comm->comm, bytes, deadline_ns, &segments, error); code != WL_OK)
-    return code;
-  *window = new (std::nothrow) wl_window{comm->comm.groupPointer(), std::move(segments)};
-  return *window != nullptr ? WL_OK : fail(error, WL_RESOURCE, "out of memory");
+  std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
+  const Code code = createSegments(comm->comm, bytes, deadline_ns,
+                                   made == nullptr ? nullptr : &made->segments, error);
+  if (code == WL_OK) *window = made.release();
+  return code;
 }
 
 void* wl_window_address(const wl_window_t* window, int32_t rank) {

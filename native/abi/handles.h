@@ -22,7 +22,8 @@ struct wl_window {
 };
 
 struct wl_transfer {
-  std::unique_ptr<windlass::Transfer> transfer;
+  explicit wl_transfer(windlass::Comm& comm) : transfer(comm) {}
+  windlass::Transfer transfer;
 };
 
 namespace windlass {

@@ -77,7 +77,11 @@ void hashInTiles(const Hashed& what, Xxh64* hash) {
   for (uint32_t d = 0; d < first.ndim; ++d) shape[d] = d < dims ? 1 : first.shape[d];
   int64_t next = 1;
   for (uint32_t d = first.ndim; d-- > 0; next *= shape[d]) strides[d] = next;
-  alignas(64) unsigned char tile[kTileBytes];
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  std::vector<Line> lines(kTileBytes / sizeof(Line));
+  unsigned char* tile = lines.front().bytes;
   const StridedView packed = {tile, what.dtype, first.ndim, shape, strides};
   std::vector<StridedView> views(what.count);
   forEachBox(first.shape, dims, step, [&](const int64_t* index) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: tensors in local memory.
 #include <cstring>
+#include <new>
+#include <vector>
 
 #include "native/abi/tensors.h"
 #include "native/isa/isa.h"
@@ -45,7 +47,12 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
   if (!canReduce(static_cast<DType>(dst->dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dst->dtype, op);
   }
-  StridedView views[WL_MAX_RANKS];
+  std::vector<StridedView> views;
+  try {
+    views.resize(count);
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for %u views", count);
+  }
   for (uint32_t i = 0; i < count; ++i) {
     if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
     if (Code code = checkSameShape(*dst, "dst", *sources[i], "a source", error); code != WL_OK)
@@ -55,7 +62,7 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
     views[i] = viewOf(*sources[i]);
   }
   const StridedView target = viewOf(*dst);
-  TFOLD(&target, 1, views, count, static_cast<ReduceOp>(op));
+  TFOLD(&target, 1, views.data(), count, static_cast<ReduceOp>(op));
   return WL_OK;
 }
 

@@ -19,32 +19,29 @@ int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, 
     return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu",
                 config->struct_size, sizeof(wl_transfer_config_t));
   }
-  try {
-    auto made = std::make_unique<wl_transfer>();
-    const Code code = Transfer::create(comm->comm, *config, deadline_ns, &made->transfer, error);
-    if (code == WL_OK) *transfer = made.release();
-    return code;
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory for a transfer");
-  }
+  std::unique_ptr<wl_transfer> made(new (std::nothrow) wl_transfer(comm->comm));
+  const Code code = Transfer::create(comm->comm, *config, deadline_ns,
+                                     made == nullptr ? nullptr : &made->transfer, error);
+  if (code == WL_OK) *transfer = made.release();
+  return code;
 }
 
 int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                         wl_error_t* error) {
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  return transfer->transfer->run(version, deadline_ns, error);
+  return transfer->transfer.run(version, deadline_ns, error);
 }
 
 int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                              uint32_t count, wl_error_t* error) {
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkNotNull(moved, "moved", error); code != WL_OK) return code;
-  if (rank < -1 || rank >= transfer->transfer->ranks()) {
+  if (rank < -1 || rank >= transfer->transfer.ranks()) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not -1 to %d", rank,
-                transfer->transfer->ranks() - 1);
+                transfer->transfer.ranks() - 1);
   }
-  transfer->transfer->moved(rank, moved, count);
+  transfer->transfer.moved(rank, moved, count);
   return WL_OK;
 }
 
@@ -59,7 +56,7 @@ int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t
     return fail(error, WL_INVALID_ARGUMENT, "view->struct_size is %u, not %zu", view->struct_size,
                 sizeof(wl_tensor_t));
   }
-  const Binding* source = transfer->transfer->source(rank, binding);
+  const Binding* source = transfer->transfer.source(rank, binding);
   if (source == nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
   int64_t offset = 0;
@@ -80,7 +77,7 @@ int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t
 }
 
 uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {
-  return transfer == nullptr ? 0 : transfer->transfer->stagingBytes();
+  return transfer == nullptr ? 0 : transfer->transfer.stagingBytes();
 }
 
 void wl_transfer_free(wl_transfer_t* transfer) {

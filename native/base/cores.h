@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace windlass {
 
@@ -12,6 +11,6 @@ int32_t allowedCores();
 
 // Cores that a cgroup v2 `cpu.max` text ("max 100000", "150000 100000") allows, rounded up; 0 = no
 // limit or unreadable.
-int32_t coresOfQuota(const std::string& cpuMax);
+int32_t coresOfQuota(const char* cpuMax);
 
 }  // namespace windlass

@@ -85,6 +85,11 @@ bool Group::claim(uint32_t rank) {
   return true;
 }
 
+void Group::unclaim(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  claimed_[rank] = false;
+}
+
 void Group::publishFailure(const wl_error_t& error) {
   if (shared_->failing.exchange(1, std::memory_order_seq_cst) == 0) {
     record_ = error;

@@ -77,6 +77,7 @@ class Group {
 
   // Claims rank's one handle; false if it was claimed before.
   bool claim(uint32_t rank);
+  void unclaim(uint32_t rank);
 
   const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.

@@ -27,6 +27,29 @@ T& auxOf(const Launch& launch, uint32_t rank) {
   return *static_cast<T*>(launch.of(rank).aux);
 }
 
+// A rank that found no memory for its request enters without one; -1 when all have theirs.
+int64_t withoutRequest(const Launch& launch) {
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    if (launch.of(rank).aux == nullptr) return rank;
+  }
+  return -1;
+}
+
+// Tells every rank that has a request.
+template <class Request>
+void failAll(const Launch& launch, const wl_error_t& outcome) {
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    if (launch.of(rank).aux != nullptr) auxOf<Request>(launch, rank).outcome = outcome;
+  }
+}
+
+wl_error_t noMemory(int64_t rank) {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  fail(&error, WL_RESOURCE, "rank %lld is out of memory", static_cast<long long>(rank));
+  return error;
+}
+
 struct WindowRequest {
   uint64_t bytes;
   std::shared_ptr<Segments> segments;
@@ -35,6 +58,8 @@ struct WindowRequest {
 
 struct MakeWindow : MadeByRankZero {
   static void phase(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+    if (const int64_t rank = withoutRequest(launch); rank >= 0)
+      return failAll<WindowRequest>(launch, noMemory(rank));
     WindowRequest& first = auxOf<WindowRequest>(launch, 0);
     Segments* segments = nullptr;
     Segments::map(first.bytes, launch.ranks, &segments, &first.outcome);
@@ -110,6 +135,8 @@ struct MakeSplit : MadeByRankZero {
     return all;
   }
   static void phase(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+    if (const int64_t rank = withoutRequest(launch); rank >= 0)
+      return failAll<SplitRequest>(launch, noMemory(rank));
     try {
       for (const Member& member : make(launch)) member.request->give(member.group, member.rank);
     } catch (const std::bad_alloc&) {
@@ -121,12 +148,14 @@ struct MakeSplit : MadeByRankZero {
   }
 };
 
+// nullptr without memory.
 template <class Request>
-std::shared_ptr<Request> makeRequest(wl_error_t* error) {
+std::shared_ptr<Request> makeRequest() {
   try {
-    return std::make_shared<Request>();
+    const auto request = std::make_shared<Request>();
+    request->outcome.struct_size = sizeof(wl_error_t);
+    return request;
   } catch (const std::bad_alloc&) {
-    fail(error, WL_RESOURCE, "out of memory");
     return nullptr;
   }
 }
@@ -134,12 +163,12 @@ std::shared_ptr<Request> makeRequest(wl_error_t* error) {
 template <class K, class Request>
 Code runRequest(Comm& comm, const Descriptor& descriptor, const std::shared_ptr<Request>& request,
                 int64_t deadlineNs, wl_error_t* error) {
-  request->outcome.struct_size = sizeof(wl_error_t);
   Call call = {};
   call.descriptor = descriptor;
   call.deadlineNs = deadlineNs;
   call.error = error;
   if (Code code = comm.runHost<K>(call, request); code != WL_OK) return code;
+  if (request == nullptr) return copyError(error, noMemory(comm.rank()), nullptr);
   return request->outcome.code == WL_OK ? WL_OK : copyError(error, request->outcome, nullptr);
 }
 
@@ -147,9 +176,8 @@ Code runRequest(Comm& comm, const Descriptor& descriptor, const std::shared_ptr<
 
 Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                     std::shared_ptr<Segments>* segments, wl_error_t* error) {
-  const auto request = makeRequest<WindowRequest>(error);
-  if (request == nullptr) return WL_RESOURCE;
-  request->bytes = bytes;
+  const auto request = segments == nullptr ? nullptr : makeRequest<WindowRequest>();
+  if (request != nullptr) request->bytes = bytes;
   const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
   const Code code = runRequest<MakeWindow>(comm, descriptor, request, deadlineNs, error);
   if (code != WL_OK) return code;
@@ -175,11 +203,12 @@ void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error) {
-  const auto request = makeRequest<SplitRequest>(error);
-  if (request == nullptr) return WL_RESOURCE;
-  request->color = split.color;
-  request->key = split.key;
-  request->config = &comm.group().config();
+  const auto request = makeRequest<SplitRequest>();
+  if (request != nullptr) {
+    request->color = split.color;
+    request->key = split.key;
+    request->config = &comm.group().config();
+  }
   const Descriptor descriptor =
       split.listed == 0
           ? Descriptor::of(WL_OP_SPLIT, 0)
@@ -187,7 +216,8 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   const Code code = runRequest<MakeSplit>(comm, descriptor, request, deadlineNs, error);
   if (code != WL_OK) {
     // The rank that makes the groups may have given this one its own, or do so still.
-    if (const wl_error_t* failure = comm.group().failure()) request->fail(*failure);
+    const wl_error_t* failure = comm.group().failure();
+    if (request != nullptr && failure != nullptr) request->fail(*failure);
     return code;
   }
   *group = std::move(request->group);

@@ -9,7 +9,8 @@
 
 namespace windlass {
 
-// `bytes` on every rank, zeroed. All ranks get the same segments, or the same error.
+// `bytes` on every rank, zeroed. All ranks get the same segments, or the same error. `segments` is
+// nullptr on a rank that found no memory for its handle: an error of all.
 Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                     std::shared_ptr<Segments>* segments, wl_error_t* error);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <climits>
-#include <system_error>
+#include <exception>
 
 #include "native/base/clock.h"
 #include "native/isa/isa.h"
@@ -44,8 +44,8 @@ void Workers::start() {
   try {
     threads_.reserve(count_);
     while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    // No more threads: the rank's own and those that started do the work.
+  } catch (const std::exception&) {
+    // No more threads, or no memory for them: the rank's own and those that started do the work.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

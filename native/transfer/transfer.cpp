@@ -10,19 +10,29 @@
 namespace windlass {
 namespace {
 
+// What stands in for the failure of a rank that found no memory for a Joining.
+wl_error_t noMemory() {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  fail(&error, WL_RESOURCE, "out of memory for a transfer");
+  return error;
+}
+
 // What a rank brings to the registration, as its peers see it.
 struct Joining {
   std::shared_ptr<BoundPlan> plan;
+  bool whole;          // its bindings could be read; set before the rank enters
   wl_error_t failure;  // of this rank; code WL_OK when its chunks fit
   bool joined;         // set by rank 0, on every rank or none
-  // Filled in the second phase: what this rank takes home.
+  // Filled in the last phase, in room reserved before: what this rank takes home.
   std::vector<std::shared_ptr<BoundPlan>> plans;
   wl_error_t outcome;
 };
 
 // Phase 0: each rank resolves its chunks against everyone's bindings. Phase 1: rank 0 joins those
-// that read the same. Phase 2: each rank makes its items. Phase 3: each rank takes the first
-// failure, or every rank's plan.
+// that read the same. Phase 2: each rank makes its items. Phase 3, which allocates nothing: each
+// rank takes the first failure, or every rank's plan. A rank without memory for its Joining enters
+// with none, and is such a failure.
 struct Register {
   static constexpr uint32_t phases(const Launch&) { return 4; }
   static constexpr bool kStaged = false;
@@ -31,99 +41,111 @@ struct Register {
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 
-  static Joining& of(const Launch& launch, uint32_t rank) {
-    return *static_cast<Joining*>(launch.of(rank).aux);
+  static Joining* of(const Launch& launch, uint32_t rank) {
+    return static_cast<Joining*>(launch.of(rank).aux);
   }
 
   static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
-    Joining& own = of(launch, rank);
+    Joining* own = of(launch, rank);
+    if (own == nullptr) return;
+    if (k == 3) return conclude(launch, *own);
     try {
       switch (k) {
         case 0:
-          return resolve(launch, rank);
+          return resolve(launch, rank, *own);
         case 1:
           return join(launch, rank);
-        case 2:
-          return makeItems(launch, rank);
         default:
-          return conclude(launch, rank);
+          if (own->joined) own->plan->makeItems(&own->failure);
       }
     } catch (const std::bad_alloc&) {
-      fail(k < 3 ? &own.failure : &own.outcome, WL_RESOURCE,
-           "out of memory while chunks were resolved");
+      fail(&own->failure, WL_RESOURCE, "out of memory while chunks were resolved");
     }
   }
 
  private:
-  static bool failed(const Launch& launch) {
-    for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
-      if (of(launch, peer).failure.code != WL_OK) return true;
-    }
-    return false;
+  static bool failed(const Joining* joining) {
+    return joining == nullptr || joining->failure.code != WL_OK;
   }
 
-  static void resolve(const Launch& launch, uint32_t rank) {
-    Joining& own = of(launch, rank);
-    if (own.failure.code != WL_OK) return;
+  static void resolve(const Launch& launch, uint32_t rank, Joining& own) {
     std::vector<const BoundPlan*> plans;
-    for (uint32_t peer = 0; peer < launch.ranks; ++peer)
-      plans.push_back(of(launch, peer).plan.get());
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
+      const Joining* other = of(launch, peer);
+      if (other == nullptr || !other->whole) return;
+      plans.push_back(other->plan.get());
+    }
     own.plan->resolve(rank, plans, &own.failure);
   }
 
   static void join(const Launch& launch, uint32_t rank) {
-    if (rank != 0 || failed(launch)) return;
+    if (rank != 0) return;
     std::vector<BoundPlan*> plans;
-    for (uint32_t peer = 0; peer < launch.ranks; ++peer)
-      plans.push_back(of(launch, peer).plan.get());
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
+      if (failed(of(launch, peer))) return;
+      plans.push_back(of(launch, peer)->plan.get());
+    }
     BoundPlan::join(plans);
-    for (uint32_t peer = 0; peer < launch.ranks; ++peer) of(launch, peer).joined = true;
+    for (uint32_t peer = 0; peer < launch.ranks; ++peer) of(launch, peer)->joined = true;
   }
 
-  static void makeItems(const Launch& launch, uint32_t rank) {
-    Joining& own = of(launch, rank);
-    if (own.joined) own.plan->makeItems(&own.failure);
-  }
-
-  static void conclude(const Launch& launch, uint32_t rank) {
-    Joining& own = of(launch, rank);
+  static void conclude(const Launch& launch, Joining& own) noexcept {
     own.plan->dropBoxes();
     for (uint32_t peer = 0; peer < launch.ranks; ++peer) {
-      const Joining& other = of(launch, peer);
-      if (other.failure.code != WL_OK) {
+      const Joining* other = of(launch, peer);
+      if (failed(other)) {
         char prefix[64];
         std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", peer);
-        copyError(&own.outcome, other.failure, prefix);
+        copyError(&own.outcome, other == nullptr ? noMemory() : other->failure, prefix);
         own.plans.clear();
         return;
       }
-      own.plans.push_back(other.plan);
+      own.plans.push_back(other->plan);  // in room that was reserved
     }
   }
 };
 
+// What this rank brings; nullptr when memory is too short to say even that.
+std::shared_ptr<Joining> prepare(const wl_transfer_config_t& config, uint32_t ranks) {
+  std::shared_ptr<Joining> joining;
+  try {
+    joining = std::make_shared<Joining>();
+    joining->failure.struct_size = sizeof(wl_error_t);
+    joining->outcome.struct_size = sizeof(wl_error_t);
+    joining->plan = std::make_shared<BoundPlan>();
+    joining->plans.reserve(ranks);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  try {
+    joining->whole = joining->plan->read(config, &joining->failure) == WL_OK;
+  } catch (const std::bad_alloc&) {
+    fail(&joining->failure, WL_RESOURCE, "out of memory for its bindings and chunks");
+  }
+  return joining;
+}
+
 }  // namespace
 
 Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
-                      std::unique_ptr<Transfer>* out, wl_error_t* error) {
-  const auto joining = std::make_shared<Joining>();
-  joining->failure.struct_size = sizeof(wl_error_t);
-  joining->outcome.struct_size = sizeof(wl_error_t);
-  joining->plan = std::make_shared<BoundPlan>();
-  joining->plan->read(config, &joining->failure);
+                      Transfer* out, wl_error_t* error) {
+  const auto joining =
+      out == nullptr ? nullptr : prepare(config, comm.group().ranks());
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_REGISTER, config.fingerprint);
   call.deadlineNs = deadlineNs;
   call.error = error;
   if (Code code = comm.runHost<Register>(call, joining); code != WL_OK) return code;
+  if (joining == nullptr) {
+    char prefix[64];
+    std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", comm.rank());
+    return copyError(error, noMemory(), prefix);
+  }
   if (joining->outcome.code != WL_OK) return copyError(error, joining->outcome, nullptr);
-  out->reset(new Transfer(comm, comm.sequence(), std::move(joining->plans)));
+  out->id_ = comm.sequence();
+  out->plans_ = std::move(joining->plans);
+  for (const auto& plan : out->plans_) out->phases_ = std::max(out->phases_, plan->phases());
   return WL_OK;
-}
-
-Transfer::Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans)
-    : comm_(comm), group_(comm.groupPointer()), id_(id), plans_(std::move(plans)) {
-  for (const auto& plan : plans_) phases_ = std::max(phases_, plan->phases());
 }
 
 Transfer::~Transfer() {

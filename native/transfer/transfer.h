@@ -99,10 +99,13 @@ class BoundPlan {
 
 class Transfer {
  public:
-  // Collective. All ranks succeed, or all fail with the first failing rank's error.
-  static Code create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
-                     std::unique_ptr<Transfer>* out, wl_error_t* error);
+  // Empty until created.
+  explicit Transfer(Comm& comm) : comm_(comm), group_(comm.groupPointer()) {}
   ~Transfer();
+  // Collective. All ranks succeed, or all fail with the first failing rank's error. `out` belongs to
+  // this communicator; nullptr where it found no memory, which all ranks are told.
+  static Code create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
+                     Transfer* out, wl_error_t* error);
 
   // One operation for every kMostPhases phases.
   Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
@@ -114,13 +117,11 @@ class Transfer {
   uint64_t stagingBytes() const { return plans_[comm_.rank()]->stagingBytes(); }
 
  private:
-  Transfer(Comm& comm, uint32_t id, std::vector<std::shared_ptr<BoundPlan>> plans);
-
   Comm& comm_;
   const std::shared_ptr<Group> group_;
-  const uint32_t id_;                                    // sequence of the registration
-  const std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
-  uint32_t phases_ = 1;                                  // of the rank that needs most
+  uint32_t id_ = 0;                                // sequence of the registration
+  std::vector<std::shared_ptr<BoundPlan>> plans_;  // of every rank
+  uint32_t phases_ = 1;                            // of the rank that needs most
 };
 
 }  // namespace windlass

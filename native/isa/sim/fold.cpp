@@ -15,6 +15,7 @@ namespace {
 // not stage.
 constexpr int64_t kDirectRow = 64;
 constexpr int64_t kFoldElements = boxElements(16);
+constexpr size_t kFoldBytes = kFoldElements * sizeof(double);  // of a box of any dtype
 
 // Gathers boxes of a view, or points at those that are contiguous already.
 const unsigned char* gatherBox(const Traversal& t, const StridedView& view, const Box& box,
@@ -62,9 +63,11 @@ struct FoldSteps {
     finish = from < 0 ? nullptr : table.cast[to][from];
   }
 
-  // The accumulator = the fold of `count` elements of each source, which lie at source(i).
+  // The accumulator = the fold of `count` elements of each source, which lie at source(i); avg
+  // divides by `terms`.
   template <typename Source>
-  void run(unsigned char* accumulator, uint32_t nsrc, size_t count, Source source) const noexcept {
+  void run(unsigned char* accumulator, uint32_t nsrc, uint32_t terms, size_t count,
+           Source source) const noexcept {
     // Without a cast to begin with, the first term is folded where it lies, if more follow.
     const unsigned char* first = source(0);
     if (start != nullptr) {
@@ -77,11 +80,11 @@ struct FoldSteps {
       fold(accumulator, first, source(i), count);
       first = accumulator;
     }
-    if (divide != nullptr) divide(accumulator, nsrc, count);
+    if (divide != nullptr) divide(accumulator, terms, count);
   }
 };
 
-// Whether contiguous rows fold to one row of their dtype, as collectives do.
+// Whether contiguous rows fold to one row of their dtype.
 bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc) {
   const auto isRow = [](const StridedView& view) { return view.ndim == 1 && view.strides[0] == 1; };
   if (ndst != 1 || !isRow(*dst) || dst->dtype != src->dtype) return false;
@@ -91,24 +94,37 @@ bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, ui
   return true;
 }
 
-// Such a fold, without a traversal, which costs more than the fold of few elements.
-void foldRows(const FoldSteps& steps, const StridedView& dst, const StridedView* src,
-              uint32_t nsrc) {
-  const auto bytes = static_cast<int64_t>(sizeOf(dst.dtype));
-  alignas(64) unsigned char accumulator[kBoxBytes];
-  for (int64_t start = 0; start < dst.shape[0]; start += kFoldElements) {
-    const int64_t left = dst.shape[0] - start;
+// A fold of rows, without a traversal, which costs more than the fold of few elements.
+void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,
+              int64_t elements, DType dtype, uint32_t terms, Stores stores) {
+  const auto bytes = static_cast<int64_t>(sizeOf(dtype));
+  const bool streams = stores == Stores::kStreaming;
+  alignas(64) unsigned char accumulator[kFoldBytes];
+  alignas(64) unsigned char result[kFoldBytes];
+  for (int64_t start = 0; start < elements; start += kFoldElements) {
+    const int64_t left = elements - start;
     const auto count = static_cast<size_t>(left < kFoldElements ? left : kFoldElements);
-    const auto piece = [&](const StridedView& view) {
-      return static_cast<unsigned char*>(view.data) + start * bytes;
+    const auto piece = [&](const Rows& rows, uint32_t i) {
+      return static_cast<unsigned char*>(rows.at(rows.context, i)) + start * bytes;
     };
-    steps.run(accumulator, nsrc, count, [&](uint32_t i) { return piece(src[i]); });
+    steps.run(accumulator, src.count, terms, count, [&](uint32_t i) { return piece(src, i); });
+    const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {
-      steps.finish(piece(dst), accumulator, count);
-    } else {
-      copyBytes(piece(dst), accumulator, count * steps.accumulatorBytes);
+      const bool straight = dst.count == 1 && !streams;
+      unsigned char* to = straight ? piece(dst, 0) : result;
+      steps.finish(to, accumulator, count);
+      if (straight) continue;
+      folded = result;
+    }
+    for (uint32_t i = 0; i < dst.count; ++i) {
+      if (streams) {
+        table.stream(piece(dst, i), folded, count * static_cast<size_t>(bytes));
+      } else {
+        copyBytes(piece(dst, i), folded, count * static_cast<size_t>(bytes));
+      }
     }
   }
+  if (streams) drainStores();
 }
 
 }  // namespace
@@ -122,7 +138,11 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
   const FoldSteps steps(table, dtype, op);
   const DefaultFloatMode mode;
   if (wire == nullptr && stores == Stores::kCached && foldsRows(dst, ndst, src, nsrc)) {
-    foldRows(steps, *dst, src, nsrc);
+    const auto at = [](const StridedView* views) {
+      return [views](uint32_t i) { return views[i].data; };
+    };
+    foldRows(table, steps, rowsAt(1, at(dst)), rowsAt(nsrc, at(src)), dst->shape[0], dtype, nsrc,
+             stores);
     return;
   }
   const Traversal t = makeTraversal(dst, ndst, src, nsrc);
@@ -130,13 +150,13 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
   const bool streams = stores == Stores::kStreaming;
-  alignas(64) unsigned char accumulator[kBoxBytes];
-  alignas(64) unsigned char stage[kBoxBytes];
-  alignas(64) unsigned char result[kBoxBytes];
+  alignas(64) unsigned char accumulator[kFoldBytes];
+  alignas(64) unsigned char stage[kFoldBytes];
+  alignas(64) unsigned char result[kFoldBytes];
 
   forEachBox(t, boxExtent, [&](const Box& box) {
     const auto count = static_cast<size_t>(box.count);
-    steps.run(accumulator, nsrc, count, [&](uint32_t i) {
+    steps.run(accumulator, nsrc, nsrc, count, [&](uint32_t i) {
       return gatherBox(t, src[i], box, i == 0 && steps.start == nullptr ? accumulator : stage);
     });
 
@@ -176,6 +196,15 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
 }
 
 }  // namespace detail
+
+void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
+           uint32_t terms, Stores stores) noexcept {
+  assert(dst.count > 0 && src.count > 0 && canReduce(dtype, op));
+  const VectorTable& table = activeTable();
+  const FoldSteps steps(table, dtype, op);
+  const DefaultFloatMode mode;
+  foldRows(table, steps, dst, src, elements, dtype, terms, stores);
+}
 
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op) noexcept {

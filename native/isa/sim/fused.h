@@ -51,6 +51,29 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
 
+// Contiguous rows of one length and dtype, known by number; `at` gives the address of one's first
+// element.
+struct Rows {
+  uint32_t count;
+  void* (*at)(const void* context, uint32_t row);
+  const void* context;
+};
+
+// The rows at the addresses at(0), at(1), ...; `at` is called while the result is in use.
+template <typename At>
+inline Rows rowsAt(uint32_t count, const At& at) noexcept {
+  const auto call = [](const void* context, uint32_t row) -> void* {
+    const void* address = (*static_cast<const At*>(context))(row);
+    return const_cast<void*>(address);
+  };
+  return {count, call, &at};
+}
+
+// The same of rows of `elements` elements of `dtype`, however many: every dst = the left fold of
+// src in ascending number. avg divides by `terms`: src.count, or more where src[0] is a sum.
+void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
+           uint32_t terms, Stores stores) noexcept;
+
 // Copies longer than this leave the inline code.
 constexpr size_t kInlineCopyBytes = 64;
 // Contiguous copies of at least this size stream of themselves.
