@@ -20,9 +20,10 @@ import org.windlass.internal.TensorAccess;
  * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
  * nothing is copied, and what is written to one of them stays private to this process.
  *
- * <p>The file's length is checked again when it is mapped and by {@link #checkLength()}. A file
- * that another process cuts short after that check faults the reader (SIGBUS), as every mapped file
- * does: keep a checkpoint as it is while it is read.
+ * <p>{@link #tensor} and {@link #bytes} map the file. Its length is checked then and by {@link
+ * #checkLength()}; one that another process cuts short after that faults whoever reads the mapping
+ * (SIGBUS), as every mapped file does. {@link #read} does not map: a file that ends too early is an
+ * exception. Map only files that stay as they are.
  */
 public final class SafetensorsFile implements AutoCloseable {
   private final Path path;

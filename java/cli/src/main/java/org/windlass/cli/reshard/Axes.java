@@ -34,6 +34,17 @@ record Axes(List<Integer> stored) {
     return old.equals(old.stream().sorted().toList());
   }
 
+  /** Indices or extents of a box that is written, of the stored dimensions in their own order. */
+  long[] stored(long[] written) {
+    long[] values = new long[(int) stored.stream().filter(d -> d != NEW).count()];
+    for (int d = 0; d < written.length; d++) {
+      if (stored.get(d) != NEW) {
+        values[stored.get(d)] = written[d];
+      }
+    }
+    return values;
+  }
+
   /** The shape that is written. */
   long[] shape(long[] shape) {
     return stored.stream().mapToLong(d -> d == NEW ? 1 : shape[d]).toArray();

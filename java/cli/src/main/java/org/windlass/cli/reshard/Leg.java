@@ -101,11 +101,6 @@ record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[
     return changed;
   }
 
-  /** The same with the target cut another way; its ranks write at the same place. */
-  Leg to(Layout layout) {
-    return new Leg(from, sourceStart, layout, targetStart, shape);
-  }
-
   /** Indices that lie side by side in a rank's local tensor, from {@code local} on. */
   private record Run(long start, long end, long local) {}
 

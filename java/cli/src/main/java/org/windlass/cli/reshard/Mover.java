@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.reshard;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -15,16 +16,26 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.Layout;
 import org.windlass.LocalGroup;
+import org.windlass.Placement;
+import org.windlass.Tensor;
 import org.windlass.Transfer;
 import org.windlass.TransferMode;
+import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.internal.Native;
 
-/** Moves tensors from mapped files to mapped files, with a thread of this process for each rank. */
+/**
+ * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
+ * stay in the caches, cut by a transfer among a few threads, and written: the work follows the
+ * bytes, whatever number of ranks the layouts have.
+ */
 final class Mover {
   // What a step moves stays in the caches until it is written.
   private static final long STEP_BYTES = 8L << 20;
+  // More do not read and write faster, and each takes part in every step.
+  private static final int MOST_WORKERS = 16;
   // Longer than any step: the watch alone ends what makes no progress.
   private static final Duration NO_LIMIT = Duration.ofDays(7);
 
@@ -32,12 +43,12 @@ final class Mover {
   private final CheckpointWriter writer;
   private final Output output;
   private final List<TensorMove> moves;
-  private final List<Integer> targetRanks;
   private final TransferMode mode;
   private final OptionalLong bucketBytes;
-  private final RankNumbers numbers;
+  private final int workers;
   private final ProgressWatch watch;
   private final AtomicLong finishedBytes = new AtomicLong();
+  private final List<ByteBuffer> scratch = new ArrayList<>();
   private volatile Transfer current;
 
   Mover(
@@ -51,19 +62,36 @@ final class Mover {
     this.writer = writer;
     this.output = output;
     this.moves = list.moves();
-    this.targetRanks = list.targetRanks();
     this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
-    List<Layout> layouts = new ArrayList<>();
-    for (TensorMove move : moves) {
-      if (in.byRank()) {
-        layouts.add(move.source().from());
-      }
-      layouts.add(move.target().to());
+    this.workers = workers(moves);
+    for (int i = 0; i < Math.min(workers, MOST_WORKERS); i++) {
+      scratch.add(ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES));
     }
-    this.numbers = RankNumbers.of(layouts);
     long total = list.targets().stream().mapToLong(output::bytes).sum();
     this.watch = new ProgressWatch(request.deadline(), this::moved, total, listener);
+  }
+
+  /** A rank for each core, and for each term of the largest reduction. */
+  private static int workers(List<TensorMove> moves) {
+    int terms =
+        moves.stream().mapToInt(move -> terms(move.source().from())).max().orElse(1);
+    if (terms > Native.WL_MAX_RANKS) {
+      throw new UnsupportedException(
+          "a source layout has " + terms + " terms; at most " + Native.WL_MAX_RANKS
+              + " are reduced");
+    }
+    return Math.max(terms, Math.min(Runtime.getRuntime().availableProcessors(), MOST_WORKERS));
+  }
+
+  private static int terms(Layout from) {
+    int terms = 1;
+    for (int m = 0; m < from.mesh().ndim(); m++) {
+      if (from.placements().get(m) instanceof Placement.Partial) {
+        terms *= from.mesh().size(m);
+      }
+    }
+    return terms;
   }
 
   private long moved() {
@@ -83,7 +111,7 @@ final class Mover {
   void run() {
     if (!moves.isEmpty()) {
       CommunicatorOptions options = CommunicatorOptions.defaults().deadline(NO_LIMIT);
-      try (LocalGroup group = Communicator.local(numbers.count(), options);
+      try (LocalGroup group = Communicator.local(workers, options);
           Arena arena = new Arena(STEP_BYTES);
           EarlySync sync = new EarlySync(writer)) {
         watch.run(group, () -> steps(group, arena, sync));
@@ -97,43 +125,78 @@ final class Mover {
     for (TensorMove move : moves) {
       parts.computeIfAbsent(move.target(), target -> new ArrayList<>()).add(move);
     }
-    Step step = new Step(numbers);
-    for (TargetTensor target : parts.keySet()) {
-      for (Window window : windows(target)) {
+    Step step = new Step(workers);
+    for (Map.Entry<TargetTensor, List<TensorMove>> entry : parts.entrySet()) {
+      TargetTensor target = entry.getKey();
+      Map<Integer, Runs> held = held(target);
+      Map<TensorMove, SourceFiles> files = new LinkedHashMap<>();
+      entry.getValue().forEach(move -> files.put(move, new SourceFiles(in, move.source())));
+      for (Window window : windows(target, files)) {
         Map<Integer, long[]> shapes = shapes(target, window);
         if (shapes.isEmpty()) {
           continue;
         }
-        long bytes =
-            shapes.values().stream()
-                .mapToLong(shape -> Arena.rounded(bytes(target, shape)))
-                .sum();
+        List<Needed> needed = new ArrayList<>();
+        if (target.dtype().bits() >= 8) {
+          files.keySet().forEach(move -> needed.addAll(Needed.of(move, window, shapes, held)));
+        }
+        long bytes = 0;
+        for (long[] shape : shapes.values()) {
+          bytes += Arena.rounded(bytes(target, shape));
+        }
+        for (Needed box : needed) {
+          bytes += Arena.rounded(box.bytes()) * files.get(box.move()).terms();
+        }
         if (!arena.fits(bytes)) {
           run(group, step);
           sync.wrote(step.bytes());
-          step = new Step(numbers);
+          step = new Step(workers);
           arena.reset(bytes);
         }
         Map<Integer, Staged> staged = stage(target, window, shapes, arena);
-        staged.values().stream().distinct().forEach(step::add);
-        for (TensorMove move : parts.get(target)) {
-          addLegs(step, move, window, staged);
+        staged.values().forEach(step::add);
+        for (Needed box : needed) {
+          add(step, box, files.get(box.move()), staged, arena);
+        }
+        if (target.dtype().bits() < 8) {
+          for (TensorMove move : files.keySet()) {
+            addPacked(step, move, window, staged);
+          }
         }
       }
     }
     run(group, step);
   }
 
-  private List<Window> windows(TargetTensor target) {
+  /** What each rank that a target is written for holds of it. */
+  private Map<Integer, Runs> held(TargetTensor target) {
+    Layout layout = output.layout(target);
+    Map<Integer, Runs> held = new HashMap<>();
+    for (int rank : layout.mesh().ranks()) {
+      held.put(rank, Runs.of(layout, target.shape(), rank));
+    }
+    return held;
+  }
+
+  private List<Window> windows(TargetTensor target, Map<TensorMove, SourceFiles> files) {
     Layout layout = output.layout(target);
     long[] extents = new long[target.shape().length];
+    long elements = 0;
     for (int rank : layout.mesh().ranks()) {
       long[] local = layout.localShape(target.shape(), rank);
       Arrays.setAll(extents, d -> Math.max(extents[d], local[d]));
+      elements += TargetTensor.elements(local);
     }
     int bits = target.dtype().bits();
+    // What is read takes memory too, once for all replicas of what is written.
+    long read = 0;
+    for (Map.Entry<TensorMove, SourceFiles> entry : files.entrySet()) {
+      read = Math.max(read, (long) entry.getKey().source().dtype().bits() * entry.getValue().terms());
+    }
+    double replicas = (double) elements / Math.max(TargetTensor.elements(target.shape()), 1);
+    long perElement = bits + (long) Math.ceil(read / Math.max(replicas, 1));
     return Window.cut(
-        extents, (long) bits * layout.mesh().size(), bits < 8 ? 8 : 1, STEP_BYTES);
+        extents, perElement * layout.mesh().size(), bits < 8 ? 8 : 1, STEP_BYTES);
   }
 
   private static long bytes(TargetTensor target, long[] shape) {
@@ -174,9 +237,43 @@ final class Mover {
     return staged;
   }
 
-  private void addLegs(
+  /** Has a box read, and its parts moved to the windows that take them. */
+  private static void add(
+      Step step, Needed box, SourceFiles files, Map<Integer, Staged> staged, Arena arena) {
+    TensorMove move = box.move();
+    long[] start = move.axes().stored(box.start());
+    long[] shape = move.axes().stored(box.shape());
+    List<Tensor> terms = new ArrayList<>();
+    for (int term = 0; term < files.terms(); term++) {
+      Tensor memory = arena.take(box.bytes());
+      step.add(files.reads(term, start, shape, memory));
+      terms.add(
+          move.axes()
+              .view(
+                  Tensor.of(
+                      memory.address(), memory.bytes(), memory, move.source().dtype(), shape)));
+    }
+    for (Needed.Cut cut : box.cuts()) {
+      long[] at = cut.start().clone();
+      Arrays.setAll(at, d -> at[d] - box.start()[d]);
+      List<Tensor> parts =
+          terms.stream().map(term -> narrowed(term, at, cut.shape())).toList();
+      Tensor window = staged.get(cut.rank()).elements();
+      step.add(move, parts, narrowed(window, cut.place(), cut.shape()));
+    }
+  }
+
+  private static Tensor narrowed(Tensor all, long[] start, long[] shape) {
+    Tensor view = all;
+    for (int d = 0; d < start.length; d++) {
+      view = view.narrow(d, start[d], shape[d]);
+    }
+    return view;
+  }
+
+  private void addPacked(
       Step step, TensorMove move, Window window, Map<Integer, Staged> staged) {
-    Source source = Source.of(in, move, targetRanks);
+    Source source = Source.of(in, move);
     List<Leg> legs = move.legs(source.layout(), output.layout(move.target()));
     for (Window.Side side : window.sides()) {
       List<Leg> within = new ArrayList<>();
@@ -184,15 +281,7 @@ final class Mover {
       legs = within;
     }
     for (Leg leg : legs) {
-      if (output.isWhole()) {
-        Leg shared = output.shared(leg, move.target());
-        Staged all = staged.values().iterator().next();
-        Map<Integer, Staged> same = new HashMap<>();
-        shared.to().mesh().ranks().forEach(rank -> same.put(rank, all));
-        step.add(move, shared, source.stored(), same, true);
-      } else {
-        step.add(move, leg, source.stored(), staged, false);
-      }
+      step.add(new PackedBits(move, leg, source.stored(), staged));
     }
   }
 
@@ -203,14 +292,17 @@ final class Mover {
     in.files().forEach(SafetensorsFile::checkLength);
     group.run(
         comm -> {
-          step.movePacked(numbers.rank(comm.rank()));
+          if (comm.rank() < scratch.size()) {
+            step.read(scratch.get(comm.rank()));
+          }
+          step.movePacked(comm.rank());
+          comm.barrier();
           if (step.hasTransfer()) {
             transfer(comm, step);
           }
           comm.barrier();
           step.write(comm.rank(), comm.size());
         });
-    step.close();
     finishedBytes.addAndGet(step.bytes());
   }
 

@@ -137,28 +137,4 @@ final class Output {
         ? DeviceMesh.of(1).at(ranks.get(0)).layout(Placement.replicate())
         : target.to();
   }
-
-  /** A leg of a target that is written whole, cut so that each target rank writes a part of it. */
-  Leg shared(Leg leg, TargetTensor target) {
-    int cut = cutDimension(leg.shape());
-    if (cut < 0 || target.dtype().bits() < 8) {
-      // Bits have no cut that is known to fall on a byte.
-      return leg;
-    }
-    return leg.to(
-        DeviceMesh.of(ranks.size())
-            .ranks(ranks.stream().mapToInt(Integer::intValue).toArray())
-            .layout(Placement.shard(cut)));
-  }
-
-  /** The outermost dimension among the longest; -1 for a scalar. */
-  private static int cutDimension(long[] shape) {
-    int longest = -1;
-    for (int d = 0; d < shape.length; d++) {
-      if (longest < 0 || shape[d] > shape[longest]) {
-        longest = d;
-      }
-    }
-    return longest;
-  }
 }

@@ -2,14 +2,16 @@
 package org.windlass.cli.reshard;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import org.windlass.Chunk;
 import org.windlass.Plan;
-import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 
 /** A leg of a tensor whose elements take less than a byte, moved as runs of whole bytes. */
 final class PackedBits {
+  private static final long MOST_BYTES = 512 << 10;
+
   private final TensorMove move;
   private final Leg leg;
   private final Plan plan;
@@ -38,23 +40,30 @@ final class PackedBits {
     }
   }
 
-  /** Writes what {@code rank} gets; each rank on a thread of its own. */
-  void run(int rank) {
+  /** Fills what the target ranks get whose turn among {@code workers} is {@code worker}. */
+  void run(int worker, int workers) {
+    List<Integer> ranks = leg.to().mesh().ranks();
+    for (int place = worker; place < ranks.size(); place += workers) {
+      run(ranks.get(place));
+    }
+  }
+
+  private void run(int rank) {
     Staged target = targets.get(rank);
-    if (target == null || !leg.to().mesh().contains(rank)) {
+    if (target == null) {
       return;
     }
     for (Chunk chunk : plan.chunksFor(rank)) {
       if (chunk.isTarget()) {
         Stored source = sources.get(chunk.route().source());
         for (Chunk.Box box : chunk.boxes()) {
-          copy(box, source.bytes(), move.axes().shape(source.shape()), target);
+          copy(box, source, move.axes().shape(source.shape()), target);
         }
       }
     }
   }
 
-  private void copy(Chunk.Box box, Tensor source, long[] sourceShape, Staged target) {
+  private void copy(Chunk.Box box, Stored source, long[] sourceShape, Staged target) {
     long[] length = box.length();
     long[] targetShape = target.shape();
     long[] sourceStart = moved(box.sourceStart(), leg.sourceStart());
@@ -72,10 +81,11 @@ final class PackedBits {
     do {
       long bytes = bytes(move, run);
       long begin = bytes(move, offset(at, sourceStart, sourceShape));
-      target
-          .bytes()
-          .narrow(0, bytes(move, offset(at, targetStart, targetShape)), bytes)
-          .copyFrom(source.narrow(0, begin, bytes));
+      long place = bytes(move, offset(at, targetStart, targetShape));
+      for (long done = 0; done < bytes; done += MOST_BYTES) {
+        int most = (int) Math.min(MOST_BYTES, bytes - done);
+        source.read(begin + done, target.bytes().asByteBuffer(place + done, most));
+      }
     } while (next(at, length));
   }
 

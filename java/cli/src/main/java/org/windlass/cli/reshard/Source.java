@@ -2,7 +2,6 @@
 package org.windlass.cli.reshard;
 
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import org.windlass.DeviceMesh;
 import org.windlass.Layout;
@@ -10,17 +9,14 @@ import org.windlass.Placement;
 import org.windlass.checkpoint.Checkpoint;
 
 /**
- * Where a tensor is read from, as a transfer sees it.
+ * The files in which a tensor lies whose elements take less than a byte.
  *
- * @param layout the layout of what is bound
- * @param stored what each of its ranks binds
+ * @param layout the layout of what the files hold; all of it on one rank where it is whole
+ * @param stored what each of its ranks holds
  */
 record Source(Layout layout, Map<Integer, Stored> stored) {
-  /**
-   * The source of a move. Rank files are bound as they are. A whole tensor is one mapped file that
-   * every rank of this process reaches, so that each target rank reads its part itself.
-   */
-  static Source of(Checkpoint in, TensorMove move, List<Integer> targetRanks) {
+  /** The source of a move. */
+  static Source of(Checkpoint in, TensorMove move) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {
       for (int rank : move.from().mesh().ranks()) {
@@ -28,12 +24,7 @@ record Source(Layout layout, Map<Integer, Stored> stored) {
       }
       return new Source(move.from(), stored);
     }
-    Stored whole = new Stored(in.whole(move.source().name()), move.source().name());
-    targetRanks.forEach(rank -> stored.put(rank, whole));
-    Layout layout =
-        DeviceMesh.of(targetRanks.size())
-            .ranks(targetRanks.stream().mapToInt(Integer::intValue).toArray())
-            .layout(Placement.replicate());
-    return new Source(layout, stored);
+    stored.put(0, new Stored(in.whole(move.source().name()), move.source().name()));
+    return new Source(DeviceMesh.of(1).layout(Placement.replicate()), stored);
   }
 }

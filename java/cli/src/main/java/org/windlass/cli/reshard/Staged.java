@@ -29,14 +29,9 @@ record Staged(
   // found among what was freed lately; larger ones were up to four times slower.
   private static final long CALL_BYTES = 256 << 10;
 
-  /** The window with its dtype, or as bytes with the element's own as one dimension more. */
-  Tensor elements(boolean asBytes) {
-    if (!asBytes) {
-      return Tensor.of(bytes.address(), bytes.bytes(), bytes, dtype, shape);
-    }
-    long[] more = Arrays.copyOf(shape, shape.length + 1);
-    more[shape.length] = dtype.bytes();
-    return bytes.reshape(more);
+  /** The window with its dtype. */
+  Tensor elements() {
+    return Tensor.of(bytes.address(), bytes.bytes(), bytes, dtype, shape);
   }
 
   /** Where a leg begins in the window. */

@@ -58,6 +58,16 @@ record Window(List<Side> sides) {
     }
   }
 
+  /** What it takes of the dimensions that it cuts, as one value. */
+  List<Long> key(Needed.Cut cut) {
+    List<Long> key = new ArrayList<>();
+    for (Side side : sides) {
+      key.add(cut.start()[side.dim()]);
+      key.add(cut.shape()[side.dim()]);
+    }
+    return key;
+  }
+
   /** Where it begins in a local tensor. */
   long[] start(int ndim) {
     long[] start = new long[ndim];

@@ -2,29 +2,33 @@
 package org.windlass.cli.verify;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import org.windlass.DType;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsFile;
 
 /** A tensor in a file, as bits. Threads may share it. */
 final class StoredTensor {
-  private static final long SEGMENT = 1 << 30;
-  // An element that begins in one segment ends in it too.
-  private static final int MARGIN = 8;
+  private static final long PAGE = FilePages.BYTES;
 
+  private final SafetensorsFile file;
+  private final String name;
   private final DType dtype;
-  private final ByteBuffer[] segments;
+  private final long bytes;
 
   StoredTensor(SafetensorsFile file, String name) {
-    Tensor bytes = file.bytes(name);
+    this.file = file;
+    this.name = name;
     this.dtype = file.entry(name).dtype();
-    this.segments = new ByteBuffer[(int) ((bytes.bytes() + SEGMENT - 1) / SEGMENT)];
-    for (int i = 0; i < segments.length; i++) {
-      long length = Math.min(bytes.bytes() - i * SEGMENT, SEGMENT + MARGIN);
-      segments[i] =
-          bytes.asByteBuffer(i * SEGMENT, (int) length).order(ByteOrder.LITTLE_ENDIAN);
-    }
+    this.bytes = file.entry(name).bytes();
+  }
+
+  /** Fills a buffer with the bytes from {@code from} on, as far as there are any. */
+  void read(long from, ByteBuffer into) {
+    into.limit((int) Math.min(into.capacity(), bytes - from));
+    file.read(name, from, into);
+  }
+
+  private ByteBuffer page(long number) {
+    return FilePages.ofThread().get(this, number);
   }
 
   DType dtype() {
@@ -42,38 +46,38 @@ final class StoredTensor {
     int width = dtype.bits();
     for (int done = 0; done < count; ) {
       long bit = (first + done * stride) * width;
-      ByteBuffer segment = segments[(int) (bit / 8 / SEGMENT)];
-      // Those that begin in this segment.
-      long left = SEGMENT * 8 - bit % (SEGMENT * 8);
+      ByteBuffer page = page(bit / 8 / PAGE);
+      // Those that begin in this page.
+      long left = PAGE * 8 - bit % (PAGE * 8);
       long most = stride == 0 ? count : (left + stride * width - 1) / (stride * width);
       int end = (int) Math.min(count, done + most);
-      long at = bit / 8 % SEGMENT;
+      long at = bit / 8 % PAGE;
       long step = stride * width / 8;
       switch (width) {
         case 8 -> {
           for (; done < end; done++, at += step) {
-            bits[done] = segment.get((int) at) & 0xffL;
+            bits[done] = page.get((int) at) & 0xffL;
           }
         }
         case 16 -> {
           for (; done < end; done++, at += step) {
-            bits[done] = segment.getShort((int) at) & 0xffffL;
+            bits[done] = page.getShort((int) at) & 0xffffL;
           }
         }
         case 32 -> {
           for (; done < end; done++, at += step) {
-            bits[done] = segment.getInt((int) at) & 0xffffffffL;
+            bits[done] = page.getInt((int) at) & 0xffffffffL;
           }
         }
         case 64 -> {
           for (; done < end; done++, at += step) {
-            bits[done] = segment.getLong((int) at);
+            bits[done] = page.getLong((int) at);
           }
         }
         default -> {
-          long inSegment = bit % (SEGMENT * 8);
-          for (; done < end; done++, inSegment += stride * width) {
-            bits[done] = narrow(segment, (int) (inSegment / 8), (int) (inSegment % 8), width);
+          long inPage = bit % (PAGE * 8);
+          for (; done < end; done++, inPage += stride * width) {
+            bits[done] = narrow(page, (int) (inPage / 8), (int) (inPage % 8), width);
           }
         }
       }
@@ -82,9 +86,9 @@ final class StoredTensor {
   }
 
   /** Elements of less than a byte follow one another from the lowest bit on. */
-  private static long narrow(ByteBuffer segment, int at, int shift, int width) {
-    int low = segment.get(at) & 0xff;
-    int high = shift + width > 8 ? segment.get(at + 1) & 0xff : 0;
+  private static long narrow(ByteBuffer page, int at, int shift, int width) {
+    int low = page.get(at) & 0xff;
+    int high = shift + width > 8 ? page.get(at + 1) & 0xff : 0;
     return (low | high << 8) >> shift & ((1 << width) - 1);
   }
 
@@ -107,19 +111,19 @@ final class StoredTensor {
 
   /** How many of {@code count} bytes are the same before one differs. */
   private long sameBytes(long first, StoredTensor other, long otherFirst, long count) {
+    FilePages pages = FilePages.ofThread();
+    byte[] own = new byte[(int) PAGE];
     for (long done = 0; done < count; ) {
       long at = first + done;
       long otherAt = otherFirst + done;
-      long length =
-          Math.min(
-              count - done, SEGMENT - Math.max(at % SEGMENT, otherAt % SEGMENT));
+      long length = Math.min(count - done, PAGE - Math.max(at % PAGE, otherAt % PAGE));
+      // Both pages may have one slot.
+      pages.get(this, at / PAGE).get((int) (at % PAGE), own, 0, (int) length);
       int differs =
-          segments[(int) (at / SEGMENT)]
-              .slice((int) (at % SEGMENT), (int) length)
-              .mismatch(
-                  other
-                      .segments[(int) (otherAt / SEGMENT)]
-                      .slice((int) (otherAt % SEGMENT), (int) length));
+          pages
+              .get(other, otherAt / PAGE)
+              .slice((int) (otherAt % PAGE), (int) length)
+              .mismatch(ByteBuffer.wrap(own, 0, (int) length));
       if (differs >= 0) {
         return done + differs;
       }
