@@ -10,9 +10,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
@@ -51,6 +55,103 @@ class CheckpointWriterTest {
       assertThat(file.tensor("x").getLong(0)).isEqualTo(7);
       assertThat(file.header().dataStart() % 8).isZero();
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "", ".", "..", "../escaped", "../../escaped", "/escaped", "sub/x", "sub\\x", "x\0", "\ud800"
+      })
+  void namesThatLeaveTheFolderAreRefused(String name) throws IOException {
+    Path out = folder.resolve("out");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
+      refused(() -> writer.text(name, new byte[1]), "not the name of a file in the folder");
+      refused(() -> writer.file(name, ONE_BYTE, Map.of()), "not the name of a file in the folder");
+      fill(writer, 7);
+      writer.commit();
+    }
+    assertThat(names()).containsExactly("out");
+    assertThat(folder.resolveSibling("escaped")).doesNotExist();
+  }
+
+  @Test
+  void whatReadersRefuseIsNotWritten() throws IOException {
+    LayoutFile.Entry entry = new LayoutFile.Entry(List.of(1L), Optional.empty(), Optional.empty());
+    for (String file : List.of("../a.safetensors", "a\0.safetensors", "a.bin")) {
+      refused(() -> new SafetensorsIndex(Map.of("x", file)).encode(1), "weight_map");
+    }
+    refused(
+        () -> new LayoutFile.Entry(List.of(-1L), Optional.empty(), Optional.empty()), "shape[0]");
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
+      refused(() -> writer.file("x.bin", ONE_BYTE, Map.of()), "does not end in .safetensors");
+      for (String name : List.of("", "__metadata__", "half \udc00")) {
+        List<SafetensorsHeader.Item> items =
+            List.of(new SafetensorsHeader.Item(name, DType.U8, List.of(1L)));
+        refused(() -> writer.file("a.safetensors", items, Map.of()), "tensor");
+        refused(() -> writer.single(items, Map.of()), "tensor");
+        refused(() -> new SafetensorsIndex(Map.of(name, "a.safetensors")).encode(1), "tensor");
+        refused(() -> new LayoutFile(Map.of(name, entry)).encode(), "tensor");
+      }
+      for (Map<String, String> metadata : List.of(Map.of("\ud800", ""), Map.of("", "\ud800"))) {
+        refused(() -> writer.file("a.safetensors", ONE_BYTE, metadata), "half a surrogate pair");
+      }
+    }
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aNameIsTakenOnce() {
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
+      refused(writer::commit, "nothing was written");
+      fill(writer, 7);
+      refused(() -> writer.text("layout.json", new byte[0]), "\"layout.json\" already");
+      refused(
+          () -> writer.file("rank-00000.safetensors", ONE_BYTE, Map.of()),
+          "\"rank-00000.safetensors\" already");
+      refused(() -> writer.single(ONE_BYTE, Map.of()), "holds a file already");
+    }
+    try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("x"), false)) {
+      writer.single(ONE_BYTE, Map.of());
+      refused(() -> writer.single(ONE_BYTE, Map.of()), "holds a file already");
+      refused(() -> writer.text("layout.json", new byte[0]), "is a single file already");
+    }
+  }
+
+  @Test
+  void nothingGoesOnAfterClose() {
+    Path out = folder.resolve("out");
+    CheckpointWriter writer = CheckpointWriter.begin(out, false);
+    SafetensorsWriter file = writer.file("a.safetensors", ONE_BYTE, Map.of());
+    writer.sync();
+    writer.commit();
+    writer.close();
+    SafetensorsFile read = SafetensorsFile.open(out.resolve("a.safetensors"));
+    read.close();
+    read.close();
+    List<ThrowingCallable> calls =
+        List.of(
+            () -> writer.file("b.safetensors", ONE_BYTE, Map.of()),
+            () -> writer.single(ONE_BYTE, Map.of()),
+            () -> writer.text("b", new byte[1]),
+            writer::sync,
+            writer::commit,
+            () -> file.write("x", 0, ByteBuffer.allocate(1)),
+            () -> file.write("x", 0, ByteBuffer.allocate(0)),
+            file::sync,
+            () -> read.tensor("x"),
+            () -> read.bytes("x"),
+            () -> read.read("x", 0, ByteBuffer.allocate(1)),
+            read::checkLength);
+    for (ThrowingCallable call : calls) {
+      assertThatThrownBy(call).isInstanceOf(ClosedException.class);
+    }
+    assertThat(read.entry("x").bytes()).isEqualTo(1);
+  }
+
+  private static void refused(ThrowingCallable call, String reason) {
+    assertThatThrownBy(call)
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining(reason);
   }
 
   @Test

@@ -245,7 +245,7 @@ class SafetensorsHeaderTest {
             new SafetensorsHeader.Item("a", DType.F4, List.of(2L)),
             new SafetensorsHeader.Item("empty", DType.I64, List.of(0L, 7L)),
             new SafetensorsHeader.Item("scalar", DType.F64, List.of()));
-    SafetensorsHeader written = SafetensorsHeader.of(items, Map.of("format", "pt"));
+    SafetensorsHeader written = SafetensorsHeader.of("f", items, Map.of("format", "pt"));
     byte[] encoded = written.encode();
     assertThat(encoded.length % 8).isZero();
     assertThat(written.dataStart()).isEqualTo(encoded.length);
@@ -269,7 +269,7 @@ class SafetensorsHeaderTest {
   }
 
   private static SafetensorsHeader header(SafetensorsHeader.Item... items) {
-    return SafetensorsHeader.of(List.of(items), Map.of());
+    return SafetensorsHeader.of("f", List.of(items), Map.of());
   }
 
   /** Whatever the bytes, there is a header or an InvalidArgument. */

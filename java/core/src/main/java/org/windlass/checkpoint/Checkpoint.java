@@ -12,12 +12,14 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.DeviceMesh;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.FileFault;
 import org.windlass.internal.JsonText;
@@ -61,6 +63,7 @@ public final class Checkpoint implements AutoCloseable {
    * @throws org.windlass.ResourceException if it cannot be read
    */
   public static Checkpoint open(Path path) {
+    Objects.requireNonNull(path, "path");
     List<SafetensorsFile> opened = new ArrayList<>();
     try {
       Checkpoint checkpoint = Files.isDirectory(path) ? folder(path, opened) : file(path, opened);
@@ -180,6 +183,10 @@ public final class Checkpoint implements AutoCloseable {
 
   /** The name of a rank's file in a folder of rank files. */
   public static String rankFile(int rank) {
+    if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "rank is " + rank + "; it must lie in [0, " + DeviceMesh.MAX_RANKS + ")");
+    }
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
@@ -239,7 +246,7 @@ public final class Checkpoint implements AutoCloseable {
 
   /** The file that holds a whole tensor. */
   public SafetensorsFile whole(String name) {
-    SafetensorsFile file = whole.get(name);
+    SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
     if (file == null) {
       throw new InvalidArgumentException(path + ": holds no whole tensor " + JsonText.quoted(name));
     }

@@ -13,12 +13,16 @@ import java.nio.file.SimpleFileVisitor;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.WindlassException;
 import org.windlass.internal.FileFault;
+import org.windlass.internal.JsonText;
 
 /**
  * A checkpoint in the making: a folder or a single file that appears under its name complete or not
@@ -35,7 +39,10 @@ public final class CheckpointWriter implements AutoCloseable {
   private final boolean replace;
   private final WorkFolder work;
   private final List<SafetensorsWriter> files = new ArrayList<>();
-  private final List<Path> texts = new ArrayList<>();
+
+  /** Names of the folder's files; empty until there is one. */
+  private final Set<String> names = new HashSet<>();
+
   private boolean ended;
 
   private CheckpointWriter(Path out, boolean replace, WorkFolder work) {
@@ -55,6 +62,7 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws org.windlass.ResourceException if the folder cannot be written
    */
   public static CheckpointWriter begin(Path out, boolean replace) {
+    Objects.requireNonNull(out, "out");
     Path absolute = out.toAbsolutePath().normalize();
     Path folder = absolute.getParent();
     if (folder == null) {
@@ -74,54 +82,87 @@ public final class CheckpointWriter implements AutoCloseable {
         absolute, replace, WorkFolder.create(folder, absolute.getFileName().toString()));
   }
 
-  /** Adds a safetensors file to the folder. */
-  public SafetensorsWriter file(
+  /**
+   * Adds a safetensors file to the folder.
+   *
+   * @param name of a file in the folder itself; it ends in {@code .safetensors}
+   * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
+   *     single file, or a reader would refuse a name
+   */
+  public synchronized SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
-    return add(content().resolve(name), items, metadata, true);
-  }
-
-  /** Makes the checkpoint a single safetensors file. */
-  public SafetensorsWriter single(
-      List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
-    return add(content(), items, metadata, false);
-  }
-
-  /** Adds a small file to the folder. */
-  public synchronized void text(String name, byte[] bytes) {
     checkOpen();
-    Path path = content().resolve(name);
-    try {
-      Files.createDirectories(content());
-      try (FileChannel channel =
-          FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
-        ByteBuffer buffer = ByteBuffer.wrap(bytes);
-        while (buffer.hasRemaining()) {
-          channel.write(buffer);
-        }
-        channel.force(true);
-      }
-      texts.add(path);
-    } catch (IOException fault) {
-      throw FileFault.writing(path, fault);
-    }
-  }
-
-  private synchronized SafetensorsWriter add(
-      Path path,
-      List<SafetensorsHeader.Item> items,
-      Map<String, String> metadata,
-      boolean inFolder) {
-    checkOpen();
-    try {
-      if (inFolder) {
-        Files.createDirectories(content());
-      }
-    } catch (IOException fault) {
-      throw FileFault.writing(path, fault);
-    }
+    Objects.requireNonNull(name, "name");
+    Path path = Names.safetensors(out.toString(), content(), name);
+    requireNew(name);
+    makeFolder();
     SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
     files.add(file);
+    names.add(name);
     return file;
+  }
+
+  /**
+   * Makes the checkpoint a single safetensors file.
+   *
+   * @throws InvalidArgumentException if it is one already or has files, or a reader would refuse a
+   *     name
+   */
+  public synchronized SafetensorsWriter single(
+      List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    checkOpen();
+    if (!files.isEmpty() || !names.isEmpty()) {
+      throw new InvalidArgumentException(out + ": holds a file already");
+    }
+    SafetensorsWriter file = SafetensorsWriter.create(content(), items, metadata);
+    files.add(file);
+    return file;
+  }
+
+  /**
+   * Adds a small file to the folder.
+   *
+   * @param name of a file in the folder itself
+   * @throws InvalidArgumentException if the folder has a file of that name, or the checkpoint is a
+   *     single file
+   */
+  public synchronized void text(String name, byte[] bytes) {
+    checkOpen();
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(bytes, "bytes");
+    Path path = Names.file(out.toString(), content(), name);
+    requireNew(name);
+    makeFolder();
+    try (FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
+      ByteBuffer buffer = ByteBuffer.wrap(bytes);
+      while (buffer.hasRemaining()) {
+        channel.write(buffer);
+      }
+      channel.force(true);
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+    names.add(name);
+  }
+
+  private void makeFolder() {
+    try {
+      Files.createDirectories(content());
+    } catch (IOException fault) {
+      throw FileFault.writing(content(), fault);
+    }
+  }
+
+  private void requireNew(String name) {
+    if (names.isEmpty() && !files.isEmpty()) {
+      throw new InvalidArgumentException(
+          out + ": is a single file already, which holds no " + JsonText.quoted(name));
+    }
+    if (names.contains(name)) {
+      throw new InvalidArgumentException(
+          out + ": holds a file " + JsonText.quoted(name) + " already");
+    }
   }
 
   private Path content() {
@@ -161,8 +202,13 @@ public final class CheckpointWriter implements AutoCloseable {
    */
   public synchronized void commit() {
     checkOpen();
-    files.forEach(file -> WriteMark.set(file.path()));
-    texts.forEach(WriteMark::set);
+    if (files.isEmpty() && names.isEmpty()) {
+      throw new InvalidArgumentException(out + ": nothing was written");
+    }
+    if (names.isEmpty()) {
+      WriteMark.set(content());
+    }
+    names.forEach(name -> WriteMark.set(content().resolve(name)));
     if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       exchange();
     } else {

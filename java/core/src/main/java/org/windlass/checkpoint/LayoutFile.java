@@ -10,10 +10,12 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
+import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 
 /**
@@ -22,6 +24,10 @@ import org.windlass.internal.JsonText;
  * @param tensors one entry for each tensor that it lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
+  public LayoutFile {
+    tensors = Copies.map(tensors, "tensors");
+  }
+
   /** The file's own name. */
   public static final String NAME = "layout.json";
 
@@ -34,7 +40,15 @@ public record LayoutFile(Map<String, Entry> tensors) {
    */
   public record Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
     public Entry {
-      shape = List.copyOf(shape);
+      shape = Copies.list(shape, "shape");
+      Objects.requireNonNull(dtype, "dtype");
+      Objects.requireNonNull(layout, "layout");
+      for (int d = 0; d < shape.size(); d++) {
+        if (shape.get(d) < 0) {
+          throw new InvalidArgumentException(
+              "shape[" + d + "] is " + shape.get(d) + "; it must be 0 or more");
+        }
+      }
     }
   }
 
@@ -45,6 +59,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
 
   /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */
   public static LayoutFile parse(String where, byte[] bytes) {
+    Objects.requireNonNull(where, "where");
+    Objects.requireNonNull(bytes, "bytes");
     Map<String, Entry> tensors = new LinkedHashMap<>();
     boolean[] found = new boolean[2];
     JsonText.object(
@@ -61,7 +77,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             }
             case "tensors" -> {
               found[1] = true;
-              json.members("tensors", name -> tensors.put(name, entry(json, name)));
+              json.members("tensors", name -> tensors.put(name, entry(where, json, name)));
             }
             default -> throw json.bad("unknown key " + JsonText.quoted(key));
           }
@@ -73,7 +89,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
     return new LayoutFile(tensors);
   }
 
-  private static Entry entry(JsonText json, String name) throws IOException {
+  private static Entry entry(String where, JsonText json, String name) throws IOException {
+    Names.requireTensor(where, name);
     String what = "tensor " + JsonText.quoted(name);
     var fields =
         new Object() {
@@ -112,7 +129,12 @@ public record LayoutFile(Map<String, Entry> tensors) {
         fields.shape, Optional.ofNullable(fields.dtype), Optional.ofNullable(fields.layout));
   }
 
-  /** The file's bytes. */
+  /**
+   * The file's bytes.
+   *
+   * @throws InvalidArgumentException if they are none that {@link #parse} takes: for a tensor's name
+   *     or their number
+   */
   public byte[] encode() {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
@@ -121,6 +143,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
       json.writeObjectFieldStart("tensors");
       for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
         Entry entry = tensor.getValue();
+        Names.requireTensor(NAME, tensor.getKey());
         json.writeObjectFieldStart(tensor.getKey());
         json.writeFieldName("shape");
         json.writeArray(
@@ -138,6 +161,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
+    JsonText.requireReadable(NAME, out.size());
     return out.toByteArray();
   }
 }

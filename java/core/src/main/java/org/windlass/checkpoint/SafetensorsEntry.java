@@ -2,8 +2,11 @@
 package org.windlass.checkpoint;
 
 import java.util.List;
+import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+import org.windlass.internal.JsonText;
 
 /**
  * One tensor of a safetensors file.
@@ -17,7 +20,19 @@ import org.windlass.InvalidArgumentException;
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
   public SafetensorsEntry {
-    shape = List.copyOf(shape);
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(dtype, "dtype");
+    shape = Copies.list(shape, "shape");
+    if (begin < 0 || end < begin) {
+      throw new InvalidArgumentException(
+          "tensor "
+              + JsonText.quoted(name)
+              + ": begin is "
+              + begin
+              + " and end "
+              + end
+              + "; 0 <= begin <= end must hold");
+    }
   }
 
   /** How many bytes the tensor takes in the file. */

@@ -7,6 +7,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Objects;
 import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
@@ -45,6 +46,7 @@ public final class SafetensorsFile implements AutoCloseable {
    * @throws org.windlass.ResourceException if it cannot be read
    */
   public static SafetensorsFile open(Path path) {
+    Objects.requireNonNull(path, "path");
     FileChannel channel = null;
     try {
       if (Files.isDirectory(path)) {
@@ -114,6 +116,7 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   private Tensor view(SafetensorsEntry entry, DType dtype, long... shape) {
+    requireOpen();
     if (entry.bytes() == 0) {
       return Tensor.allocate(dtype, shape);
     }
@@ -128,6 +131,10 @@ public final class SafetensorsFile implements AutoCloseable {
    */
   public void read(String name, long from, ByteBuffer into) {
     SafetensorsEntry entry = entry(name);
+    if (Objects.requireNonNull(into, "into").isReadOnly()) {
+      throw new InvalidArgumentException(path + ": into is a read-only buffer");
+    }
+    requireOpen();
     if (from < 0 || into.remaining() > entry.bytes() - from) {
       throw new InvalidArgumentException(
           path + ": tensor " + JsonText.quoted(name) + ": bytes " + from + " to "
@@ -154,6 +161,7 @@ public final class SafetensorsFile implements AutoCloseable {
    * @throws InvalidArgumentException if it is not what it was when the header was read
    */
   public void checkLength() {
+    requireOpen();
     try {
       long bytes = channel.size();
       if (bytes != header.fileBytes()) {
@@ -166,10 +174,14 @@ public final class SafetensorsFile implements AutoCloseable {
     }
   }
 
-  private synchronized Memory mapping() {
+  private void requireOpen() {
     if (!channel.isOpen()) {
-      throw new ClosedException(path + ": is closed");
+      throw new ClosedException(path + ": was closed");
     }
+  }
+
+  private synchronized Memory mapping() {
+    requireOpen();
     if (mapping == null) {
       mapping = MappedFile.of(path, header.fileBytes());
     }

@@ -18,9 +18,11 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 
 /**
@@ -34,8 +36,6 @@ public final class SafetensorsHeader {
 
   /** Bytes before the JSON. */
   static final int LENGTH_BYTES = 8;
-
-  private static final String METADATA = "__metadata__";
 
   private final Map<String, SafetensorsEntry> tensors;
   private final Map<String, String> metadata;
@@ -60,7 +60,7 @@ public final class SafetensorsHeader {
 
   /** The tensor of that name. */
   public Optional<SafetensorsEntry> find(String name) {
-    return Optional.ofNullable(tensors.get(name));
+    return Optional.ofNullable(tensors.get(Objects.requireNonNull(name, "name")));
   }
 
   /** What stands under {@code __metadata__}, in the header's order. */
@@ -118,6 +118,8 @@ public final class SafetensorsHeader {
    * @throws InvalidArgumentException naming the file, the tensor and what is wrong
    */
   public static SafetensorsHeader parse(String where, byte[] json, long dataBytes) {
+    Objects.requireNonNull(where, "where");
+    Objects.requireNonNull(json, "json");
     if (json.length == 0 || json[0] != '{') {
       throw new InvalidArgumentException(where + ": the header does not begin with '{'");
     }
@@ -127,9 +129,9 @@ public final class SafetensorsHeader {
         where,
         json,
         (text, name) -> {
-          if (name.equals(METADATA)) {
+          if (name.equals(Names.METADATA)) {
             text.members(
-                METADATA, key -> metadata.put(key, text.string(METADATA + " " + JsonText.quoted(key))));
+                name, key -> metadata.put(key, text.string(name + " " + JsonText.quoted(key))));
           } else {
             tensors.put(name, entry(where, text, name));
           }
@@ -140,9 +142,7 @@ public final class SafetensorsHeader {
 
   private static SafetensorsEntry entry(String where, JsonText text, String name)
       throws IOException {
-    if (name.isEmpty()) {
-      throw text.bad("a tensor has an empty name");
-    }
+    Names.requireTensor(where, name);
     String what = "tensor " + JsonText.quoted(name);
     var fields =
         new Object() {
@@ -229,19 +229,27 @@ public final class SafetensorsHeader {
   /** What to write: a tensor's name, dtype and shape. Offsets follow from the order. */
   public record Item(String name, DType dtype, List<Long> shape) {
     public Item {
-      shape = List.copyOf(shape);
+      Objects.requireNonNull(name, "name");
+      Objects.requireNonNull(dtype, "dtype");
+      shape = Copies.list(shape, "shape");
     }
   }
 
   /** The header of a file that holds {@code items} in this order, packed. */
-  static SafetensorsHeader of(List<Item> items, Map<String, String> metadata) {
+  static SafetensorsHeader of(
+      String file, List<Item> givenItems, Map<String, String> givenMetadata) {
+    List<Item> items = Copies.list(givenItems, "items");
+    Map<String, String> metadata = Copies.map(givenMetadata, "metadata");
+    metadata.forEach(
+        (key, value) -> {
+          Names.requireText(file, Names.METADATA + " key", key);
+          Names.requireText(file, Names.METADATA + " value", value);
+        });
     Map<String, SafetensorsEntry> tensors = new LinkedHashMap<>();
     long at = 0;
     for (Item item : items) {
-      String where = "tensor " + JsonText.quoted(item.name());
-      if (item.name().isEmpty() || item.name().equals(METADATA)) {
-        throw new InvalidArgumentException(where + ": not a name that a safetensors file can hold");
-      }
+      Names.requireTensor(file, item.name());
+      String where = file + ": tensor " + JsonText.quoted(item.name());
       long end;
       try {
         end = Math.addExact(at, SafetensorsEntry.packedBytes(where, item.dtype(), item.shape()));
@@ -266,7 +274,7 @@ public final class SafetensorsHeader {
     try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
       json.writeStartObject();
       if (!metadata.isEmpty()) {
-        json.writeObjectFieldStart(METADATA);
+        json.writeObjectFieldStart(Names.METADATA);
         for (Map.Entry<String, String> entry : metadata.entrySet()) {
           json.writeStringField(entry.getKey(), entry.getValue());
         }

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 
 /**
@@ -19,6 +20,10 @@ import org.windlass.internal.JsonText;
  * @param files the file's name for each tensor, in the index's order
  */
 public record SafetensorsIndex(Map<String, String> files) {
+  public SafetensorsIndex {
+    files = Copies.map(files, "files");
+  }
+
   /** The index's own name. */
   public static final String NAME = "model.safetensors.index.json";
 
@@ -42,7 +47,8 @@ public record SafetensorsIndex(Map<String, String> files) {
                   name -> {
                     String what = "weight_map " + JsonText.quoted(name);
                     String file = json.string(what);
-                    checkName(json, what, file);
+                    Names.requireTensor(path.toString(), name);
+                    Names.safetensors(path + ": " + what, folder, file);
                     files.put(name, file);
                   });
             }
@@ -61,22 +67,16 @@ public record SafetensorsIndex(Map<String, String> files) {
     return new SafetensorsIndex(files);
   }
 
-  private static void checkName(JsonText json, String what, String file) {
-    if (file.isEmpty()
-        || file.equals(".")
-        || file.equals("..")
-        || file.indexOf('/') >= 0
-        || file.indexOf('\\') >= 0
-        || file.indexOf('\0') >= 0) {
-      throw json.bad(what + ": " + JsonText.quoted(file) + " is not the name of a file in the folder");
-    }
-    if (!file.endsWith(".safetensors")) {
-      throw json.bad(what + ": " + JsonText.quoted(file) + " does not end in .safetensors");
-    }
-  }
-
-  /** The index as JSON, for tensors of {@code totalBytes} bytes in all. */
+  /**
+   * The index as JSON, for tensors of {@code totalBytes} bytes in all.
+   *
+   * @throws InvalidArgumentException if it is none that a reader takes: for a tensor's or a file's
+   *     name, or its length
+   */
   public byte[] encode(long totalBytes) {
+    if (totalBytes < 0) {
+      throw new InvalidArgumentException("totalBytes is " + totalBytes + "; it must be 0 or more");
+    }
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
       json.writeStartObject();
@@ -85,6 +85,9 @@ public record SafetensorsIndex(Map<String, String> files) {
       json.writeEndObject();
       json.writeObjectFieldStart("weight_map");
       for (Map.Entry<String, String> entry : files.entrySet()) {
+        Names.requireTensor(NAME, entry.getKey());
+        Names.safetensors(
+            NAME + ": weight_map " + JsonText.quoted(entry.getKey()), Path.of(""), entry.getValue());
         json.writeStringField(entry.getKey(), entry.getValue());
       }
       json.writeEndObject();
@@ -92,6 +95,7 @@ public record SafetensorsIndex(Map<String, String> files) {
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
+    JsonText.requireReadable(NAME, out.size());
     return out.toByteArray();
   }
 }

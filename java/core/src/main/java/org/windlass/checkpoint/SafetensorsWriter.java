@@ -3,12 +3,12 @@ package org.windlass.checkpoint;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.ClosedChannelException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.FileFault;
@@ -38,7 +38,9 @@ public final class SafetensorsWriter implements AutoCloseable {
    */
   public static SafetensorsWriter create(
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
-    SafetensorsHeader header = SafetensorsHeader.of(items, metadata);
+    SafetensorsHeader header =
+        SafetensorsHeader.of(
+            Objects.requireNonNull(path, "path").toString(), items, metadata);
     NativeFiles.create(path, header.fileBytes());
     try {
       SafetensorsWriter file =
@@ -68,6 +70,11 @@ public final class SafetensorsWriter implements AutoCloseable {
    * @param bytes are written from their position to their limit
    */
   public void write(String name, long from, ByteBuffer bytes) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(bytes, "bytes");
+    if (!channel.isOpen()) {
+      throw new ClosedException(path + ": was closed");
+    }
     SafetensorsEntry entry =
         header
             .find(name)
@@ -88,8 +95,6 @@ public final class SafetensorsWriter implements AutoCloseable {
       while (bytes.hasRemaining()) {
         at += channel.write(bytes, at);
       }
-    } catch (ClosedChannelException closed) {
-      throw new ClosedException(path + ": is closed");
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
@@ -99,8 +104,6 @@ public final class SafetensorsWriter implements AutoCloseable {
   public void sync() {
     try {
       channel.force(true);
-    } catch (ClosedChannelException closed) {
-      throw new ClosedException(path + ": is closed");
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }

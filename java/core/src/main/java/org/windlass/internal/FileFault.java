@@ -2,12 +2,16 @@
 package org.windlass.internal;
 
 import java.io.IOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.ClosedChannelException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
+import org.windlass.AbortedException;
+import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
@@ -21,6 +25,9 @@ public final class FileFault {
    * mistake, the rest is the machine's.
    */
   public static WindlassException reading(Path path, IOException fault) {
+    if (fault instanceof ClosedChannelException) {
+      return ended(path, fault);
+    }
     if (fault instanceof NoSuchFileException) {
       return new InvalidArgumentException(path + ": no such file or folder", fault);
     }
@@ -35,7 +42,18 @@ public final class FileFault {
 
   /** A fault while writing {@code path}. */
   public static WindlassException writing(Path path, IOException fault) {
+    if (fault instanceof ClosedChannelException) {
+      return ended(path, fault);
+    }
     return new ResourceException(path + ": cannot be written: " + reason(fault), fault);
+  }
+
+  /** The file was closed, or the thread was interrupted, which closes what it reads or writes. */
+  private static WindlassException ended(Path path, IOException fault) {
+    return fault instanceof ClosedByInterruptException
+        ? new AbortedException(
+            path + ": thread \"" + Thread.currentThread().getName() + "\" was interrupted", fault)
+        : new ClosedException(path + ": was closed", fault);
   }
 
   private static String reason(IOException fault) {

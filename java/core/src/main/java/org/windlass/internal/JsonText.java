@@ -77,13 +77,18 @@ public final class JsonText implements AutoCloseable {
    */
   public static byte[] bytesOf(Path path) {
     try {
-      if (Files.size(path) > LARGEST) {
-        throw new InvalidArgumentException(
-            path + ": has " + Files.size(path) + " bytes; at most " + LARGEST + " are read");
-      }
+      requireReadable(path.toString(), Files.size(path));
       return Files.readAllBytes(path);
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
+    }
+  }
+
+  /** Refuses a JSON text that is longer than the readers take. */
+  public static void requireReadable(String where, long bytes) {
+    if (bytes > LARGEST) {
+      throw new InvalidArgumentException(
+          where + ": has " + bytes + " bytes; at most " + LARGEST + " are read");
     }
   }
 
@@ -255,7 +260,8 @@ public final class JsonText implements AutoCloseable {
     return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
   }
 
-  private static boolean wellFormed(String text) {
+  /** Whether a text has no half of a surrogate pair, so that UTF-8 can hold it. */
+  public static boolean wellFormed(String text) {
     return StandardCharsets.UTF_8.newEncoder().canEncode(text);
   }
 

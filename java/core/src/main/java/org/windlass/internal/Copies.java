@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.util.Collection;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * What a call keeps of a collection that it is given: a copy that nobody changes and that holds no
+ * null. A null in it is a NullPointerException that names the argument and the place.
+ */
+public final class Copies {
+  private Copies() {}
+
+  public static <T> List<T> list(Collection<? extends T> values, String name) {
+    Objects.requireNonNull(values, name);
+    int i = 0;
+    for (T value : values) {
+      if (value == null) {
+        throw new NullPointerException(name + "[" + i + "]");
+      }
+      i++;
+    }
+    return List.copyOf(values);
+  }
+
+  /** The copy keeps the order. */
+  public static <K, V> Map<K, V> map(Map<? extends K, ? extends V> values, String name) {
+    Map<K, V> copy = new LinkedHashMap<>(Objects.requireNonNull(values, name));
+    copy.forEach(
+        (key, value) -> {
+          if (key == null) {
+            throw new NullPointerException(name + " has the key null");
+          }
+          if (value == null) {
+            throw new NullPointerException(name + "[" + key + "]");
+          }
+        });
+    return Collections.unmodifiableMap(copy);
+  }
+}
