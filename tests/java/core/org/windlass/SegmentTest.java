@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
@@ -13,6 +15,20 @@ import org.junit.jupiter.api.Test;
  * where the multi-release part is in effect, which takes the jar and Java 22.
  */
 class SegmentTest {
+  /** Has Segments from the folder of the classes for Java 17, and all else from the tests. */
+  private static final class BaseClasses extends URLClassLoader {
+    BaseClasses(URL root) {
+      super(new URL[] {root}, SegmentTest.class.getClassLoader());
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      return name.equals("org.windlass.internal.Segments")
+          ? findClass(name)
+          : super.loadClass(name, resolve);
+    }
+  }
+
   private static Object arena(String kind) throws ReflectiveOperationException {
     return Class.forName("java.lang.foreign.Arena").getMethod(kind).invoke(null);
   }
@@ -26,20 +42,28 @@ class SegmentTest {
 
   private static void assumeSegments() {
     try {
-      Tensor.ofSegment(null, DType.U8, 1);
+      Tensor.ofSegment("text", DType.U8, 1);
     } catch (UnsupportedException e) {
       Assumptions.abort(e.getMessage());
     } catch (InvalidArgumentException e) {
-      assertThat(e).hasMessageContaining("segment is null");
+      assertThat(e).hasMessageContaining("segment is a java.lang.String");
     }
   }
 
+  /** Without the multi-release part, whatever the Java. */
   @Test
-  void olderJavaSaysWhatIsMissing() {
-    Assumptions.assumeTrue(Runtime.version().feature() < 22);
-    assertThatThrownBy(() -> Tensor.ofSegment("text", DType.U8, 1))
-        .isInstanceOf(UnsupportedException.class)
-        .hasMessageContaining("Java 22");
+  void aJarWithoutTheClassesSaysWhatIsMissing() throws Exception {
+    URL root = Communicator.class.getProtectionDomain().getCodeSource().getLocation();
+    try (URLClassLoader loader = new BaseClasses(root)) {
+      Method memory =
+          loader.loadClass("org.windlass.internal.Segments").getMethod("memory", Object.class);
+      boolean old = Runtime.version().feature() < 22;
+      assertThatThrownBy(() -> memory.invoke(null, "text"))
+          .cause()
+          .isInstanceOf(UnsupportedException.class)
+          .hasMessageContaining(old ? "needs Java 22 or later" : "META-INF/versions/22")
+          .hasMessageContaining(old ? "Tensor.of takes" : root.toString());
+    }
   }
 
   @Test
