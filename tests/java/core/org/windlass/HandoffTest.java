@@ -79,8 +79,8 @@ class HandoffTest {
               .submit(() -> catchThrowable(() -> group.communicator(0).broadcast(null, 0)))
               .get();
       assertThat(failure)
-          .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("out is null");
+          .isInstanceOf(NullPointerException.class)
+          .hasMessage("tensor");
     }
   }
 

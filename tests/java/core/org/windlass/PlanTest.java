@@ -333,9 +333,7 @@ class PlanTest {
     PlanOptions options = PlanOptions.defaults();
     refused(InvalidArgumentException.class, "bucketBytes", () -> options.withBucketBytes(0));
     refused(InvalidArgumentException.class, "turn", () -> options.withTurn(-1));
-    refused(InvalidArgumentException.class, "mode", () -> options.withMode(null));
     refused(InvalidArgumentException.class, "ranksPerHost", () -> options.withRanksPerHost(0));
-    refused(InvalidArgumentException.class, "mode", () -> options.withMode(null));
     Layout from = Layout.parse("2:P:avg");
     Layout to = Layout.parse("2@2:S0");
     long[] shape = {4};

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.stream.Collectors;
 
 /**
@@ -40,6 +41,7 @@ public enum Algorithm {
 
   /** The algorithm of a name: {@code auto}, {@code push}, {@code one-phase} and so on. */
   public static Algorithm parse(String name) {
+    Objects.requireNonNull(name, "name");
     for (Algorithm algorithm : values()) {
       if (algorithm.toString().equals(name)) {
         return algorithm;

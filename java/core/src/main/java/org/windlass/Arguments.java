@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Arrays;
+import java.util.Objects;
 
 /**
  * What a rank can check of a collective's arguments by itself. Each check is a few compares of
@@ -176,9 +177,7 @@ final class Arguments {
 
   /** A list of one value for each rank. */
   static void list(String what, String name, long[] list, int size) {
-    if (list == null) {
-      throw refused(what, name + " is null");
-    }
+    Objects.requireNonNull(list, name);
     if (list.length != size) {
       throw refused(
           what, name + " has " + list.length + " values; it must have one for each of " + size
@@ -228,13 +227,9 @@ final class Arguments {
 
   private static InvalidArgumentException badOneSided(
       String what, Window window, Tensor local, int peer, DistributedTensor remote) {
+    Objects.requireNonNull(local, "local");
+    Objects.requireNonNull(remote, "remote");
     peer(what, peer, window.communicator().size());
-    if (local == null) {
-      return refused(what, "local is null");
-    }
-    if (remote == null) {
-      return refused(what, "remote is null");
-    }
     if (remote.window() != window) {
       return refused(what, "remote (" + remote + ") lies in another window");
     }
@@ -264,9 +259,6 @@ final class Arguments {
   }
 
   static void reducible(String what, Tensor tensor, ReduceOp op) {
-    if (op == null) {
-      throw refused(what, "op is null");
-    }
     if (!tensor.dtype.canReduce(op)) {
       throw new UnsupportedException(
           what + ": dtype " + tensor.dtype + " doesn't reduce with " + op);
@@ -274,9 +266,7 @@ final class Arguments {
   }
 
   private static void requireBuffer(String what, String name, Tensor tensor, boolean write) {
-    if (tensor == null) {
-      throw refused(what, name + " is null");
-    }
+    Objects.requireNonNull(tensor, name);
     if (!tensor.contiguous) {
       throw refused(
           what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");

@@ -4,6 +4,7 @@ package org.windlass;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Objects;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
@@ -86,10 +87,7 @@ final class ArrayCopy {
   }
 
   private static int length(Object array) {
-    if (array == null) {
-      throw new InvalidArgumentException("values is null");
-    }
-    return java.lang.reflect.Array.getLength(array);
+    return java.lang.reflect.Array.getLength(Objects.requireNonNull(array, "values"));
   }
 
   /**

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * Tensors that are redistributed together: each a global tensor with its layouts before and after,
@@ -34,10 +35,7 @@ public final class Batch {
    * wire adds no rounding: {@link Plan#defaultWire}.
    */
   public Batch wire(DType dtype) {
-    if (dtype == null) {
-      throw new InvalidArgumentException("wire: dtype is null");
-    }
-    wire = dtype;
+    wire = Objects.requireNonNull(dtype, "dtype");
     return this;
   }
 
@@ -62,13 +60,8 @@ public final class Batch {
       Tensor source,
       Layout to,
       Tensor target) {
-    if (name == null || shape == null || dtype == null || from == null || to == null) {
-      String missing =
-          name == null
-              ? "name"
-              : shape == null ? "shape" : dtype == null ? "dtype" : from == null ? "from" : "to";
-      throw new InvalidArgumentException("add: " + missing + " is null");
-    }
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
     return add(
         TensorSpec.of(name, dtype, from, shape),
         source,
@@ -89,9 +82,8 @@ public final class Batch {
     if (registered) {
       throw new InvalidArgumentException("add: the batch is registered already; make another");
     }
-    if (from == null || to == null) {
-      throw new InvalidArgumentException("add: " + (from == null ? "from" : "to") + " is null");
-    }
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
     String name = from.name();
     TensorSpec known = sources.get(name);
     if (known != null && !known.equals(from)) {

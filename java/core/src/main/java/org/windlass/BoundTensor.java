@@ -33,11 +33,9 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
     long[] local = spec.localShape(rank);
     if (view == null) {
       if (Shapes.numel(local) != 0) {
-        throw refused(
-            call,
-            role,
-            spec,
-            "is null; rank " + rank + " holds " + Arrays.toString(local) + " of it");
+        throw new NullPointerException(
+            text(role, spec) + " is null; rank " + rank + " holds " + Arrays.toString(local)
+                + " of it");
       }
       return;
     }
@@ -62,14 +60,17 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
       throw refused(call, role, spec, "is read-only");
     }
     if (!view.memory.usable()) {
-      throw view.closed(call, role + " of tensor '" + spec.name() + "'");
+      throw view.closed(call, text(role, spec));
     }
   }
 
   private static InvalidArgumentException refused(
       String call, String role, TensorSpec spec, String why) {
-    return new InvalidArgumentException(
-        call + ": " + role + " of tensor '" + spec.name() + "' " + why);
+    return new InvalidArgumentException(call + ": " + text(role, spec) + " " + why);
+  }
+
+  private static String text(String role, TensorSpec spec) {
+    return role + " of tensor '" + spec.name() + "'";
   }
 
   /** Bytes of the target on all ranks together, without padding. */

@@ -6,9 +6,11 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import org.windlass.internal.Copies;
 
 /**
  * Routes of one or more tensors that share one buffer and one wire operation: they agree in source,
@@ -22,7 +24,11 @@ public final class Bucket {
    * @param tensor index of its plan in the list that was packed
    * @param route the route
    */
-  public record Entry(int tensor, Route route) {}
+  public record Entry(int tensor, Route route) {
+    public Entry {
+      Objects.requireNonNull(route, "route");
+    }
+  }
 
   private record Key(
       long bucketBytes,
@@ -53,6 +59,7 @@ public final class Bucket {
    * in which it does, in their order.
    */
   public static List<Bucket> pack(List<Plan> plans, int rank) {
+    DeviceMesh.checkRank(rank);
     return pack(plans, (plan, sink) -> plan.routesFor(rank).forEach(sink));
   }
 
@@ -86,13 +93,14 @@ public final class Bucket {
   }
 
   private static List<Bucket> pack(List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
+    List<Plan> all = Copies.list(plans, "plans");
     List<Bucket> buckets = new ArrayList<>();
     Map<Key, Bucket> open = new HashMap<>();
-    for (int i = 0; i < plans.size(); i++) {
+    for (int i = 0; i < all.size(); i++) {
       int tensor = i;
-      long most = plans.get(tensor).options().bucketBytes();
+      long most = all.get(tensor).options().bucketBytes();
       selection.accept(
-          plans.get(tensor),
+          all.get(tensor),
           route -> {
             // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
             long bytes = Math.max(1, route.bytes());

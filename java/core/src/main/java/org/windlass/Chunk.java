@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.List;
+import java.util.Objects;
 
 /**
  * A route as one rank sees it, in local coordinates: what the rank has to read, write, or both.
@@ -13,6 +14,11 @@ import java.util.List;
  * @param isTarget whether the rank writes its local target tensor
  */
 public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
+  public Chunk {
+    Objects.requireNonNull(route, "route");
+    DeviceMesh.checkRank(rank);
+  }
+
   /**
    * Part of the region that is one box in the local tensors of both sides.
    *
@@ -20,7 +26,13 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
    * @param sourceStart its first element in the local tensor of every rank of {@link Route#sources}
    * @param targetStart its first element in the local tensor of every rank of {@link Route#targets}
    */
-  public record Box(long[] length, long[] sourceStart, long[] targetStart) {}
+  public record Box(long[] length, long[] sourceStart, long[] targetStart) {
+    public Box {
+      Objects.requireNonNull(length, "length");
+      Objects.requireNonNull(sourceStart, "sourceStart");
+      Objects.requireNonNull(targetStart, "targetStart");
+    }
+  }
 
   /** How the bytes cross ranks. */
   public Transport transport() {

@@ -54,7 +54,8 @@ final class Collective {
     if (!hold(source, (out != null ? out : in).memory)) {
       own.end();
       String what = Native.wl_operation_name(operation);
-      throw source.usable() ? out.closed(what, "out") : in.closed(what, "in");
+      boolean isIn = out == null || (in != null && in != out && !source.usable());
+      throw isIn ? in.closed(what, "in") : out.closed(what, "out");
     }
   }
 

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.windlass.internal.Endpoint;
@@ -74,13 +75,14 @@ public sealed class Collectives permits Communicator {
 
   /** {@link #allToAll(Tensor, Tensor)} by {@link Algorithm#PUSH} or {@link Algorithm#PULL}. */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
-    int code = code("allToAll", algorithm);
+    int code = code(algorithm);
     Arguments.allToAll(in, out, size());
     run(Native.WL_OP_ALL_TO_ALL, in, out, in.numel / size(), 0, 0, code);
   }
 
   /** Makes {@code tensor} on every rank what it is on {@code root}. */
   public final void broadcast(Tensor tensor, int root) {
+    Objects.requireNonNull(tensor, "tensor");
     broadcast(tensor, tensor, root, Algorithm.AUTO);
   }
 
@@ -96,7 +98,7 @@ public sealed class Collectives permits Communicator {
 
   /** {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}. */
   public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
-    int code = code("broadcast", algorithm);
+    int code = code(algorithm);
     Arguments.broadcast(in, out, root, rank(), size());
     Tensor from = rank() == root ? in : out;
     run(Native.WL_OP_BROADCAST, from, out, out.numel, 0, root, code);
@@ -125,6 +127,7 @@ public sealed class Collectives permits Communicator {
 
   /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
   public final void allReduce(Tensor tensor, ReduceOp op) {
+    Objects.requireNonNull(tensor, "tensor");
     allReduce(tensor, tensor, op, Algorithm.AUTO);
   }
 
@@ -142,7 +145,7 @@ public sealed class Collectives permits Communicator {
    * Algorithm#ONE_PHASE} is in place for small tensors alone.
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
-    int code = code("allReduce", algorithm);
+    int code = code(algorithm);
     Arguments.alike("allReduce", in, out);
     Arguments.reducible("allReduce", in, op);
     run(Native.WL_OP_ALL_REDUCE, in, out, in.numel, op.code(), 0, code);
@@ -333,9 +336,7 @@ public sealed class Collectives permits Communicator {
    * closed or dies, what is queued ends with that failure and its {@code call} never runs.
    */
   public final Operation<Void> async(Consumer<? super Collectives> call) {
-    if (call == null) {
-      throw new InvalidArgumentException("async: call is null");
-    }
+    Objects.requireNonNull(call, "call");
     return asyncCall(
         operations -> {
           call.accept(operations);
@@ -345,9 +346,7 @@ public sealed class Collectives permits Communicator {
 
   /** {@link #async} with a result: {@code comm.asyncCall(c -> c.allToAllv(in, counts, out))}. */
   public final <T> Operation<T> asyncCall(Function<? super Collectives, ? extends T> call) {
-    if (call == null) {
-      throw new InvalidArgumentException("asyncCall: call is null");
-    }
+    Objects.requireNonNull(call, "call");
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
@@ -372,10 +371,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  private static int code(String what, Algorithm algorithm) {
-    if (algorithm == null) {
-      throw new InvalidArgumentException(what + ": algorithm is null");
-    }
-    return algorithm.code();
+  private static int code(Algorithm algorithm) {
+    return Objects.requireNonNull(algorithm, "algorithm").code();
   }
 }

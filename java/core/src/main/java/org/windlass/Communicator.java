@@ -4,6 +4,7 @@ package org.windlass;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Optional;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
@@ -83,8 +84,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * The same rank's operations with another deadline: {@code comm.within(ofMillis(5)).barrier()}.
    * Keep the result where calls are frequent.
    */
-  public Collectives within(Duration operationDeadline) {
-    return new Collectives(endpoint, Deadlines.nanos(operationDeadline), this);
+  public Collectives within(Duration deadline) {
+    return new Collectives(endpoint, Deadlines.nanos(deadline), this);
   }
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
@@ -93,8 +94,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /** {@link #window(long)} with a deadline of its own. */
-  public Window window(long bytes, Duration operationDeadline) {
-    return window(bytes, Deadlines.nanos(operationDeadline));
+  public Window window(long bytes, Duration deadline) {
+    return window(bytes, Deadlines.nanos(deadline));
   }
 
   private Window window(long bytes, long deadlineNs) {
@@ -122,8 +123,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /** {@link #split(int, int)} with a deadline of its own. */
-  public Communicator split(int color, int key, Duration operationDeadline) {
-    return split(color, key, Deadlines.nanos(operationDeadline));
+  public Communicator split(int color, int key, Duration deadline) {
+    return split(color, key, Deadlines.nanos(deadline));
   }
 
   private Communicator split(int color, int key, long deadlineNs) {
@@ -140,10 +141,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @return null on a rank that isn't listed
    */
   public Communicator subset(int... ranks) {
-    if (ranks == null) {
-      throw new InvalidArgumentException("subset: ranks is null");
-    }
-    ByteBuffer list = NativeMemory.copy(ranks);
+    ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
     try {
@@ -215,6 +213,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Ends the communicator on every rank: those inside an operation, or at their next one, get an
    * {@link AbortedException} with {@code reason}. The first failure stands; a later one changes
    * nothing.
+   *
+   * @param reason may be null, as an exception's message may
    */
   public void abort(String reason) {
     endpoint.abort(reason == null ? "no reason given" : reason);

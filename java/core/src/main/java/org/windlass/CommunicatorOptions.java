@@ -2,7 +2,6 @@
 package org.windlass;
 
 import java.time.Duration;
-import java.util.Objects;
 import org.windlass.internal.Native;
 
 /**
@@ -20,7 +19,6 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
       new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0);
 
   public CommunicatorOptions {
-    Objects.requireNonNull(deadline, "deadline");
     Deadlines.nanos(deadline);
     if (cores < 0) {
       throw new InvalidArgumentException(
@@ -37,8 +35,8 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
     return DEFAULTS;
   }
 
-  public CommunicatorOptions deadline(Duration newDeadline) {
-    return new CommunicatorOptions(newDeadline, firstSequence, cores, blocks);
+  public CommunicatorOptions deadline(Duration deadline) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks);
   }
 
   public CommunicatorOptions firstSequence(int newFirstSequence) {

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.stream.Collectors;
 
 /**
@@ -114,11 +115,13 @@ public enum DType {
    * itself.
    */
   public boolean canCast(DType to) {
+    Objects.requireNonNull(to, "to");
     return this == to || (isArithmetic() && to.isArithmetic());
   }
 
   /** Whether values of several ranks reduce by {@code op}. */
   public boolean canReduce(ReduceOp op) {
+    Objects.requireNonNull(op, "op");
     if (isArithmetic()) {
       return true;
     }
@@ -145,6 +148,7 @@ public enum DType {
    * F8_E4M3}.
    */
   public static DType parse(String name) {
+    Objects.requireNonNull(name, "name");
     for (DType dtype : values()) {
       if (dtype.safetensorsName.equals(name) || dtype.toString().equals(name)) {
         return dtype;

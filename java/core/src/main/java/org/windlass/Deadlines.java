@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
+import java.util.Objects;
 
 /** Durations as the C ABI takes them. */
 final class Deadlines {
@@ -12,9 +13,7 @@ final class Deadlines {
 
   /** Nanoseconds, at least 1 and at most what a long holds. */
   static long nanos(Duration deadline) {
-    if (deadline == null) {
-      throw new InvalidArgumentException("deadline is null");
-    }
+    Objects.requireNonNull(deadline, "deadline");
     if (deadline.isNegative() || deadline.isZero()) {
       throw new InvalidArgumentException("deadline is " + deadline + "; it must be positive");
     }

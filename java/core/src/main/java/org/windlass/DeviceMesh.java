@@ -5,10 +5,13 @@ import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
+import org.windlass.internal.Copies;
 
 /**
  * Ranks arranged in a grid: named or unnamed dimensions, filled row-major with consecutive ranks or
@@ -55,6 +58,9 @@ public final class DeviceMesh {
    *     "tp", 4}; names are a letter or _, then letters, digits or _, or empty
    */
   public static DeviceMesh of(String name, int size, Object... namesAndSizes) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(namesAndSizes, "namesAndSizes");
+    Copies.list(Arrays.asList(namesAndSizes), "namesAndSizes");
     if (namesAndSizes.length % 2 != 0) {
       throw new InvalidArgumentException("a mesh takes names and sizes in pairs");
     }
@@ -82,19 +88,20 @@ public final class DeviceMesh {
 
   /** A mesh of unnamed dimensions from rank 0. */
   public static DeviceMesh of(int... sizes) {
-    String[] names = new String[sizes.length];
-    Arrays.fill(names, "");
-    return new DeviceMesh(List.of(names), sizes.clone(), 0, null);
+    int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
+    return new DeviceMesh(Collections.nCopies(copy.length, ""), copy, 0, null);
   }
 
   /** A mesh from rank 0 whose dimensions have the names {@code names}, empty where unnamed. */
   public static DeviceMesh of(List<String> names, int[] sizes) {
-    if (names.size() != sizes.length) {
+    List<String> named = Copies.list(names, "names");
+    int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
+    if (named.size() != copy.length) {
       throw new InvalidArgumentException(
-          names.size() + " names for " + sizes.length + " mesh dimensions");
+          named.size() + " names for " + copy.length + " mesh dimensions");
     }
     Set<String> seen = new HashSet<>();
-    for (String name : names) {
+    for (String name : named) {
       if (!name.isEmpty() && !name.matches("[A-Za-z_][A-Za-z0-9_]*")) {
         throw new InvalidArgumentException(
             "mesh dimension name '" + name + "' is not a letter or _, then letters, digits or _");
@@ -103,7 +110,7 @@ public final class DeviceMesh {
         throw new InvalidArgumentException("two mesh dimensions are named '" + name + "'");
       }
     }
-    return new DeviceMesh(List.copyOf(names), sizes.clone(), 0, null);
+    return new DeviceMesh(named, copy, 0, null);
   }
 
   /**
@@ -125,18 +132,19 @@ public final class DeviceMesh {
    * @throws InvalidArgumentException if their number is not {@link #size()} or a rank stands twice
    */
   public DeviceMesh ranks(int... ranks) {
-    if (ranks.length != size) {
+    int[] copy = Objects.requireNonNull(ranks, "ranks").clone();
+    if (copy.length != size) {
       throw new InvalidArgumentException(
           "mesh "
               + grid()
               + " has "
               + size
               + " places, but the list has "
-              + ranks.length
+              + copy.length
               + " ranks");
     }
     BitSet seen = new BitSet();
-    for (int rank : ranks) {
+    for (int rank : copy) {
       if (rank < 0 || rank >= MAX_RANKS) {
         throw new InvalidArgumentException(
             "rank " + rank + " of mesh " + grid() + " is not in 0 to " + (MAX_RANKS - 1));
@@ -146,12 +154,13 @@ public final class DeviceMesh {
       }
       seen.set(rank);
     }
-    return new DeviceMesh(names, sizes, 0, ranks.clone());
+    return new DeviceMesh(names, sizes, 0, copy);
   }
 
   /** A layout over this mesh, with one placement for each dimension. */
   public Layout layout(Placement... placements) {
-    return new Layout(this, List.of(placements));
+    Objects.requireNonNull(placements, "placements");
+    return new Layout(this, Arrays.asList(placements));
   }
 
   /** Dimensions of the grid. */
@@ -159,9 +168,10 @@ public final class DeviceMesh {
     return sizes.length;
   }
 
-  /** Extent of dimension {@code d}. */
-  public int size(int d) {
-    return sizes[d];
+  /** Extent of dimension {@code dim}. */
+  public int size(int dim) {
+    Shapes.checkDimension("size", "dim", dim, sizes.length);
+    return sizes[dim];
   }
 
   /** Ranks in the mesh. */
@@ -169,14 +179,15 @@ public final class DeviceMesh {
     return size;
   }
 
-  /** Name of dimension {@code d}, empty where it has none. */
-  public String name(int d) {
-    return names.get(d);
+  /** Name of dimension {@code dim}, empty where it has none. */
+  public String name(int dim) {
+    Shapes.checkDimension("name", "dim", dim, sizes.length);
+    return names.get(dim);
   }
 
   /** The rank at one coordinate for each dimension. */
   public int rankAt(int... coordinates) {
-    if (coordinates.length != sizes.length) {
+    if (Objects.requireNonNull(coordinates, "coordinates").length != sizes.length) {
       throw new InvalidArgumentException(
           coordinates.length
               + " coordinates for mesh "
@@ -252,6 +263,7 @@ public final class DeviceMesh {
 
   /** Whether some rank is in both meshes. */
   public boolean overlaps(DeviceMesh other) {
+    Objects.requireNonNull(other, "other");
     if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {
       return false;
     }
@@ -334,6 +346,14 @@ public final class DeviceMesh {
       text.append(sizes[d]);
     }
     return text.toString();
+  }
+
+  /** Checks that {@code rank} is one that a mesh may hold. */
+  static void checkRank(int rank) {
+    if (rank < 0 || rank >= MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "rank is " + rank + "; it must lie in [0, " + MAX_RANKS + ")");
+    }
   }
 
   private static int checkedSize(int[] sizes) {

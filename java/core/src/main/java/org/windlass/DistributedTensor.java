@@ -45,8 +45,8 @@ public final class DistributedTensor extends Tensor {
   }
 
   @Override
-  public DistributedTensor reshape(long... newShape) {
-    return (DistributedTensor) super.reshape(newShape);
+  public DistributedTensor reshape(long... shape) {
+    return (DistributedTensor) super.reshape(shape);
   }
 
   /** Does nothing: the memory goes with the window. */

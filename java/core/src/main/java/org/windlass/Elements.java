@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import java.util.Objects;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
@@ -110,9 +111,7 @@ final class Elements {
   }
 
   static void copy(Tensor target, Tensor source) {
-    if (source == null) {
-      throw new InvalidArgumentException("copyFrom: source is null");
-    }
+    Objects.requireNonNull(source, "source");
     if (!Arrays.equals(target.shape, source.shape)) {
       throw new InvalidArgumentException(
           "copyFrom: source is " + source + ", the tensor " + target + "; shapes must agree");
@@ -216,7 +215,7 @@ final class Elements {
   }
 
   private static long offset(String what, Tensor tensor, long[] index) {
-    if (index.length != tensor.shape.length) {
+    if (Objects.requireNonNull(index, "index").length != tensor.shape.length) {
       throw new InvalidArgumentException(
           what
               + ": index has "

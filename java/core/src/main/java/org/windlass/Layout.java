@@ -4,8 +4,10 @@ package org.windlass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.windlass.internal.Copies;
 
 /**
  * How a tensor lies on ranks: a mesh, with one placement for each of its dimensions. Sharding
@@ -20,7 +22,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    *     Partial} placements have different operations
    */
   public Layout {
-    placements = List.copyOf(placements);
+    Objects.requireNonNull(mesh, "mesh");
+    placements = Copies.list(placements, "placements");
     if (placements.size() != mesh.ndim()) {
       throw new InvalidArgumentException(
           placements.size() + " placements for the " + mesh.ndim() + " dimensions of mesh " + mesh);
@@ -50,6 +53,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    * source}.
    */
   public static Layout parseTarget(String text, Layout source) {
+    Objects.requireNonNull(source, "source");
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
@@ -76,6 +80,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    *     that the tensor lacks; it names tensor and placement
    */
   public void check(String tensor, long... shape) {
+    Objects.requireNonNull(tensor, "tensor");
+    Objects.requireNonNull(shape, "shape");
     for (int d = 0; d < shape.length; d++) {
       if (shape[d] < 0) {
         throw new InvalidArgumentException(
@@ -105,6 +111,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    * This layout with {@code Replicate} in place of every shard of a dimension from {@code ndim} on.
    */
   public Layout defaultedFor(int ndim) {
+    if (ndim < 0) {
+      throw new InvalidArgumentException("ndim is " + ndim + "; it must be 0 or more");
+    }
     List<Placement> defaulted = new ArrayList<>(placements);
     defaulted.replaceAll(p -> shardedDimension(p) >= ndim ? Placement.replicate() : p);
     return defaulted.equals(placements) ? this : new Layout(mesh, defaulted);

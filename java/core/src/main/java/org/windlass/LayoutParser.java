@@ -4,6 +4,7 @@ package org.windlass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Supplier;
 
 /**
@@ -23,10 +24,7 @@ final class LayoutParser {
   private int at;
 
   LayoutParser(String text) {
-    if (text == null) {
-      throw new InvalidArgumentException("a layout string is missing");
-    }
-    this.text = text;
+    this.text = Objects.requireNonNull(text, "text");
   }
 
   /** The whole string as a mesh; without {@code @} it begins at {@code defaultFirst}. */

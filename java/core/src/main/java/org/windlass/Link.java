@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.TreeSet;
 
 /**
@@ -67,10 +68,9 @@ public final class Link implements AutoCloseable {
 
   /** Collective over {@code before}; null on a rank of neither side. */
   static Link join(Communicator before, String name, DeviceMesh sending, DeviceMesh receiving) {
-    if (name == null || sending == null || receiving == null) {
-      String missing = name == null ? "name" : sending == null ? "senders" : "receivers";
-      throw new InvalidArgumentException("link: " + missing + " is null");
-    }
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(sending, "senders");
+    Objects.requireNonNull(receiving, "receivers");
     TreeSet<Integer> both = new TreeSet<>(sending.ranks());
     both.addAll(receiving.ranks());
     if (both.last() >= before.size()) {

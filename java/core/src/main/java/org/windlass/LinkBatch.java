@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * Tensors of one {@link Link} that move together, each bound by a rank to the part that it holds or
@@ -36,10 +37,7 @@ public final class LinkBatch {
 
   /** {@link Batch#wire} of tensors that are added from here on; the sender's choice. */
   public LinkBatch wire(DType dtype) {
-    if (dtype == null) {
-      throw new InvalidArgumentException("wire: dtype is null");
-    }
-    wire = dtype;
+    wire = Objects.requireNonNull(dtype, "dtype");
     return this;
   }
 
@@ -84,7 +82,7 @@ public final class LinkBatch {
    * @param layout of the whole tensor over senders; may hold {@code Partial}
    */
   public LinkBatch add(String name, long[] shape, Tensor source, Layout layout) {
-    return add(spec("add", name, shape, source, layout), source);
+    return add(spec(name, shape, source, layout), source);
   }
 
   /**
@@ -115,7 +113,7 @@ public final class LinkBatch {
    * @param layout of the whole tensor over receivers; without {@code Partial}
    */
   public LinkBatch into(String name, long[] shape, Tensor target, Layout layout) {
-    return into(spec("into", name, shape, target, layout), target);
+    return into(spec(name, shape, target, layout), target);
   }
 
   /**
@@ -125,7 +123,8 @@ public final class LinkBatch {
    * @param target as of the other form
    */
   public LinkBatch into(TensorSpec spec, Tensor target) {
-    if (spec != null && spec.layout().hasPartial()) {
+    Objects.requireNonNull(spec, "spec");
+    if (spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
           "into: tensor '"
               + spec.name()
@@ -142,12 +141,7 @@ public final class LinkBatch {
   }
 
   /** A rank that holds nothing needs no dtype: nobody is told of it. */
-  private static TensorSpec spec(
-      String call, String name, long[] shape, Tensor view, Layout layout) {
-    if (name == null || shape == null || layout == null) {
-      String missing = name == null ? "name" : shape == null ? "shape" : "layout";
-      throw new InvalidArgumentException(call + ": " + missing + " is null");
-    }
+  private static TensorSpec spec(String name, long[] shape, Tensor view, Layout layout) {
     return TensorSpec.of(name, view == null ? DType.U8 : view.dtype, layout, shape);
   }
 
@@ -157,9 +151,7 @@ public final class LinkBatch {
     if (registered) {
       throw new InvalidArgumentException(call + ": the batch is registered already; make another");
     }
-    if (spec == null) {
-      throw new InvalidArgumentException(call + ": spec is null");
-    }
+    Objects.requireNonNull(spec, "spec");
     if (isSender ? !link.sends() : !link.receives()) {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);

@@ -4,6 +4,7 @@ package org.windlass;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -257,6 +258,7 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws AbortedException if a version failed to arrive in place
    */
   public Tensor tensor(String name) {
+    Objects.requireNonNull(name, "name");
     requireReceiver("tensor");
     return targets.view(name, holding.readable("tensor '" + name + "'"));
   }
@@ -271,9 +273,7 @@ public final class LinkTransfer implements AutoCloseable {
    */
   public Tensor tensor(Tensor bound) {
     requireReceiver("tensor");
-    if (bound == null) {
-      throw new InvalidArgumentException("tensor: bound is null");
-    }
+    Objects.requireNonNull(bound, "bound");
     return targets.view(bound, holding.readable("tensor " + bound));
   }
 

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.windlass.internal.LocalHandles;
 
@@ -18,9 +19,7 @@ public final class LocalGroup implements AutoCloseable {
   private final AtomicBoolean running = new AtomicBoolean();
 
   LocalGroup(int ranks, CommunicatorOptions options) {
-    if (options == null) {
-      throw new InvalidArgumentException("local: options is null");
-    }
+    Objects.requireNonNull(options, "options");
     Duration deadline = options.deadline();
     long[] handles =
         LocalHandles.create(
@@ -59,9 +58,7 @@ public final class LocalGroup implements AutoCloseable {
    * @throws E the first failure, with the others suppressed in it
    */
   public <E extends Exception> void run(RankBody<E> body) throws E {
-    if (body == null) {
-      throw new InvalidArgumentException("run: body is null");
-    }
+    Objects.requireNonNull(body, "body");
     execute(
         communicator -> {
           body.run(communicator);
@@ -71,9 +68,7 @@ public final class LocalGroup implements AutoCloseable {
 
   /** {@link #run} with a result from each rank, in rank order. */
   public <T, E extends Exception> List<T> call(RankFunction<T, E> function) throws E {
-    if (function == null) {
-      throw new InvalidArgumentException("call: function is null");
-    }
+    Objects.requireNonNull(function, "function");
     return execute(function);
   }
 

@@ -38,12 +38,12 @@ public final class Operation<T> {
   }
 
   /**
-   * {@link #await()} for no longer than {@code limit}. Then it leaves with a {@link
+   * {@link #await()} for no longer than {@code deadline}. Then it leaves with a {@link
    * TimeoutException}, while the operation goes on and the communicator lives; {@link #isDone}
    * tells that from an operation which passed its own deadline.
    */
-  public T await(Duration limit) {
-    return call.await(Deadlines.nanos(limit));
+  public T await(Duration deadline) {
+    return call.await(Deadlines.nanos(deadline));
   }
 
   /** Whether it is over, in whatever way. */

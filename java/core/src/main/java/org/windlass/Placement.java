@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Objects;
+
 /**
  * What one dimension of a {@link DeviceMesh} does with a tensor. The string form is that of layout
  * strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code P:max}.
@@ -66,9 +68,7 @@ public sealed interface Placement
    */
   record Partial(ReduceOp op) implements Placement {
     public Partial {
-      if (op == null) {
-        throw new InvalidArgumentException("a partial placement needs an operation");
-      }
+      Objects.requireNonNull(op, "op");
     }
 
     @Override

@@ -5,8 +5,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
+import org.windlass.internal.Copies;
 
 /**
  * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts,
@@ -83,6 +85,10 @@ public final class Plan {
       DType wire,
       DType targetDtype,
       PlanOptions options) {
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    Objects.requireNonNull(dtype, "dtype");
+    Objects.requireNonNull(targetDtype, "targetDtype");
     return of(
         TensorSpec.of("", dtype, from, shape),
         TensorSpec.of("", targetDtype, to, shape),
@@ -101,6 +107,10 @@ public final class Plan {
    * @throws UnsupportedException as the other form
    */
   public static Plan of(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    Objects.requireNonNull(wire, "wire");
+    Objects.requireNonNull(options, "options");
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
           "tensor '"
@@ -137,6 +147,8 @@ public final class Plan {
 
   /** The wire dtype that adds no rounding and moves fewest bytes: the smaller, or the source's. */
   public static DType defaultWire(DType source, DType target) {
+    Objects.requireNonNull(source, "source");
+    Objects.requireNonNull(target, "target");
     return target.bits() < source.bits() ? target : source;
   }
 
@@ -190,6 +202,7 @@ public final class Plan {
 
   /** Calls {@code action} with all routes in the order of {@link #routes}, without keeping them. */
   public void forEachRoute(Consumer<Route> action) {
+    Objects.requireNonNull(action, "action");
     RouteFinder finder = finder();
     for (int place = 0; place < from.mesh().size(); place++) {
       finder.from(place).forEach(action);
@@ -198,6 +211,7 @@ public final class Plan {
 
   /** The routes that {@code rank} takes part in, in the order of {@link #routes}. */
   public List<Route> routesFor(int rank) {
+    DeviceMesh.checkRank(rank);
     return finder().touching(rank);
   }
 
@@ -235,6 +249,7 @@ public final class Plan {
 
   /** {@link #traffic} of those routes alone that {@code rank} takes part in. */
   public Traffic trafficFor(int rank) {
+    DeviceMesh.checkRank(rank);
     if (options.mode() != TransferMode.GATHER_BROADCAST) {
       return Traffic.of(routesFor(rank));
     }
@@ -281,19 +296,21 @@ public final class Plan {
 
   /** Bytes that a transfer of {@code plans} together stages, on all ranks. */
   public static long stagingBytes(List<Plan> plans) {
+    List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
-    for (Plan plan : plans) {
+    for (Plan plan : all) {
       if (plan.options.mode() != TransferMode.DIRECT) {
         plan.from.mesh().ranks().forEach(ranks::set);
         plan.to.mesh().ranks().forEach(ranks::set);
       }
     }
-    return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(plans, rank)).sum();
+    return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
   }
 
   /** Bytes that {@code rank} stages in a transfer of {@code plans} together. */
   public static long stagingBytes(List<Plan> plans, int rank) {
-    return Schedule.stagingBytes(plans, rank);
+    DeviceMesh.checkRank(rank);
+    return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
   }
 
   /**
@@ -312,6 +329,7 @@ public final class Plan {
    * @throws UnsupportedException as {@link #of} does
    */
   public static Plan parse(String json) {
+    Objects.requireNonNull(json, "json");
     return PlanJson.decode(json);
   }
 

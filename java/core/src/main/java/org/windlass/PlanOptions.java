@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Objects;
+
 /**
  * Choices of a plan beyond layouts, shape and dtypes. All ranks choose alike.
  *
@@ -18,9 +20,7 @@ public record PlanOptions(
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
   public PlanOptions {
-    if (mode == null) {
-      throw new InvalidArgumentException("mode is null");
-    }
+    Objects.requireNonNull(mode, "mode");
     if (bucketBytes < 1) {
       throw new InvalidArgumentException("bucketBytes is at least 1, not " + bucketBytes);
     }

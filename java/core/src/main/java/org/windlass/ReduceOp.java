@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Locale;
+import java.util.Objects;
 
 /**
  * How the values of several ranks become one. Numbers are those of the C ABI's {@code
@@ -28,6 +29,7 @@ public enum ReduceOp {
 
   /** The operation of a name as in layout strings: {@code sum avg max min product}. */
   public static ReduceOp parse(String name) {
+    Objects.requireNonNull(name, "name");
     for (ReduceOp op : values()) {
       if (op.toString().equals(name)) {
         return op;

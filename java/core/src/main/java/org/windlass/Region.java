@@ -4,6 +4,7 @@ package org.windlass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * Part of a global tensor: the product of one list of half-open intervals for each dimension. The
@@ -17,6 +18,16 @@ public final class Region {
    * @param end one past the last element
    */
   public record Interval(long start, long end) {
+    public Interval {
+      if (start < 0 || end < start) {
+        throw new InvalidArgumentException(
+            "an interval is a start from 0 and an end at or after it, not "
+                + start
+                + " and "
+                + end);
+      }
+    }
+
     public long length() {
       return end - start;
     }
@@ -35,7 +46,13 @@ public final class Region {
    * @param packedStart its place in the region packed without gaps, which is how a rank's local
    *     tensor holds the rank's region
    */
-  public record Box(long[] start, long[] length, long[] packedStart) {}
+  public record Box(long[] start, long[] length, long[] packedStart) {
+    public Box {
+      Objects.requireNonNull(start, "start");
+      Objects.requireNonNull(length, "length");
+      Objects.requireNonNull(packedStart, "packedStart");
+    }
+  }
 
   /** For each dimension: start, end, start, end, ... */
   private final long[][] bounds;
@@ -45,7 +62,7 @@ public final class Region {
    * order. An empty interval stands only where it is a dimension's only one.
    */
   public Region(long[]... bounds) {
-    this(bounds, true);
+    this(copied(bounds), true);
   }
 
   private Region(long[][] bounds, boolean check) {
@@ -64,7 +81,7 @@ public final class Region {
 
   /** All of a tensor of the given shape. */
   public static Region whole(long... shape) {
-    long[][] bounds = new long[shape.length][];
+    long[][] bounds = new long[Objects.requireNonNull(shape, "shape").length][];
     for (int d = 0; d < shape.length; d++) {
       bounds[d] = new long[] {0, shape[d]};
     }
@@ -78,6 +95,7 @@ public final class Region {
 
   /** The intervals of dimension {@code dim}, ascending. */
   public List<Interval> intervals(int dim) {
+    Shapes.checkDimension("intervals", "dim", dim, bounds.length);
     List<Interval> intervals = new ArrayList<>(bounds[dim].length / 2);
     for (int i = 0; i < bounds[dim].length; i += 2) {
       intervals.add(new Interval(bounds[dim][i], bounds[dim][i + 1]));
@@ -87,6 +105,7 @@ public final class Region {
 
   /** Elements along dimension {@code dim}. */
   public long extent(int dim) {
+    Shapes.checkDimension("extent", "dim", dim, bounds.length);
     long extent = 0;
     for (int i = 0; i < bounds[dim].length; i += 2) {
       extent += bounds[dim][i + 1] - bounds[dim][i];
@@ -162,8 +181,20 @@ public final class Region {
     return boxes;
   }
 
-  /** Whether the element at {@code index} is in the region. */
+  /**
+   * Whether the element at {@code index} is in the region.
+   *
+   * @param index one coordinate for each dimension
+   */
   public boolean contains(long... index) {
+    if (Objects.requireNonNull(index, "index").length != bounds.length) {
+      throw new InvalidArgumentException(
+          "contains: index has "
+              + index.length
+              + " coordinates; the region has "
+              + bounds.length
+              + " dimensions");
+    }
     for (int d = 0; d < bounds.length; d++) {
       boolean inside = false;
       for (int i = 0; i < bounds[d].length; i += 2) {
@@ -211,6 +242,17 @@ public final class Region {
       next += dimension[2 * i + 1] - dimension[2 * i];
     }
     return starts;
+  }
+
+  private static long[][] copied(long[][] bounds) {
+    long[][] copy = new long[Objects.requireNonNull(bounds, "bounds").length][];
+    for (int d = 0; d < copy.length; d++) {
+      if (bounds[d] == null) {
+        throw new NullPointerException("bounds[" + d + "]");
+      }
+      copy[d] = bounds[d].clone();
+    }
+    return copy;
   }
 
   private static void requireOrdered(int d, long[] dimension) {

@@ -5,9 +5,11 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
 
@@ -24,7 +26,14 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   private static final int NAMED = 4;
 
   public Report {
-    ranks = List.copyOf(ranks);
+    ranks = Copies.list(ranks, "ranks");
+    Objects.requireNonNull(failure, "failure");
+    for (int i = 0; i < ranks.size(); i++) {
+      if (ranks.get(i).rank() != i) {
+        throw new InvalidArgumentException(
+            "ranks[" + i + "] is of rank " + ranks.get(i).rank() + "; they stand in rank order");
+      }
+    }
   }
 
   /**
@@ -38,8 +47,9 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   public record Rank(
       int rank, boolean closed, List<Integer> waitsFor, int contested, List<Call> recent) {
     public Rank {
-      waitsFor = List.copyOf(waitsFor);
-      recent = List.copyOf(recent);
+      DeviceMesh.checkRank(rank);
+      waitsFor = Copies.list(waitsFor, "waitsFor");
+      recent = Copies.list(recent, "recent");
     }
 
     /** The operation that it is in; empty while it is in none. */
@@ -75,6 +85,15 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       Duration since,
       Duration took,
       Duration waited) {
+    public Call {
+      Objects.requireNonNull(operation, "operation");
+      Objects.requireNonNull(text, "text");
+      Objects.requireNonNull(failure, "failure");
+      Objects.requireNonNull(since, "since");
+      Objects.requireNonNull(took, "took");
+      Objects.requireNonNull(waited, "waited");
+    }
+
     private static Call of(RankLook.Recorded recorded, long now) {
       long left = recorded.inside() ? now : recorded.leftNs();
       long entered = recorded.enteredNs() == 0 ? left : recorded.enteredNs();

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Arrays;
+import java.util.Objects;
 import org.windlass.internal.Native;
 
 /** Arithmetic of shapes and strides that refuses what overflows. */
@@ -13,10 +14,7 @@ final class Shapes {
    * within 63 bits.
    */
   static long[] checked(String what, DType dtype, long... shape) {
-    if (shape == null) {
-      throw new InvalidArgumentException(what + ": shape is null");
-    }
-    long[] copy = shape.clone();
+    long[] copy = Objects.requireNonNull(shape, "shape").clone();
     if (copy.length > Native.WL_MAX_DIMS) {
       throw new InvalidArgumentException(
           what + ": shape has " + copy.length + " dimensions; at most " + Native.WL_MAX_DIMS);
@@ -44,10 +42,7 @@ final class Shapes {
 
   /** Bytes of an element of a dtype that tensors can have. */
   static int elementBytes(String what, DType dtype) {
-    if (dtype == null) {
-      throw new InvalidArgumentException(what + ": dtype is null");
-    }
-    if (dtype.code() < 0) {
+    if (Objects.requireNonNull(dtype, "dtype").code() < 0) {
       throw new UnsupportedException(
           what + ": dtype is " + dtype + "; a tensor's elements are whole bytes");
     }

@@ -38,7 +38,13 @@ public final class Signals {
 
   /** Bytes of a window that {@code count} signals take on each of {@code ranks} ranks. */
   public static long bytes(int count, int ranks) {
-    return count * (ranks * LINE);
+    if (count < 0 || ranks < 0) {
+      throw new InvalidArgumentException(
+          "bytes: "
+              + (count < 0 ? "count is " + count : "ranks is " + ranks)
+              + "; it must be 0 or more");
+    }
+    return place(count, ranks);
   }
 
   public int count() {
@@ -107,6 +113,11 @@ public final class Signals {
       throw new InvalidArgumentException(
           what + ": index is " + index + "; it must lie in [0, " + count + ")");
     }
-    return offset + bytes(index, ranks);
+    return offset + place(index, ranks);
+  }
+
+  /** Bytes before the lines of signal {@code index}. */
+  private static long place(int index, int ranks) {
+    return index * (ranks * LINE);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Locale;
+import java.util.Objects;
 import org.windlass.internal.Native;
 
 /** What kernels are compiled for. */
@@ -42,6 +43,7 @@ public enum Target {
 
   /** The target with this name, such as {@code sim}; case doesn't matter. */
   public static Target parse(String name) {
+    Objects.requireNonNull(name, "name");
     for (Target target : values()) {
       if (target.name().equalsIgnoreCase(name)) {
         return target;

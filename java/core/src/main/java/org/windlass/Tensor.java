@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.Objects;
 import org.windlass.internal.Memory;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Segments;
@@ -69,10 +70,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * element size. A read-only buffer makes a read-only tensor.
    */
   public static Tensor of(ByteBuffer buffer, DType dtype, long... shape) {
-    if (buffer == null) {
-      throw new InvalidArgumentException("of: buffer is null");
-    }
-    if (!buffer.isDirect()) {
+    if (!Objects.requireNonNull(buffer, "buffer").isDirect()) {
       throw new InvalidArgumentException(
           "of: buffer is on the Java heap, where peers can't reach it; use"
               + " ByteBuffer.allocateDirect, or Tensor.allocate and copyFrom");
@@ -114,6 +112,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * @param segment a MemorySegment; its type is named here only because Java 17 has none
    */
   public static Tensor ofSegment(Object segment, DType dtype, long... shape) {
+    Objects.requireNonNull(segment, "segment");
     long[] checked = Shapes.checked("ofSegment", dtype, shape);
     return over("ofSegment", Segments.memory(segment), 0, dtype, checked);
   }
@@ -246,6 +245,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /** Dimension {@code dim} as several, whose extents multiply to its own. */
   public Tensor splitDim(int dim, long... sizes) {
     Shapes.checkDimension("splitDim", "dim", dim, shape.length);
+    Objects.requireNonNull(sizes, "sizes");
     long[] parts = Shapes.checked("splitDim: sizes", DType.U8, sizes);
     if (Shapes.numel(parts) != shape[dim]) {
       throw new InvalidArgumentException(
@@ -275,8 +275,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /** The same elements in row-major order under another shape; contiguous tensors only. */
-  public Tensor reshape(long... newShape) {
-    long[] checked = Shapes.checked("reshape", dtype, newShape);
+  public Tensor reshape(long... shape) {
+    long[] checked = Shapes.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
       throw new InvalidArgumentException(
           "reshape: shape "
@@ -290,7 +290,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
       throw new InvalidArgumentException(
           "reshape: the tensor is not contiguous; reshape before narrow or transpose, or copy it"
               + " (shape "
-              + Arrays.toString(shape)
+              + Arrays.toString(this.shape)
               + ", strides "
               + Arrays.toString(strides)
               + ")");

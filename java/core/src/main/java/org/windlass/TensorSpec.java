@@ -3,6 +3,8 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import org.windlass.internal.Copies;
 
 /**
  * A global tensor.
@@ -24,8 +26,11 @@ public record TensorSpec(
    *     the padded tensor exceed 64 bits, or a placement shards a dimension that the tensor lacks
    */
   public TensorSpec {
-    shape = List.copyOf(shape);
-    paddedShape = List.copyOf(paddedShape);
+    Objects.requireNonNull(name, "name");
+    shape = Copies.list(shape, "shape");
+    Objects.requireNonNull(dtype, "dtype");
+    Objects.requireNonNull(layout, "layout");
+    paddedShape = Copies.list(paddedShape, "paddedShape");
     layout.check(name, array(shape));
     boolean fits = shape.size() == paddedShape.size();
     for (int d = 0; fits && d < shape.size(); d++) {
@@ -46,12 +51,14 @@ public record TensorSpec(
 
   /** The global tensor of these extents, without padding. */
   public static TensorSpec of(String name, DType dtype, Layout layout, long... shape) {
+    Objects.requireNonNull(shape, "shape");
     List<Long> extents = Arrays.stream(shape).boxed().toList();
     return new TensorSpec(name, extents, dtype, layout, extents);
   }
 
   /** This tensor, cut as if it had the extents {@code paddedShape}. */
   public TensorSpec padded(long... paddedShape) {
+    Objects.requireNonNull(paddedShape, "paddedShape");
     return new TensorSpec(
         name, shape, dtype, layout, Arrays.stream(paddedShape).boxed().toList());
   }

@@ -6,6 +6,8 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import org.windlass.internal.Copies;
 
 /**
  * Bytes that routes move.
@@ -16,6 +18,10 @@ import java.util.Map;
  * @param reduceBytes what is read from peers for {@code Partial}
  */
 public record Traffic(List<Link> links, long sentBytes, long localBytes, long reduceBytes) {
+  public Traffic {
+    links = Copies.list(links, "links");
+  }
+
   /**
    * Wire bytes from one rank to another, or to itself.
    *
@@ -31,12 +37,18 @@ public record Traffic(List<Link> links, long sentBytes, long localBytes, long re
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
   public static Traffic of(Iterable<Route> routes) {
+    Objects.requireNonNull(routes, "routes");
     Map<Long, Long> bytesOfLinks = new HashMap<>();
     long sent = 0;
     long local = 0;
     long reduced = 0;
+    int i = 0;
     try {
       for (Route route : routes) {
+        if (route == null) {
+          throw new NullPointerException("routes[" + i + "]");
+        }
+        i++;
         long bytes = route.bytes();
         for (int target : route.targets()) {
           bytesOfLinks.merge((long) route.source() << 32 | target, bytes, Math::addExact);
@@ -55,6 +67,6 @@ public record Traffic(List<Link> links, long sentBytes, long localBytes, long re
     bytesOfLinks.forEach(
         (ends, bytes) -> links.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
     links.sort(Comparator.comparingInt(Link::source).thenComparingInt(Link::target));
-    return new Traffic(List.copyOf(links), sent, local, reduced);
+    return new Traffic(links, sent, local, reduced);
   }
 }

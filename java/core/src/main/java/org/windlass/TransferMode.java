@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.stream.Collectors;
 
 /** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
@@ -34,6 +35,7 @@ public enum TransferMode {
    * @throws InvalidArgumentException if there is none
    */
   public static TransferMode parse(String text) {
+    Objects.requireNonNull(text, "text");
     for (TransferMode mode : values()) {
       if (mode.toString().equals(text)) {
         return mode;

@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.util.List;
+import java.util.Objects;
+import org.windlass.internal.Copies;
 
 /**
  * The root of everything that Windlass throws: a code, a message that says what happened, where and
@@ -29,8 +31,8 @@ public abstract sealed class WindlassException extends RuntimeException
       ErrorCode code, String message, Throwable cause, String operation, List<Integer> culprits) {
     super(message, cause);
     this.code = code;
-    this.operation = operation;
-    this.culprits = List.copyOf(culprits);
+    this.operation = Objects.requireNonNull(operation, "operation");
+    this.culprits = Copies.list(culprits, "culprits");
   }
 
   /** The kind of failure; one subclass stands for each. */
