@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.windlass.checkpoint.LayoutFile;
+import org.windlass.checkpoint.SafetensorsIndex;
+
+/** Values keep what they were made of, whatever becomes of the arrays and collections. */
+class CopiesTest {
+  @Test
+  void arraysAreCopied() {
+    long[] bounds = {0, 2};
+    long[][] dimensions = {bounds};
+    Region region = new Region(dimensions);
+    bounds[1] = 9;
+    dimensions[0] = new long[] {0, 7};
+    assertThat(region).isEqualTo(Region.whole(2));
+    int[] numbers = {2, 3};
+    DeviceMesh named = DeviceMesh.of(List.of("a", "b"), numbers);
+    DeviceMesh mesh = DeviceMesh.of(numbers);
+    numbers[0] = 9;
+    assertThat(mesh).isEqualTo(DeviceMesh.of(2, 3));
+    assertThat(named.size(0)).isEqualTo(2);
+    int[] ranks = {4, 2};
+    DeviceMesh listed = DeviceMesh.of(2).ranks(ranks);
+    ranks[0] = 7;
+    listed.coordinates(4)[0] = 1;
+    assertThat(listed.ranks()).containsExactly(4, 2);
+    assertThat(listed.coordinates(4)).containsExactly(0);
+    long[] shape = {2, 2};
+    Tensor tensor = Tensor.allocate(DType.F32, shape);
+    TensorSpec spec = TensorSpec.of("w", DType.F32, Layout.parse("1:R"), shape);
+    Plan plan = Plan.of(spec.layout(), spec.layout(), shape, DType.F32);
+    shape[0] = 9;
+    tensor.shape()[0] = 9;
+    plan.shape()[0] = 9;
+    spec.extents()[0] = 9;
+    assertThat(tensor.shape()).containsExactly(2, 2);
+    assertThat(plan.shape()).containsExactly(2, 2);
+    assertThat(spec.extents()).containsExactly(2, 2);
+    assertThat(plan.routes().get(0).region()).isEqualTo(Region.whole(2, 2));
+  }
+
+  @Test
+  void collectionsAreCopied() {
+    List<Placement> placements = new ArrayList<>(List.of(Placement.replicate()));
+    Layout layout = new Layout(DeviceMesh.of(1), placements);
+    List<Long> shape = new ArrayList<>(List.of(2L));
+    TensorSpec spec = new TensorSpec("w", shape, DType.F32, layout, shape);
+    List<Traffic.Link> links = new ArrayList<>(List.of(new Traffic.Link(0, 1, 8)));
+    Traffic traffic = new Traffic(links, 8, 0, 0);
+    List<Integer> culprits = new ArrayList<>(List.of(1));
+    TimeoutException timeout = new TimeoutException("late", null, "barrier", culprits);
+    Map<String, String> files = new HashMap<>(Map.of("w", "w.safetensors"));
+    SafetensorsIndex index = new SafetensorsIndex(files);
+    LayoutFile.Entry entry = new LayoutFile.Entry(shape, Optional.empty(), Optional.empty());
+    Map<String, LayoutFile.Entry> entries = new HashMap<>(Map.of("w", entry));
+    LayoutFile layouts = new LayoutFile(entries);
+    placements.clear();
+    shape.clear();
+    links.clear();
+    culprits.clear();
+    files.clear();
+    entries.clear();
+    assertThat(layout.placements()).hasSize(1);
+    assertThat(spec.shape()).containsExactly(2L);
+    assertThat(spec.paddedShape()).containsExactly(2L);
+    assertThat(traffic.links()).hasSize(1);
+    assertThat(timeout.culprits()).containsExactly(1);
+    assertThat(index.files()).containsOnlyKeys("w");
+    assertThat(layouts.tensors()).containsOnlyKeys("w");
+    assertThat(entry.shape()).containsExactly(2L);
+    for (List<?> list :
+        List.of(layout.placements(), spec.shape(), traffic.links(), timeout.culprits())) {
+      assertThatThrownBy(list::clear).isInstanceOf(UnsupportedOperationException.class);
+    }
+    for (Map<?, ?> map : List.of(index.files(), layouts.tensors())) {
+      assertThatThrownBy(map::clear).isInstanceOf(UnsupportedOperationException.class);
+    }
+  }
+
+  /** Replicas on two hosts: ranks are served within theirs, and across. */
+  @Test
+  void routesAreNotChangedByTheirReaders() {
+    for (String target : List.of("8:R", "4@2:R", "8:S0", "4@8:R")) {
+      Plan plan =
+          Plan.of(
+              TensorSpec.of("w", DType.F32, Layout.parse("4x2:R,S0"), 8, 8),
+              TensorSpec.of("w", DType.F32, Layout.parse(target), 8, 8),
+              DType.F32,
+              PlanOptions.defaults().withRanksPerHost(4));
+      assertThat(plan.routes()).isNotEmpty();
+      for (Route route : plan.routes()) {
+        for (List<?> list : List.of(route.sources(), route.targets())) {
+          assertThatThrownBy(list::clear).isInstanceOf(UnsupportedOperationException.class);
+        }
+      }
+      for (Bucket bucket : plan.buckets()) {
+        assertThatThrownBy(bucket.entries()::clear)
+            .isInstanceOf(UnsupportedOperationException.class);
+      }
+    }
+  }
+
+  @Test
+  void aReportStandsInRankOrder() {
+    Report.Rank third = new Report.Rank(2, false, List.of(), 0, List.of());
+    assertThatThrownBy(() -> new Report(List.of(third), Optional.empty()))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("ranks[0] is of rank 2");
+  }
+
+  @Test
+  void anIntervalEndsWhereItBeginsOrLater() {
+    assertThat(new Region.Interval(3, 3).length()).isZero();
+    assertThatThrownBy(() -> new Region.Interval(5, 3))
+        .isInstanceOf(InvalidArgumentException.class);
+    assertThatThrownBy(() -> new Region.Interval(-1, 3))
+        .isInstanceOf(InvalidArgumentException.class);
+  }
+}
