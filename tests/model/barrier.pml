@@ -4,9 +4,9 @@
  *
  * Checked: no deadlock; a rank that returned sees what every rank wrote before it entered; a peer's ENTER is
  * the one of this operation for as long as it is read. The callers use the barrier as the guard of
- * a double buffer, which also shows that no rank runs two operations ahead. */
+ * a double buffer, which also shows that no rank runs two operations ahead. ENTER comes round once. */
 
-#define OPERATIONS 3
+#define OPERATIONS 5
 #define DEPTH 4
 #define USER(rank, s) (CONTROL_CELLS + 2 * (rank) + ((s) & 1))
 #define CELLS (CONTROL_CELLS + 2 * RANKS)

@@ -2,7 +2,7 @@
 /* Root-staged broadcast where each rank has a core: Comm::runDirect (native/comm/launch.h) with
  * kernels/broadcast.h. A large input is read where it lies, and the root leaves after every reader's DONE. An
  * eager one (BroadcastEager) rides with the root's ENTER, and nobody acknowledges. Each operation has any root
- * and either size.
+ * and either size; eager ones leave DONE alone.
  *
  * Checked: no deadlock; each reader gets the input of this operation's root; a root may overwrite its input
  * as soon as it returns, which it does here; an ENTER's slot is not overwritten while anybody reads it. Left
@@ -60,7 +60,7 @@ active [RANKS] proctype rank() {
         :: peer != ME ->
           awaitEntry(peer, s);
 #ifndef WITHOUT_DONE
-          SEEN(DONE(peer)) >= s;
+          IS_DONE(peer, s);
 #endif
           peer = AFTER(peer)
         :: else -> break
@@ -78,7 +78,7 @@ active [RANKS] proctype rank() {
       :: eager -> got = SEEN(STATED(root, s))
       :: else ->
         got = SEEN(INPUT(root));
-        store(DONE(ME), s)
+        store(DONE(ME), DONE_WORD(s))
       fi;
       assert(got == s);
       got = 0

@@ -30,19 +30,20 @@
 #include "control_block.pml"
 #include "doorbell.pml"
 
-/* NEXT: the sequence and whether the phase is over, pieces taken from the back, and from the front. */
+/* NEXT: the sequence and whether the phase is over, pieces taken from the front, and pieces left. The word of a
+ * phase that is over has none left. */
 #ifdef WITHOUT_SEQUENCE
-#define WORK(s, over) ((over) * 16)
+#define WORK(s, over) ((over) * 16 + (1 - (over)) * BLOCKS)
 #else
-#define WORK(s, over) ((2 * (s) + (over)) * 16)
+#define WORK(s, over) ((2 * ((s) & 1) + (over)) * 16 + (1 - (over)) * BLOCKS)
 #endif
-#define FRONT(word) ((word) & 3)
-#define BACK(word) (((word) >> 2) & 3)
-#define FREE(word) ((word) / 16 == WORK(s, 0) / 16 && FRONT(word) + BACK(word) < BLOCKS)
+#define FRONT(word) (((word) >> 2) & 3)
+#define REST(word) ((word) & 3)
+#define FREE(word) ((word) / 16 == WORK(s, 0) / 16 && REST(word) > 0)
 
 /* Whether a piece of `owner` may run. */
 #define CLAIMABLE(owner) \
-  (SEEN(ENTER(owner, s)) >= s && (root == owner || SEEN(ENTER(root, s)) >= s) && FREE(SEEN(NEXT(owner))))
+  (ENTERED(owner, s) && (root == owner || ENTERED(root, s)) && FREE(SEEN(NEXT(owner))))
 
 /* The rank that a thread belongs to. */
 #define SELF (ME % RANKS)
@@ -62,8 +63,8 @@ inline runNext(owner) {
       :: memory[NEXT(owner)] == word ->
 #endif
         if
-        :: owner == SELF -> piece = FRONT(word); memory[NEXT(owner)] = word + 1
-        :: else -> piece = BLOCKS - 1 - BACK(word); memory[NEXT(owner)] = word + 4
+        :: owner == SELF -> piece = FRONT(word); memory[NEXT(owner)] = word + 3
+        :: else -> piece = FRONT(word) + REST(word) - 1; memory[NEXT(owner)] = word - 1
         fi;
         claimed = true
 #ifndef WITHOUT_EXCHANGE
@@ -167,15 +168,15 @@ active [RANKS] proctype rank() {
     :: root == ME -> store(INPUT(ME), s)
     :: else
     fi;
-    store(FINISHED(ME), 0);
-    store(NEXT(ME), WORK(s, 0));
     peer = AFTER(ME);
     do
     :: peer != ME ->
-      SEEN(ENTER(peer, s - 1)) >= s - 1;
+      ENTERED(peer, s - 1);
       peer = AFTER(peer)
     :: else -> break
     od;
+    store(FINISHED(ME), 0);
+    store(NEXT(ME), WORK(s, 0));
     publishEntry(s);
 #ifdef WORKER
     if
@@ -188,7 +189,7 @@ active [RANKS] proctype rank() {
       if
       :: FREE(word) ->
         word = 0;
-        root == ME || SEEN(ENTER(root, s)) >= s;
+        root == ME || ENTERED(root, s);
         runNext(ME)
       :: else -> word = 0; break
       fi
@@ -199,7 +200,7 @@ active [RANKS] proctype rank() {
       peer = AFTER(peer);
       if
       :: root != ME || peer == ME -> break
-      :: else -> SEEN(ENTER(peer, s)) >= s
+      :: else -> ENTERED(peer, s)
       fi
     od;
 #ifdef WORKER

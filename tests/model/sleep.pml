@@ -11,29 +11,27 @@
 #include "control_block.pml"
 #include "doorbell.pml"
 
-#define ENTERED (SEEN(ENTER(peer, s)) >= s)
-
 active [RANKS] proctype rank() {
   byte s = 1;
   byte peer, bell;
   do
   :: s <= OPERATIONS ->
-    store(ENTER(ME, s), s);
+    store(ENTER(ME, s), LOW(s));
     peer = AFTER(ME);
     do
     :: peer != ME ->
       if
-      :: ENTERED
+      :: ENTERED(peer, s)
       :: else ->
         storeLoad();
         wakeSleepers();
         do
-        :: ENTERED -> break
+        :: ENTERED(peer, s) -> break
         :: else ->
           lieDown();
           if
 #ifndef WITHOUT_SECOND_LOOK
-          :: ENTERED
+          :: ENTERED(peer, s)
 #endif
           :: else -> sleep()
           fi;
