@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -259,6 +260,66 @@ class PlanTest {
     // The whole on the root and on each target.
     assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytes()).isEqualTo(3 * 256);
     assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytesFor(1)).isZero();
+  }
+
+  /** 67 million elements: a bucket each would be as many turns, and steps as many. */
+  @Test
+  void aPlanIsNoLongerForBucketsOfAByte() {
+    Plan plan = inMode(TransferMode.STAGED, plan("4:S0", "4:S1", 8192, 8192));
+    List<Plan> plans = withBucketBytes(1, List.of(plan));
+    long pieceBytes = 8192L * 8192 / 16 * 4 / 4096;
+    assertThat(Plan.stagingBytes(plans, 0)).isEqualTo(2 * 4 * pieceBytes);
+    int[] steps = new int[1];
+    Schedule.Sink sink =
+        new Schedule.Sink() {
+          @Override
+          public void stage(
+              int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
+            steps[0]++;
+          }
+
+          @Override
+          public void write(
+              int phase,
+              Schedule.Place target,
+              long[] length,
+              List<Integer> ranks,
+              Schedule.Place source,
+              DType wire,
+              ReduceOp op) {
+            steps[0]++;
+          }
+        };
+    Schedule.of(plans, 0, sink);
+    assertThat(steps[0]).isEqualTo(2 * 4 * 4096);
+  }
+
+  @Test
+  void moreTurnsThanATransferHasAreRefusedBeforeTheyAreMade() {
+    List<Plan> plans =
+        withBucketBytes(
+            1,
+            Collections.nCopies(
+                260, inMode(TransferMode.STAGED, plan("1:R", "1:R", 1L << 40))));
+    refused(
+        InvalidArgumentException.class,
+        "bucketBytes of 1 may take 260 tensors in 1048576 turns or more",
+        () -> Plan.stagingBytes(plans, 1));
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            Batch batch = communicator.batch().mode(TransferMode.STAGED).bucketBytes(1);
+            Layout from = Layout.parse("1:R");
+            Layout to = Layout.parse("1@1:R");
+            long[] shape = {4096};
+            Tensor source = communicator.rank() == 0 ? Tensor.allocate(DType.U8, shape) : null;
+            for (int i = 0; i < 260; i++) {
+              Tensor target = communicator.rank() == 1 ? Tensor.allocate(DType.U8, shape) : null;
+              batch.add("t" + i, shape, DType.U8, from, source, to, target);
+            }
+            refused(InvalidArgumentException.class, "may take 260 tensors", batch::register);
+          });
+    }
   }
 
   @Test

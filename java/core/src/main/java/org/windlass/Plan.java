@@ -258,6 +258,13 @@ public final class Plan {
     return Traffic.of(routes);
   }
 
+  /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */
+  long mostRouteBytes() {
+    long held = source.localRegion(from.mesh().rankOf(0)).numel();
+    long wanted = target.localRegion(to.mesh().rankOf(0)).numel();
+    return wire.bytesOf(Math.min(held, wanted));
+  }
+
   /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());

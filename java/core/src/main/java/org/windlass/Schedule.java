@@ -17,6 +17,12 @@ import java.util.Map;
 final class Schedule {
   private static final int LINE = 64;
 
+  /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
+  private static final int MOST_LOADS = 4096;
+
+  /** As the native library has it. */
+  private static final int MOST_PHASES = 1 << 20;
+
   /** Takes the steps of a schedule. */
   interface Sink {
     /** The next box that the rank stages, dense at {@code offset} of its phase's half. */
@@ -131,6 +137,7 @@ final class Schedule {
         tensors.add(tensor);
       }
     }
+    requireFewLoads(some);
     Map<Integer, Integer> next = new HashMap<>(); // for each target, the phase of its next load
     for (Bucket bucket : Bucket.pack(some, rank)) {
       boolean sends = bucket.source() == rank;
@@ -160,12 +167,38 @@ final class Schedule {
     }
   }
 
+  /** Refuses on every rank alike, and before any load is made. */
+  private static void requireFewLoads(List<Plan> plans) {
+    long loads = 0; // that a rank may have to make for another
+    for (Plan plan : plans) {
+      long most = plan.options().bucketBytes();
+      loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
+      if (loads >= MOST_PHASES) {
+        throw new InvalidArgumentException(
+            "bucketBytes of "
+                + most
+                + " may take "
+                + plans.size()
+                + " tensors in "
+                + MOST_PHASES
+                + " turns or more, which a transfer does not have: use larger buckets, or several"
+                + " batches");
+      }
+    }
+  }
+
+  /** What is staged of a bucket at a time. */
+  private static long mostBytes(Bucket bucket, List<Plan> plans) {
+    long most = plans.get(bucket.entries().get(0).tensor()).options().bucketBytes();
+    return Math.max(most, (bucket.bytes() - 1) / MOST_LOADS + 1);
+  }
+
   /**
-   * The bucket in parts of at most its plans' {@code bucketBytes}, or of one element. Wider
-   * elements come first, so that all lie aligned without gaps.
+   * The bucket in parts of at most {@link #mostBytes}, or of one element. Wider elements come
+   * first, so that all lie aligned without gaps.
    */
   private static List<List<Piece>> loads(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
-    long most = plans.get(bucket.entries().get(0).tensor()).options().bucketBytes();
+    long most = mostBytes(bucket, plans);
     List<Piece> pieces = new ArrayList<>();
     for (Bucket.Entry entry : bucket.entries()) {
       Route route = entry.route();

@@ -17,8 +17,8 @@ public enum TransferMode {
    * In {@link Bucket}s: the source prepares one in a stage, in the wire dtype, and each target
    * finalizes it from there while the source prepares the next. A rank stages at most two buckets
    * of {@link PlanOptions#bucketBytes} for each rank that it sends to; a bucket that is larger, a
-   * single route, goes in pieces of so much (or of one element). What stays within a rank is not
-   * staged.
+   * single route, goes in pieces of so much, or of a 4,096th of it where that is more (or of one
+   * element). What stays within a rank is not staged.
    */
   STAGED,
   /**
