@@ -10,10 +10,12 @@ import java.util.List;
 public final class AbortedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
+  /** {@code message} says what happened, where and what to do. */
   public AbortedException(String message) {
     this(message, null);
   }
 
+  /** The same, with what led to it. */
   public AbortedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }

@@ -25,6 +25,7 @@ public final class Bucket {
    * @param route the route
    */
   public record Entry(int tensor, Route route) {
+    /** Checks the components. */
     public Entry {
       Objects.requireNonNull(route, "route");
     }
@@ -68,6 +69,7 @@ public final class Bucket {
     return entries.get(0).route().source();
   }
 
+  /** How its bytes cross ranks. */
   public Transport transport() {
     return entries.get(0).route().transport();
   }

@@ -14,6 +14,7 @@ import java.util.Objects;
  * @param isTarget whether the rank writes its local target tensor
  */
 public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
+  /** Checks the components. */
   public Chunk {
     Objects.requireNonNull(route, "route");
     DeviceMesh.checkRank(rank);
@@ -27,6 +28,7 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
    * @param targetStart its first element in the local tensor of every rank of {@link Route#targets}
    */
   public record Box(long[] length, long[] sourceStart, long[] targetStart) {
+    /** Checks the components. */
     public Box {
       Objects.requireNonNull(length, "length");
       Objects.requireNonNull(sourceStart, "sourceStart");

@@ -7,10 +7,12 @@ import java.util.List;
 public final class ClosedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
+  /** {@code message} says what happened, where and what to do. */
   public ClosedException(String message) {
     this(message, null);
   }
 
+  /** The same, with what led to it. */
   public ClosedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }

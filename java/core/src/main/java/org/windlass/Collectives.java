@@ -36,10 +36,12 @@ public sealed class Collectives permits Communicator {
     this.owner = owner == null ? this : owner;
   }
 
+  /** This rank's number, from 0. */
   public final int rank() {
     return endpoint.rank;
   }
 
+  /** Number of ranks. */
   public final int size() {
     return endpoint.size;
   }

@@ -76,6 +76,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     return deadline;
   }
 
+  /** What the loaded kernels are compiled for. */
   public Target target() {
     return Target.loaded();
   }

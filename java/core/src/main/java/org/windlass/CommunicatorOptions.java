@@ -18,6 +18,7 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
   private static final CommunicatorOptions DEFAULTS =
       new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0);
 
+  /** Checks the components. */
   public CommunicatorOptions {
     Deadlines.nanos(deadline);
     if (cores < 0) {
@@ -35,18 +36,22 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
     return DEFAULTS;
   }
 
+  /** These options with another deadline. */
   public CommunicatorOptions deadline(Duration deadline) {
     return new CommunicatorOptions(deadline, firstSequence, cores, blocks);
   }
 
+  /** These options with another first sequence number. */
   public CommunicatorOptions firstSequence(int newFirstSequence) {
     return new CommunicatorOptions(deadline, newFirstSequence, cores, blocks);
   }
 
+  /** These options with another number of cores. */
   public CommunicatorOptions cores(int newCores) {
     return new CommunicatorOptions(deadline, firstSequence, newCores, blocks);
   }
 
+  /** These options with another number of threads a rank. */
   public CommunicatorOptions blocks(int newBlocks) {
     return new CommunicatorOptions(deadline, firstSequence, cores, newBlocks);
   }

@@ -12,27 +12,45 @@ import java.util.stream.Collectors;
  * wl_dtype}.
  */
 public enum DType {
+  /** A byte that is 0 or 1. */
   BOOL(0, 8, "BOOL"),
+  /** Unsigned integer of 8 bits. */
   U8(1, 8, "U8"),
+  /** Signed integer of 8 bits. */
   I8(2, 8, "I8"),
+  /** 5 bits of exponent, 2 of mantissa, with infinities. */
   F8E5M2(3, 8, "F8_E5M2"),
+  /** 4 bits of exponent, 3 of mantissa; finite, up to 448. */
   F8E4M3(4, 8, "F8_E4M3"),
   /** A power of two, as block scales use. */
   F8E8M0(5, 8, "F8_E8M0"),
+  /** Signed integer of 16 bits. */
   I16(6, 16, "I16"),
+  /** Unsigned integer of 16 bits. */
   U16(7, 16, "U16"),
+  /** IEEE 754 binary16. */
   F16(8, 16, "F16"),
+  /** The upper half of an F32. */
   BF16(9, 16, "BF16"),
+  /** Signed integer of 32 bits. */
   I32(10, 32, "I32"),
+  /** Unsigned integer of 32 bits. */
   U32(11, 32, "U32"),
+  /** IEEE 754 binary32. */
   F32(12, 32, "F32"),
+  /** IEEE 754 binary64. */
   F64(13, 64, "F64"),
+  /** Signed integer of 64 bits. */
   I64(14, 64, "I64"),
+  /** Unsigned integer of 64 bits. */
   U64(15, 64, "U64"),
   /** A complex number of two f32. */
   C64(16, 64, "C64"),
+  /** 4 bits: 2 of exponent, 1 of mantissa. */
   F4(-1, 4, "F4"),
+  /** 6 bits: 2 of exponent, 3 of mantissa. */
   F6E2M3(-1, 6, "F6_E2M3"),
+  /** 6 bits: 3 of exponent, 2 of mantissa. */
   F6E3M2(-1, 6, "F6_E3M2");
 
   private final int code;

@@ -10,6 +10,7 @@ public final class DistributedTensor extends Tensor {
     this.window = window;
   }
 
+  /** The window that it lies in. */
   public Window window() {
     return window;
   }

@@ -7,10 +7,12 @@ import java.util.List;
 public final class InvalidArgumentException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
+  /** {@code message} says what happened, where and what to do. */
   public InvalidArgumentException(String message) {
     this(message, null);
   }
 
+  /** The same, with what led to it. */
   public InvalidArgumentException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }

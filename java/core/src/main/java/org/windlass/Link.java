@@ -133,6 +133,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
+  /** The name that both sides gave it. */
   public String name() {
     return name;
   }

@@ -19,6 +19,7 @@ public sealed interface Placement
    * @param unit elements that stay together, at least 1
    */
   record Shard(int dim, long unit) implements Placement {
+    /** Checks the components. */
     public Shard {
       requireDimension(dim);
       if (unit < 1) {
@@ -40,6 +41,7 @@ public sealed interface Placement
    * @param split pieces, at least 1
    */
   record StridedShard(int dim, int split) implements Placement {
+    /** Checks the components. */
     public StridedShard {
       requireDimension(dim);
       if (split < 1) {
@@ -67,6 +69,7 @@ public sealed interface Placement
    * @param op how the terms become one
    */
   record Partial(ReduceOp op) implements Placement {
+    /** Checks the components. */
     public Partial {
       Objects.requireNonNull(op, "op");
     }

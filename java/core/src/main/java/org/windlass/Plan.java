@@ -152,10 +152,12 @@ public final class Plan {
     return target.bits() < source.bits() ? target : source;
   }
 
+  /** The source layout. */
   public Layout from() {
     return from;
   }
 
+  /** The target layout. */
   public Layout to() {
     return to;
   }
@@ -185,10 +187,12 @@ public final class Plan {
     return wire;
   }
 
+  /** The dtype of the target. */
   public DType targetDtype() {
     return target.dtype();
   }
 
+  /** How it was made. */
   public PlanOptions options() {
     return options;
   }

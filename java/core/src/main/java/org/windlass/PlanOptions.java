@@ -19,6 +19,7 @@ public record PlanOptions(
   /** What {@link #bucketBytes} is where nothing else is asked: 16 MiB. */
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
+  /** Checks the components. */
   public PlanOptions {
     Objects.requireNonNull(mode, "mode");
     if (bucketBytes < 1) {
@@ -37,18 +38,22 @@ public record PlanOptions(
     return new PlanOptions(TransferMode.DIRECT, DEFAULT_BUCKET_BYTES, 0, DeviceMesh.MAX_RANKS);
   }
 
+  /** These options with another mode. */
   public PlanOptions withMode(TransferMode mode) {
     return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 
+  /** These options with another size of buckets. */
   public PlanOptions withBucketBytes(long bucketBytes) {
     return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 
+  /** These options with another turn. */
   public PlanOptions withTurn(int turn) {
     return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }
 
+  /** These options with another number of ranks a host. */
   public PlanOptions withRanksPerHost(int ranksPerHost) {
     return new PlanOptions(mode, bucketBytes, turn, ranksPerHost);
   }

@@ -8,5 +8,6 @@ package org.windlass;
  */
 @FunctionalInterface
 public interface RankBody<E extends Exception> {
+  /** Runs as the rank of {@code communicator}. */
   void run(Communicator communicator) throws E;
 }

@@ -9,5 +9,6 @@ package org.windlass;
  */
 @FunctionalInterface
 public interface RankFunction<T, E extends Exception> {
+  /** Runs as the rank of {@code communicator}, and gives its result. */
   T call(Communicator communicator) throws E;
 }

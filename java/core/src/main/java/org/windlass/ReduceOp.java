@@ -9,9 +9,13 @@ import java.util.Objects;
  * wl_reduce_op}.
  */
 public enum ReduceOp {
+  /** Adds; integers wrap. */
   SUM(0),
+  /** The largest; a NaN wins. */
   MAX(1),
+  /** The smallest; a NaN wins. */
   MIN(2),
+  /** Multiplies; integers wrap. */
   PRODUCT(3),
   /** The sum divided by the number of ranks; floating dtypes only. */
   AVG(4);

@@ -18,6 +18,7 @@ public final class Region {
    * @param end one past the last element
    */
   public record Interval(long start, long end) {
+    /** Checks the components. */
     public Interval {
       if (start < 0 || end < start) {
         throw new InvalidArgumentException(
@@ -28,6 +29,7 @@ public final class Region {
       }
     }
 
+    /** How many indices it holds. */
     public long length() {
       return end - start;
     }
@@ -47,6 +49,7 @@ public final class Region {
    *     tensor holds the rank's region
    */
   public record Box(long[] start, long[] length, long[] packedStart) {
+    /** Checks the components. */
     public Box {
       Objects.requireNonNull(start, "start");
       Objects.requireNonNull(length, "length");

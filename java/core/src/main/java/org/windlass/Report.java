@@ -25,6 +25,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   /** Of the ranks that one waits for, how many the table names. */
   private static final int NAMED = 4;
 
+  /** Checks the components. */
   public Report {
     ranks = Copies.list(ranks, "ranks");
     Objects.requireNonNull(failure, "failure");
@@ -46,6 +47,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
    */
   public record Rank(
       int rank, boolean closed, List<Integer> waitsFor, int contested, List<Call> recent) {
+    /** Checks the components. */
     public Rank {
       DeviceMesh.checkRank(rank);
       waitsFor = Copies.list(waitsFor, "waitsFor");
@@ -85,6 +87,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       Duration since,
       Duration took,
       Duration waited) {
+    /** Checks the components. */
     public Call {
       Objects.requireNonNull(operation, "operation");
       Objects.requireNonNull(text, "text");

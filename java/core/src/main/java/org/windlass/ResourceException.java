@@ -7,10 +7,12 @@ import java.util.List;
 public final class ResourceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
+  /** {@code message} says what happened, where and what to do. */
   public ResourceException(String message) {
     this(message, null);
   }
 
+  /** The same, with what led to it. */
   public ResourceException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }

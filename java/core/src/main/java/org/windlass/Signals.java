@@ -47,6 +47,7 @@ public final class Signals {
     return place(count, ranks);
   }
 
+  /** How many signals a rank has. */
   public int count() {
     return count;
   }

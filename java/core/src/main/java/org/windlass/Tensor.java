@@ -156,6 +156,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
 
+  /** The type of its elements. */
   public final DType dtype() {
     return dtype;
   }
@@ -170,6 +171,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return strides.clone();
   }
 
+  /** Number of dimensions. */
   public final int ndim() {
     return shape.length;
   }

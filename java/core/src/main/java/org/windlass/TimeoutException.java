@@ -10,10 +10,12 @@ import java.util.List;
 public final class TimeoutException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
+  /** {@code message} says what happened, where and what to do. */
   public TimeoutException(String message) {
     this(message, null);
   }
 
+  /** The same, with what led to it. */
   public TimeoutException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }

@@ -18,6 +18,7 @@ import org.windlass.internal.Copies;
  * @param reduceBytes what is read from peers for {@code Partial}
  */
 public record Traffic(List<Link> links, long sentBytes, long localBytes, long reduceBytes) {
+  /** Checks the components. */
   public Traffic {
     links = Copies.list(links, "links");
   }

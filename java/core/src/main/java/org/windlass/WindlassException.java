@@ -23,8 +23,12 @@ public abstract sealed class WindlassException extends RuntimeException
         InternalException {
   private static final long serialVersionUID = 1L;
 
+  /** The kind of failure. */
   private final ErrorCode code;
+
+  /** Where it was observed; empty if in no operation. */
   private final String operation;
+
   private final transient List<Integer> culprits;
 
   WindlassException(

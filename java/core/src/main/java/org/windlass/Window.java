@@ -40,6 +40,7 @@ public final class Window implements AutoCloseable {
     this.memory = Memory.of(address, bytes, new Segment(what, endpoint, handle));
   }
 
+  /** The communicator whose ranks hold it. */
   public Communicator communicator() {
     return communicator;
   }

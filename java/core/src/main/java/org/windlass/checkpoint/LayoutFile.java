@@ -24,6 +24,7 @@ import org.windlass.internal.JsonText;
  * @param tensors one entry for each tensor that it lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
+  /** Checks the components. */
   public LayoutFile {
     tensors = Copies.map(tensors, "tensors");
   }
@@ -39,6 +40,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param layout the layout, if the file says it
    */
   public record Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
+    /** Checks the components. */
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");

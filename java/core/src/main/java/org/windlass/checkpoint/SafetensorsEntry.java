@@ -19,6 +19,7 @@ import org.windlass.internal.JsonText;
  */
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
+  /** Checks the components. */
   public SafetensorsEntry {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(dtype, "dtype");

@@ -228,6 +228,7 @@ public final class SafetensorsHeader {
 
   /** What to write: a tensor's name, dtype and shape. Offsets follow from the order. */
   public record Item(String name, DType dtype, List<Long> shape) {
+    /** Checks the components. */
     public Item {
       Objects.requireNonNull(name, "name");
       Objects.requireNonNull(dtype, "dtype");

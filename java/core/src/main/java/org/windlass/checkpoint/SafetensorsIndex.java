@@ -20,6 +20,7 @@ import org.windlass.internal.JsonText;
  * @param files the file's name for each tensor, in the index's order
  */
 public record SafetensorsIndex(Map<String, String> files) {
+  /** Checks the components. */
   public SafetensorsIndex {
     files = Copies.map(files, "files");
   }
