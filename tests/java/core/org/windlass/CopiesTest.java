@@ -56,7 +56,7 @@ class CopiesTest {
     List<Long> shape = new ArrayList<>(List.of(2L));
     TensorSpec spec = new TensorSpec("w", shape, DType.F32, layout, shape);
     List<Traffic.Link> links = new ArrayList<>(List.of(new Traffic.Link(0, 1, 8)));
-    Traffic traffic = new Traffic(links, 8, 0, 0);
+    Traffic traffic = new Traffic(links, 8, 0, links, 8);
     List<Integer> culprits = new ArrayList<>(List.of(1));
     TimeoutException timeout = new TimeoutException("late", null, "barrier", culprits);
     Map<String, String> files = new HashMap<>(Map.of("w", "w.safetensors"));

@@ -185,6 +185,10 @@ class PlanTest {
     assertThat(traffic.localBytes()).isEqualTo(16 * 2);
     assertThat(traffic.reduceBytes()).isEqualTo(2 * 32 * 4);
     assertThat(traffic.links().stream().mapToLong(Traffic.Link::bytes).sum()).isEqualTo(128);
+    // Ranks 3 and 4 each sum all rows themselves: of two terms one is on a link, one a read.
+    assertThat(traffic.reads().stream().mapToLong(Traffic.Link::bytes).sum())
+        .isEqualTo(traffic.reduceBytes());
+    assertThat(traffic.reads()).allMatch(read -> read.source() < 4 && read.target() >= 3);
     assertThat(plan.trafficFor(4).sentBytes()).isEqualTo(64);
     assertThat(plan.stagingBytes()).isZero();
     // The other rows and terms go to rank 0, and all rows in bf16 to ranks 3 and 4.
@@ -197,6 +201,11 @@ class PlanTest {
             new Traffic.Link(1, 0, 32));
     assertThat(gathered.sentBytes()).isEqualTo(160);
     assertThat(gathered.reduceBytes()).isEqualTo(32 * 4);
+    assertThat(gathered.reads())
+        .containsExactly(new Traffic.Link(2, 0, 64), new Traffic.Link(3, 0, 64));
+    // In a bucket the sum is there once for all that get it, and its source has made it.
+    Traffic staged = inMode(TransferMode.STAGED, plan).traffic();
+    assertThat(staged.reads()).noneMatch(read -> read.target() == 4);
     assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).trafficFor(1).links())
         .containsExactly(new Traffic.Link(1, 0, 32));
   }

@@ -131,6 +131,21 @@ class PlanCommandTest {
   }
 
   @Test
+  void aLineOfTextSaysWhatItMeans() {
+    String direct =
+        plan("--from", "2:P", "--to", "2@1:S0", "--shape", "4x2", "--dtype", "f32").out();
+    assertThat(direct)
+        .contains(" 0 P2P       -> 2  16 bytes  [2,4) x [0,2)  sum of 0,1\n")
+        .contains(" 0 NONE      sends nothing: holds a term of 16 bytes  [0,2) x [0,2)  sum of 0,1\n")
+        .contains("no bucket, since mode direct packs nothing (staged: 4)");
+    String staged =
+        plan("--from", "1:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--mode", "staged").out();
+    assertThat(staged).contains(" 0 BROADCAST -> 1,2  4 bytes each  [0,4)\n").contains("; 1 buckets;");
+    String help = Cli.run("plan", "--help").out();
+    assertThat(help).contains("P2P", "BROADCAST", "LOCAL", "NONE", "read to reduce", "staged", "Buckets");
+  }
+
+  @Test
   void aListOfTensorsIsPlannedLineByLineAndSummed(@TempDir Path folder) throws IOException {
     Path file =
         Files.writeString(

@@ -247,7 +247,7 @@ public final class Plan {
    * TransferMode#GATHER_BROADCAST} the whole tensor to the root and to each target.
    */
   public Traffic traffic() {
-    return Traffic.of(
+    return traffic(
         options.mode() == TransferMode.GATHER_BROADCAST ? gatheringRoutes() : routes());
   }
 
@@ -255,11 +255,15 @@ public final class Plan {
   public Traffic trafficFor(int rank) {
     DeviceMesh.checkRank(rank);
     if (options.mode() != TransferMode.GATHER_BROADCAST) {
-      return Traffic.of(routesFor(rank));
+      return traffic(routesFor(rank));
     }
     List<Route> routes = gatheringRoutes();
     routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
-    return Traffic.of(routes);
+    return traffic(routes);
+  }
+
+  private Traffic traffic(List<Route> routes) {
+    return options.mode() == TransferMode.STAGED ? Traffic.packed(routes) : Traffic.of(routes);
   }
 
   /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */

@@ -105,9 +105,14 @@ public final class Route {
     return terms.wire().bytesOf(numel);
   }
 
-  /** Bytes that the reduction for one destination reads beside the source's own term. */
+  /** Bytes that one reduction reads beside the source's own term. */
   public long reduceBytes() {
-    return (sources.size() - 1) * terms.dtype().bytesOf(numel);
+    return (sources.size() - 1) * termBytes();
+  }
+
+  /** Bytes of one source's term. */
+  long termBytes() {
+    return terms.dtype().bytesOf(numel);
   }
 
   /** The dtype on the wire. */

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
 import org.windlass.internal.Copies;
 
 /**
@@ -15,12 +16,17 @@ import org.windlass.internal.Copies;
  * @param links bytes between every two ranks that exchange any, by source, then target
  * @param sentBytes the sum of links whose ends differ
  * @param localBytes the sum of links whose ends are one rank
- * @param reduceBytes what is read from peers for {@code Partial}
+ * @param reads bytes of terms that ranks read on others to reduce {@code Partial}, in the source's
+ *     dtype, by the rank that holds them, then the reader; beside those of {@code links}, which
+ *     carry the source's own term
+ * @param reduceBytes the sum of {@code reads}
  */
-public record Traffic(List<Link> links, long sentBytes, long localBytes, long reduceBytes) {
+public record Traffic(
+    List<Link> links, long sentBytes, long localBytes, List<Link> reads, long reduceBytes) {
   /** Checks the components. */
   public Traffic {
     links = Copies.list(links, "links");
+    reads = Copies.list(reads, "reads");
   }
 
   /**
@@ -33,13 +39,23 @@ public record Traffic(List<Link> links, long sentBytes, long localBytes, long re
   public record Link(int source, int target, long bytes) {}
 
   /**
-   * The traffic of {@code routes}.
+   * The traffic of {@code routes}, each of whose targets reduces what it gets.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
   public static Traffic of(Iterable<Route> routes) {
     Objects.requireNonNull(routes, "routes");
+    return of(routes, Route::targets);
+  }
+
+  /** The same where each route's source reduces, once for all targets, as it packs a bucket. */
+  static Traffic packed(Iterable<Route> routes) {
+    return of(routes, route -> route.targets().isEmpty() ? List.of() : List.of(route.source()));
+  }
+
+  private static Traffic of(Iterable<Route> routes, Function<Route, List<Integer>> readers) {
     Map<Long, Long> bytesOfLinks = new HashMap<>();
+    Map<Long, Long> bytesOfReads = new HashMap<>();
     long sent = 0;
     long local = 0;
     long reduced = 0;
@@ -58,16 +74,27 @@ public record Traffic(List<Link> links, long sentBytes, long localBytes, long re
           } else {
             sent = Math.addExact(sent, bytes);
           }
+        }
+        for (int reader : readers.apply(route)) {
           reduced = Math.addExact(reduced, route.reduceBytes());
+          for (int holder : route.sources()) {
+            if (holder != route.source()) {
+              bytesOfReads.merge((long) holder << 32 | reader, route.termBytes(), Math::addExact);
+            }
+          }
         }
       }
     } catch (ArithmeticException e) {
       throw new InvalidArgumentException("the bytes that the plan moves overflow 64 bits", e);
     }
-    List<Link> links = new ArrayList<>(bytesOfLinks.size());
-    bytesOfLinks.forEach(
+    return new Traffic(sorted(bytesOfLinks), sent, local, sorted(bytesOfReads), reduced);
+  }
+
+  private static List<Link> sorted(Map<Long, Long> bytesOfEnds) {
+    List<Link> links = new ArrayList<>(bytesOfEnds.size());
+    bytesOfEnds.forEach(
         (ends, bytes) -> links.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
     links.sort(Comparator.comparingInt(Link::source).thenComparingInt(Link::target));
-    return new Traffic(links, sent, local, reduced);
+    return links;
   }
 }

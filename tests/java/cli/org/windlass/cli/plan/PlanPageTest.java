@@ -110,7 +110,10 @@ class PlanPageTest {
         .contains("3 different parts, each on 2 ranks, nothing on 2 ranks; dp × 2: P (terms of one value), tp × 4: S0")
         .contains("3 different parts; dim 0 × 3: S1")
         .contains("<b>324 B</b><span>read to reduce</span>")
-        .contains("<b>1.00 ×</b><span>receiving imbalance</span>");
+        .contains("<b>1.00 ×</b><span>receiving imbalance</span>")
+        // Rank 8 adds the other term of three rows to each part that it gets.
+        .contains("<button type=\"button\" aria-pressed=\"false\">Reads to reduce</button>")
+        .containsPattern("<tr><td>8</td>.*<td>108 B</td><td class=\"faint\">on ranks 4, 5, 6</td></tr>");
     Matcher canvas = Pattern.compile("<canvas[^>]* width=\"(\\d+)\"").matcher(document);
     assertThat(canvas.find() && Integer.parseInt(canvas.group(1)) > 100).isTrue();
   }
@@ -127,10 +130,11 @@ class PlanPageTest {
     Files.writeString(page, Files.readString(page).replace("</body>", pointing));
     String document = opened(page, "");
     assertThat(document)
-        .contains("rank 2: dp=0, tp=2\nholds [6, 9)  ×  [0, 9)\nsends 72 B</div>")
+        .contains("rank 2: dp=0, tp=2\nholds [6, 9)  ×  [0, 9)\nsends 72 B\n")
+        .contains("36 B of its terms are read by rank 10</div>")
         .contains("<span class=\"rank at\" data-rank=\"2\">");
-    assertThat(count(document, "<span class=\"rank peer\" data-rank=\"(8|9)\">")).isEqualTo(2);
-    assertThat(count(document, "<span class=\"rank far\"")).isEqualTo(8);
+    assertThat(count(document, "<span class=\"rank peer\" data-rank=\"(8|9|10)\">")).isEqualTo(3);
+    assertThat(count(document, "<span class=\"rank far\"")).isEqualTo(7);
   }
 
   @Test
@@ -192,12 +196,14 @@ class PlanPageTest {
     List<Object> gone = new ArrayList<>(List.of(plan));
     gone.addAll(List.of("--html", folder.resolve("gone/plan.html")));
     Cli done = Cli.run(gone.toArray());
-    assertThat(done.status()).isEqualTo(7);
-    assertThat(done.err()).contains("gone/plan.html: cannot be written: no such file or folder");
+    assertThat(done.status()).isEqualTo(2);
+    assertThat(done.err()).contains("gone/plan.html: the folder ", "gone does not exist");
     Path taken = Files.createDirectories(folder.resolve("taken/inside")).getParent();
     List<Object> folderThere = new ArrayList<>(List.of(plan));
     folderThere.addAll(List.of("--html", taken));
-    assertThat(Cli.run(folderThere.toArray()).status()).isEqualTo(7);
+    Cli intoFolder = Cli.run(folderThere.toArray());
+    assertThat(intoFolder.status()).isEqualTo(2);
+    assertThat(intoFolder.err()).contains("is a folder; name a file");
     try (var files = Files.list(folder)) {
       assertThat(files).containsExactly(taken);
     }
@@ -207,5 +213,54 @@ class PlanPageTest {
             "--summary", "--html", folder.resolve("large.html"));
     assertThat(large.status()).isEqualTo(2);
     assertThat(large.err()).contains("more than 400000 pairs");
+  }
+
+  private Cli plan(Path html) {
+    return Cli.run(
+        "plan", "--from", "2:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--html", html);
+  }
+
+  @Test
+  void onlyAPageOrAnEmptyFileIsReplaced() throws IOException {
+    Path page = folder.resolve("plan.html");
+    assertThat(plan(page).status()).isZero();
+    String first = Files.readString(page);
+    Files.writeString(page, first + "<!-- of an earlier run -->");
+    assertThat(plan(page).status()).isZero();
+    assertThat(page).hasContent(first);
+    Path empty = Files.createFile(folder.resolve("empty"));
+    assertThat(plan(empty).status()).isZero();
+    assertThat(empty).hasContent(first);
+    Path link = Files.createSymbolicLink(folder.resolve("link"), page);
+    Files.writeString(page, first + "<!-- of an earlier run -->");
+    assertThat(plan(link).status()).isZero();
+    assertThat(link).isSymbolicLink();
+    assertThat(page).hasContent(first);
+  }
+
+  @Test
+  void whatWindlassDidNotWriteStays() throws Exception {
+    Path thesis = Files.writeString(folder.resolve("thesis.html"), "<!DOCTYPE html><p>Years of work");
+    Cli refused = plan(thesis);
+    assertThat(refused.status()).isEqualTo(2);
+    assertThat(refused.out()).isEmpty();
+    assertThat(refused.err()).contains("thesis.html: holds something that is no page of windlass plan");
+    assertThat(thesis).hasContent("<!DOCTYPE html><p>Years of work");
+
+    String list = "[{\"name\":\"<meta name=generator content=windlass plan>\",\"shape\":[4],\"dtype\":\"u8\"}]";
+    Path tensors = Files.writeString(folder.resolve("tensors.json"), list);
+    Cli own =
+        Cli.run("plan", "--tensors", tensors, "--from", "2:R", "--to", "2:R", "--html", tensors);
+    assertThat(own.status()).isEqualTo(2);
+    assertThat(tensors).hasContent(list);
+
+    Path pipe = folder.resolve("pipe");
+    assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
+    assertThat(plan(pipe).err()).contains("is no regular file");
+    assertThat(Files.isRegularFile(pipe)).isFalse();
+
+    Path dangling = Files.createSymbolicLink(folder.resolve("dangling"), folder.resolve("gone"));
+    assertThat(plan(dangling).err()).contains("is a link to a file that is not there");
+    assertThat(dangling).isSymbolicLink();
   }
 }

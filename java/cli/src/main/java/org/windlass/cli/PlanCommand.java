@@ -29,8 +29,20 @@ import picocli.CommandLine.Spec;
     name = "plan",
     description = "Shows what a redistribution would move, without moving it.",
     footer = {
-      "%nWith --tensors, each tensor's plan is one line, and the last line sums them;",
-      "with --summary there is the last line alone."
+      "%nA line for each route: the rank that sends, how, to whom, bytes on the wire, and which part of"
+          + " the tensor, as half-open intervals.",
+      "  P2P        goes to one rank",
+      "  BROADCAST  goes to several",
+      "  LOCAL      stays on its rank",
+      "  NONE       is not sent: others read it as a term of a sum",
+      "Of a source with P, a route says whose terms it reduces, as in 'sum of 0,1'. In mode direct the"
+          + " targets read the terms and reduce them; in mode staged the rank that sends does.",
+      "%nThe last line sums up: what is sent to other ranks; what stays local; what is read to reduce,"
+          + " beside the terms that are sent; what is staged, as memory beside the tensors. Buckets are"
+          + " what mode staged packs; mode direct has none.",
+      "%nWith --tensors, each tensor has such lines, and the last line sums all of them; with --summary"
+          + " there is the last line alone.",
+      "%n--html replaces a page that it wrote, or an empty file, and nothing else."
     })
 final class PlanCommand implements Runnable {
   private static final String TAKES =
@@ -70,17 +82,19 @@ final class PlanCommand implements Runnable {
   @Option(
       names = "--html",
       paramLabel = "FILE",
-      description = "Write a page with a picture: who sends what to whom.")
+      description =
+          "Write a page with a picture: who sends what to whom, and who reads whose terms.")
   private Path html;
 
   @Override
   public void run() {
+    Path page = html == null ? null : PlanPage.place(html);
     PlanOptions options = options();
     OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
     requireRank(planned);
-    if (html != null) {
-      new PlanPage(options, only).write(html, planned);
+    if (page != null) {
+      new PlanPage(options, only).write(page, planned);
     }
     PlanReport report = new PlanReport(options, only, summary, json);
     PrintWriter out = spec.commandLine().getOut();

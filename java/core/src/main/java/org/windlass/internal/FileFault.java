@@ -34,16 +34,32 @@ public final class FileFault {
     if (fault instanceof NotDirectoryException) {
       return new InvalidArgumentException(path + ": not a folder", fault);
     }
+    if (saysSystem("Not a directory", fault)) {
+      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
+    }
     if (Files.isDirectory(path) && !(fault instanceof FileSystemException)) {
       return new InvalidArgumentException(path + ": is a folder, not a file", fault);
     }
     return new ResourceException(path + ": cannot be read: " + reason(fault), fault);
   }
 
-  /** A fault while writing {@code path}. */
+  /**
+   * A fault while writing {@code path}: a folder in its place, or none around it, is the caller's
+   * mistake, the rest is the machine's.
+   */
   public static WindlassException writing(Path path, IOException fault) {
     if (fault instanceof ClosedChannelException) {
       return ended(path, fault);
+    }
+    if (fault instanceof NoSuchFileException) {
+      return new InvalidArgumentException(
+          path + ": the folder " + path.toAbsolutePath().getParent() + " does not exist", fault);
+    }
+    if (saysSystem("Not a directory", fault)) {
+      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
+    }
+    if (saysSystem("Is a directory", fault)) {
+      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
     }
     return new ResourceException(path + ": cannot be written: " + reason(fault), fault);
   }
@@ -54,6 +70,10 @@ public final class FileFault {
         ? new AbortedException(
             path + ": thread \"" + Thread.currentThread().getName() + "\" was interrupted", fault)
         : new ClosedException(path + ": was closed", fault);
+  }
+
+  private static boolean saysSystem(String reason, IOException fault) {
+    return fault instanceof FileSystemException system && reason.equals(system.getReason());
   }
 
   private static String reason(IOException fault) {

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import java.io.IOException;
+import java.io.InputStream;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
@@ -77,8 +78,12 @@ public final class JsonText implements AutoCloseable {
    */
   public static byte[] bytesOf(Path path) {
     try {
-      requireReadable(path.toString(), Files.size(path));
-      return Files.readAllBytes(path);
+      try (InputStream in = Files.newInputStream(path)) {
+        // What is no regular file may say that it has no bytes, and give them without an end.
+        byte[] bytes = in.readNBytes(LARGEST + 1);
+        requireReadable(path.toString(), bytes.length);
+        return bytes;
+      }
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }
@@ -88,7 +93,7 @@ public final class JsonText implements AutoCloseable {
   public static void requireReadable(String where, long bytes) {
     if (bytes > LARGEST) {
       throw new InvalidArgumentException(
-          where + ": has " + bytes + " bytes; at most " + LARGEST + " are read");
+          where + ": has more than " + LARGEST + " bytes, which are read at most");
     }
   }
 

@@ -9,8 +9,11 @@ import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -43,6 +46,12 @@ public final class PlanPage {
 
   private static final String PLACE_OF_PLANS = "@PLANS@";
 
+  /** Stands near the start of every page, and is how one is known. */
+  private static final String DOCTYPE = "<!DOCTYPE html>";
+
+  private static final String MARK = "<meta name=\"generator\" content=\"windlass plan\">";
+  private static final int MARK_WITHIN = 512;
+
   private final PlanOptions options;
   private final OptionalInt rank;
 
@@ -64,28 +73,69 @@ public final class PlanPage {
   }
 
   /**
-   * Writes the page of some tensors; {@code file} appears whole or stays as it was.
+   * Where a page can be written: {@code file}, with links followed, if it is new, empty or a page.
    *
+   * @throws InvalidArgumentException if something else is there, which stays
+   */
+  public static Path place(Path file) {
+    try {
+      if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+        return file.toAbsolutePath();
+      }
+      Path real = file.toRealPath();
+      if (Files.isDirectory(real)) {
+        throw new InvalidArgumentException("--html " + file + ": is a folder; name a file");
+      }
+      if (!Files.isRegularFile(real)) {
+        throw new InvalidArgumentException(
+            "--html " + file + ": is no regular file; name one, or a new one");
+      }
+      if (Files.size(real) > 0 && !isPage(real)) {
+        throw new InvalidArgumentException(
+            "--html " + file + ": holds something that is no page of windlass plan; name another"
+                + " file, or remove it");
+      }
+      return real;
+    } catch (NoSuchFileException dangling) {
+      throw new InvalidArgumentException(
+          "--html " + file + ": is a link to a file that is not there", dangling);
+    } catch (IOException fault) {
+      throw FileFault.writing(file, fault);
+    }
+  }
+
+  private static boolean isPage(Path file) throws IOException {
+    try (InputStream in = Files.newInputStream(file)) {
+      String start = new String(in.readNBytes(MARK_WITHIN), StandardCharsets.ISO_8859_1);
+      return start.startsWith(DOCTYPE) && start.contains(MARK);
+    }
+  }
+
+  /**
+   * Writes the page of some tensors; {@code place} appears whole or stays as it was.
+   *
+   * @param place what {@link #place} found
    * @throws InvalidArgumentException if there are too many links to show
    */
-  public void write(Path file, List<PlannedTensor> tensors) {
+  public void write(Path place, List<PlannedTensor> tensors) {
     // In a script element only this could end the JSON.
     String plans = json(tensors).replace("<", "\\u003c");
-    Path absolute = file.toAbsolutePath();
     Path work =
-        absolute.resolveSibling(
-            "." + absolute.getFileName() + "." + ProcessHandle.current().pid() + ".tmp");
+        place.resolveSibling(
+            "." + place.getFileName() + "." + ProcessHandle.current().pid() + ".tmp");
     try (InputStream template = PlanPage.class.getResourceAsStream("plan.html")) {
       String page = new String(template.readAllBytes(), StandardCharsets.UTF_8);
-      int place = page.indexOf(PLACE_OF_PLANS);
+      int hole = page.indexOf(PLACE_OF_PLANS);
+      Files.deleteIfExists(work);
       Files.writeString(
           work,
-          page.substring(0, place) + plans + page.substring(place + PLACE_OF_PLANS.length()));
-      Files.move(
-          work, absolute, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+          page.substring(0, hole) + plans + page.substring(hole + PLACE_OF_PLANS.length()),
+          StandardOpenOption.CREATE_NEW,
+          StandardOpenOption.WRITE);
+      Files.move(work, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException fault) {
       deleteIfThere(work);
-      throw FileFault.writing(file, fault);
+      throw FileFault.writing(place, fault);
     }
   }
 
@@ -124,18 +174,17 @@ public final class PlanPage {
   /** A tensor, with the sums over all of its {@code count}. */
   private void writeTensor(JsonGenerator out, PlannedTensor tensor) throws IOException {
     Map<Long, Long> bytesOfLinks = new TreeMap<>();
+    Map<Long, Long> bytesOfReads = new TreeMap<>();
     long reduced = 0;
     for (int i = 0; i < tensor.count(); i++) {
       Plan plan = tensor.plan(options, plans.size());
       plans.add(plan);
       Traffic traffic = rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
       reduced += traffic.reduceBytes();
-      for (Link link : traffic.links()) {
-        bytesOfLinks.merge(
-            (long) link.source() << 32 | link.target(), link.bytes(), Math::addExact);
-      }
+      add(bytesOfLinks, traffic.links());
+      add(bytesOfReads, traffic.reads());
     }
-    links += bytesOfLinks.size();
+    links += bytesOfLinks.size() + bytesOfReads.size();
     if (links > MOST_LINKS) {
       throw new InvalidArgumentException(
           "--html: more than "
@@ -152,14 +201,27 @@ public final class PlanPage {
     out.writeNumberField("from", layout(tensor.from(), tensor.shape()));
     out.writeNumberField("to", layout(tensor.to(), tensor.shape()));
     out.writeNumberField("reduced", reduced);
-    out.writeArrayFieldStart("links");
-    for (Map.Entry<Long, Long> link : bytesOfLinks.entrySet()) {
+    write(out, "links", bytesOfLinks);
+    write(out, "reads", bytesOfReads);
+    out.writeEndObject();
+  }
+
+  /** Bytes by both ends, the first in the upper half. */
+  private static void add(Map<Long, Long> bytesOfEnds, List<Link> more) {
+    for (Link link : more) {
+      bytesOfEnds.merge((long) link.source() << 32 | link.target(), link.bytes(), Math::addExact);
+    }
+  }
+
+  private static void write(JsonGenerator out, String name, Map<Long, Long> bytesOfEnds)
+      throws IOException {
+    out.writeArrayFieldStart(name);
+    for (Map.Entry<Long, Long> link : bytesOfEnds.entrySet()) {
       out.writeNumber((int) (link.getKey() >> 32));
       out.writeNumber(link.getKey().intValue());
       out.writeNumber(link.getValue());
     }
     out.writeEndArray();
-    out.writeEndObject();
   }
 
   /** The place of a layout of a shape among the page's layouts. */

@@ -25,6 +25,7 @@ import org.windlass.Region;
 import org.windlass.Route;
 import org.windlass.Traffic;
 import org.windlass.Traffic.Link;
+import org.windlass.Transport;
 
 /** Plans as lines: JSON objects, or text for people. */
 public final class PlanReport {
@@ -111,7 +112,7 @@ public final class PlanReport {
             plans.size(),
             ranks.cardinality(),
             List.of(),
-            new Traffic(all, sent, local, reduced),
+            new Traffic(all, sent, local, List.of(), reduced),
             buckets,
             stagingBytes(plans),
             (System.nanoTime() - begin) / 1e6);
@@ -269,32 +270,54 @@ public final class PlanReport {
           .append(tensor.wire())
           .append('\n');
     }
-    if (!summary) {
-      for (Route route : planned.routes()) {
-        text.append(
-            String.format(
-                Locale.ROOT,
-                "  %5d %-9s -> %s  %,d bytes each  %s%n",
-                route.source(),
-                route.transport(),
-                route.targets().stream().map(String::valueOf).collect(Collectors.joining(",")),
-                route.bytes(),
-                route.region()));
-      }
+    for (Route route : planned.routes()) {
+      text.append(line(route));
     }
     text.append(
         String.format(
             Locale.ROOT,
-            "  %d ranks%s, %d buckets, %,d bytes sent, %,d local, %,d read to reduce, %,d staged;"
-                + " planned in %.1f ms",
+            "  %d ranks%s: %,d bytes sent, %,d local, %,d read to reduce, %,d staged; %s; planned in"
+                + " %.1f ms",
             planned.ranks(),
             rank.isPresent() ? ", rank " + rank.getAsInt() + " alone" : "",
-            planned.buckets(),
             planned.traffic().sentBytes(),
             planned.traffic().localBytes(),
             planned.traffic().reduceBytes(),
             planned.stagingBytes(),
+            buckets(planned.buckets()),
             planned.millis()));
     return text.toString();
+  }
+
+  /** A route: who sends, how, to whom, how much to each, what; and the terms that make it a sum. */
+  private static String line(Route route) {
+    String terms = route.op().map(op -> "  " + op + " of " + joined(route.sources())).orElse("");
+    String fate =
+        route.transport() == Transport.NONE
+            ? "sends nothing: holds a term of "
+            : "-> " + joined(route.targets()) + "  ";
+    return String.format(
+        Locale.ROOT,
+        "  %5d %-9s %s%,d bytes%s  %s%s%n",
+        route.source(),
+        route.transport(),
+        fate,
+        route.bytes(),
+        route.targets().size() > 1 ? " each" : "",
+        route.region(),
+        terms);
+  }
+
+  private static String joined(List<Integer> ranks) {
+    return ranks.stream().map(String::valueOf).collect(Collectors.joining(","));
+  }
+
+  /** What buckets are there for in the mode. */
+  private String buckets(long count) {
+    return switch (options.mode()) {
+      case DIRECT -> "no bucket, since mode direct packs nothing (staged: " + count + ")";
+      case STAGED -> count + " buckets";
+      case GATHER_BROADCAST -> "no bucket, since one rank gathers the whole (staged: " + count + ")";
+    };
   }
 }

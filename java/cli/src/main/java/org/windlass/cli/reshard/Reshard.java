@@ -17,6 +17,7 @@ import org.windlass.Traffic;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.internal.FileFault;
 import org.windlass.internal.Floor;
 
 /** Redistributes a checkpoint on disk. */
@@ -99,11 +100,13 @@ public final class Reshard {
   }
 
   private static void checkPaths(Path in, Path out) {
-    if (!Files.exists(in)) {
-      throw new InvalidArgumentException(in + ": no such file or folder");
+    Path read;
+    try {
+      read = in.toRealPath();
+    } catch (IOException fault) {
+      throw FileFault.reading(in, fault);
     }
     try {
-      Path read = in.toRealPath();
       Path written = real(out);
       if (written.startsWith(read)) {
         throw new InvalidArgumentException(
@@ -155,7 +158,7 @@ public final class Reshard {
         local += traffic.localBytes();
       }
     }
-    return new Traffic(List.of(), sent, local, 0);
+    return new Traffic(List.of(), sent, local, List.of(), 0);
   }
 
   private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {
