@@ -26,7 +26,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
-import org.windlass.ResourceException;
 import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import picocli.CommandLine;
@@ -234,7 +233,7 @@ class BenchCommandTest {
     String[] cells = rows.get(1).split(",");
     assertThat(Long.parseLong(cells[6])).isGreaterThan(Long.parseLong(cells[5]));
     assertThatThrownBy(() -> bench("barrier", "--ops-csv", folder + "/none/ops.csv"))
-        .isInstanceOf(ResourceException.class);
+        .isInstanceOf(InvalidArgumentException.class);
   }
 
   @Test
@@ -311,6 +310,23 @@ class BenchCommandTest {
 
   private static double number(Map<String, Object> line, String field) {
     return (double) line.get(field);
+  }
+
+  @Test
+  void helpExplainsEveryColumn() {
+    String help = new CommandLine(new BenchCommand()).getUsageMessage();
+    for (String column : BenchResult.tableHead().strip().split(" {2,}")) {
+      for (String word : column.split(" (?=iterations|median)")) {
+        if (!List.of("op", "ranks", "bytes", "op             ranks").contains(word)) {
+          assertThat(help).as(word).contains("\n  " + word + "  ");
+        }
+      }
+    }
+    for (String field : FIELDS) {
+      if (field.endsWith("_us") || field.endsWith("GBps")) {
+        assertThat(help).contains("[" + field + "]");
+      }
+    }
   }
 
   private static List<Map<String, Object>> bench(String... arguments) throws IOException {

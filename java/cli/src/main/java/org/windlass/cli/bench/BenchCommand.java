@@ -34,8 +34,35 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code windlass bench}: samples an operation at each size and prints a line for each. */
-@Command(name = "bench", description = "Measures an operation beside its physical floor.")
+@Command(
+    name = "bench",
+    description = "Measures an operation beside its physical floor.",
+    footer = {
+      "%nA line for each size; in brackets what --json calls a column. Times are in microseconds, on one"
+          + " clock, called from Java.",
+      "  iterations  samples. In each, all ranks rewrite their input, line up,",
+      "              call and leave; a sample is the time from the last rank that",
+      "              is ready to the last that leaves, the line-up included",
+      "  median us   [median_us] of the samples",
+      "  p99 us      [p99_us] what 1 %% of the samples exceed",
+      "  min us      [min_us] the shortest sample",
+      "  stream us   [stream_us] mean of calls back to back, with no line-up",
+      "              between them; roots rotate",
+      "  empty us    [empty_us] median with an empty call: the line-up alone",
+      "  GB/s        [algbw_GBps] bytes that a rank receives from others, by the",
+      "              median; 1 GB is 10^9 bytes",
+      "  floor us    [floor_us] pinned threads, one a core, move just the bytes",
+      "              that must move, in the same run",
+      "  x floor     median by floor; - where nothing has to move",
+      "Every output is compared with what the inputs give, before and after the timing [verified]; a"
+          + " wrong one is status 6.",
+      "%n--ops-csv replaces FILE by lines of op,bytes,batch,iteration,rank,ready_ns,leave_ns."
+    })
 public final class BenchCommand implements Runnable {
+  private static final String OPERATIONS =
+      "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
+          + " redistribute and cast";
+
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
 
@@ -55,10 +82,11 @@ public final class BenchCommand implements Runnable {
   @Parameters(
       paramLabel = "OP",
       description =
-          "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
-              + " redistribute or cast. Reductions are sums. put: every even rank puts into the"
-              + " window of the rank after it and notifies it, and that one waits. accumulate:"
-              + " every rank adds to one tensor of rank 0, which waits for all.")
+          "One of "
+              + OPERATIONS
+              + ". Reductions are sums. put: every even rank puts into the window of the rank after"
+              + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
+              + " of rank 0, which waits for all.")
   private String op;
 
   @Mixin private MovingOptions moving;
@@ -140,14 +168,15 @@ public final class BenchCommand implements Runnable {
     BenchCase measured =
         new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
     PrintWriter out = spec.commandLine().getOut();
-    if (!json) {
-      out.print(BenchResult.tableHead());
-      out.flush();
-    }
+    boolean headed = json;
     try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
       for (Workload workload : workloads) {
         Sampler.Measurement measurement = measure(workload);
         BenchResult result = BenchResult.of(measured, workload, measurement);
+        if (!headed) {
+          out.print(BenchResult.tableHead());
+          headed = true;
+        }
         out.print(json ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
         if (stamps != null) {
@@ -199,8 +228,8 @@ public final class BenchCommand implements Runnable {
           throw new InvalidArgumentException(
               "bench '"
                   + op
-                  + "': no such operation; barrier, put, accumulate, all-to-all, broadcast, all-gather,"
-                  + " reduce-scatter, all-reduce, redistribute and cast are there");
+                  + "': no such operation; there are "
+                  + OPERATIONS);
     };
   }
 
@@ -220,6 +249,10 @@ public final class BenchCommand implements Runnable {
   }
 
   private List<Workload> sized(DType type, LongFunction<Workload> workload) {
+    if (type.bits() < 8) {
+      throw new UnsupportedException(
+          "--dtype " + type + ": its elements are less than a byte, which a bench does not move");
+    }
     List<Workload> workloads = new ArrayList<>();
     for (String text : bytes) {
       long size = ByteSize.parse("--bytes", text);
