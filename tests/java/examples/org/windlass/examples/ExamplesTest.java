@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.CommunicatorOptions;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
@@ -71,7 +72,7 @@ class ExamplesTest {
   private static String run(String name, Target target, int ranks) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
-    Examples.find(name).orElseThrow().body().run(target, ranks, out);
+    Examples.find(name).orElseThrow().body().run(target, ranks, CommunicatorOptions.defaults(), out);
     return bytes.toString(StandardCharsets.UTF_8);
   }
 }

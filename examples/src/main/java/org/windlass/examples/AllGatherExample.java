@@ -3,6 +3,7 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.Target;
 import org.windlass.VerificationFailedException;
@@ -20,9 +21,9 @@ public final class AllGatherExample {
     Examples.main(AllGatherExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             try (var window = comm.window((2L * ranks + 1) * COLUMNS * Integer.BYTES)) {

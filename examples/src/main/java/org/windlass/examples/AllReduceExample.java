@@ -5,6 +5,7 @@ import java.io.PrintStream;
 import java.util.List;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Target;
@@ -30,9 +31,9 @@ public final class AllReduceExample {
     Examples.main(AllReduceExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             try (var window = comm.window(2L * COUNT * Float.BYTES)) {

@@ -4,6 +4,7 @@ package org.windlass.examples;
 import java.io.PrintStream;
 import java.util.List;
 import java.util.Optional;
+import org.windlass.CommunicatorOptions;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
 
@@ -15,7 +16,7 @@ public final class Examples {
    */
   @FunctionalInterface
   public interface Body {
-    void run(Target target, int ranks, PrintStream out);
+    void run(Target target, int ranks, CommunicatorOptions options, PrintStream out);
   }
 
   /** One bundled example: the name on the command line, a line about it, and its work. */
@@ -86,7 +87,7 @@ public final class Examples {
         default -> throw new InvalidArgumentException(args[i] + ": not --target or --ranks");
       }
     }
-    body.run(target, ranks, System.out);
+    body.run(target, ranks, CommunicatorOptions.defaults(), System.out);
   }
 
   private static int parseRanks(String text) {

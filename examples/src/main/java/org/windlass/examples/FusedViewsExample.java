@@ -7,6 +7,7 @@ import static org.windlass.Placement.shard;
 import java.io.PrintStream;
 import org.windlass.Batch;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DeviceMesh;
 import org.windlass.Layout;
@@ -50,9 +51,9 @@ public final class FusedViewsExample {
     Examples.main(FusedViewsExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             var example = new FusedViewsExample(comm);

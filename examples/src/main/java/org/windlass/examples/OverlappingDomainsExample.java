@@ -3,6 +3,7 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.Target;
 import org.windlass.Tensor;
@@ -23,9 +24,9 @@ public final class OverlappingDomainsExample {
     Examples.main(OverlappingDomainsExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             int rank = comm.rank();

@@ -3,6 +3,7 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
 import org.windlass.Signals;
@@ -27,9 +28,9 @@ public final class PutExample {
     Examples.main(PutExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             long bytes = 3L * COLUMNS * Integer.BYTES + Signals.bytes(2, ranks);

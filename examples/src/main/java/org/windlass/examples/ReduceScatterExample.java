@@ -3,6 +3,7 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Target;
@@ -21,9 +22,9 @@ public final class ReduceScatterExample {
     Examples.main(ReduceScatterExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             try (var window = comm.window((ranks + 1L) * COLUMNS * Float.BYTES)) {

@@ -2,11 +2,11 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DeviceMesh;
 import org.windlass.Layout;
@@ -40,7 +40,7 @@ public final class WeightSyncExample {
     Examples.main(WeightSyncExample::run, args);
   }
 
-  static void run(Target target, int ranks, PrintStream out) {
+  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
     target.require();
     int trainers = Math.max(1, ranks / 2);
     int dp = trainers % 2 == 0 ? 2 : 1;
@@ -57,7 +57,7 @@ public final class WeightSyncExample {
       weight("v", 16, 64, trainer.layout(WHOLE, ROWS), inference.layout(ROWS)),
     };
 
-    try (var group = Communicator.local(ranks)) {
+    try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
             try (var link = comm.link("weights", trainer, inference)) {
@@ -85,7 +85,7 @@ public final class WeightSyncExample {
         batch.into(w.name, w.shape, targets.get(w.name), w.inference);
       }
     }
-    try (var transfer = batch.register(Duration.ofSeconds(60))) {
+    try (var transfer = batch.register()) {
       if (link.sends()) {
         train(weights, sources, rank, dp, 0);
         transfer.checkReplicas();

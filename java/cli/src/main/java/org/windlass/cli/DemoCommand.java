@@ -12,7 +12,6 @@ import picocli.CommandLine.Spec;
 /** {@code windlass demo}, which {@code scripts/demo} runs. */
 @Command(
     name = "demo",
-    hidden = true,
     description =
         "Moves the weights of a small transformer from a trainer's layout to an inference layout.")
 final class DemoCommand implements Runnable {

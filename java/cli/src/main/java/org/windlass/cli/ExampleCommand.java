@@ -7,6 +7,7 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.windlass.CommunicatorOptions;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
 import org.windlass.examples.Examples;
@@ -23,6 +24,9 @@ import picocli.CommandLine.Spec;
     name = "example",
     description = "Lists the bundled examples, or runs one or all; each checks its own result.")
 final class ExampleCommand implements Runnable {
+  /** What some examples do grows with the square of the ranks. */
+  private static final int MOST_RANKS = 64;
+
   @Spec private CommandSpec spec;
 
   @Mixin private MovingOptions moving;
@@ -37,7 +41,7 @@ final class ExampleCommand implements Runnable {
       names = "--ranks",
       paramLabel = "N",
       defaultValue = "4",
-      description = "Ranks (${DEFAULT-VALUE}).")
+      description = "Ranks, 1 to " + MOST_RANKS + " (${DEFAULT-VALUE}).")
   private int ranks;
 
   @Override
@@ -45,9 +49,11 @@ final class ExampleCommand implements Runnable {
     if (all && name != null) {
       throw new InvalidArgumentException("example: give " + name + " or --all, not both");
     }
-    if (ranks < 1) {
-      throw new InvalidArgumentException("--ranks " + ranks + ": at least 1");
+    if (ranks < 1 || ranks > MOST_RANKS) {
+      throw new InvalidArgumentException(
+          "--ranks " + ranks + ": examples run on 1 to " + MOST_RANKS + " ranks");
     }
+    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(moving.deadline());
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null) {
       for (Example example : Examples.all()) {
@@ -60,7 +66,7 @@ final class ExampleCommand implements Runnable {
     PrintStream stream = stream(out);
     for (Example example : chosen) {
       out.println(example.name() + ": " + example.summary());
-      example.body().run(target, ranks, stream);
+      example.body().run(target, ranks, options, stream);
       stream.flush();
     }
     out.flush();

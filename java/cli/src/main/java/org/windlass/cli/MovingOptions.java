@@ -20,7 +20,9 @@ public final class MovingOptions {
       names = "--deadline",
       paramLabel = "SECONDS",
       defaultValue = "60",
-      description = "Seconds without progress after which it fails (${DEFAULT-VALUE}).")
+      description =
+          "Seconds without progress after which it fails (${DEFAULT-VALUE}): in which no operation"
+              + " ends and, in a reshard, no byte moves.")
   private double deadline;
 
   @Option(
