@@ -2,14 +2,18 @@
 package org.windlass.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -41,7 +45,7 @@ class CommandTest {
   void theCommandsAreListedAndTheirStatusesExplained() {
     String help = Cli.run("--help").out();
     assertThat(help).contains("reshard", "plan", "bench", "example", "doctor", "130", "interrupted");
-    assertThat(help).doesNotContain("demo").doesNotContain("manifest");
+    assertThat(help).contains("demo").doesNotContain("manifest");
     assertThat(Cli.run("--version").out()).startsWith("windlass ");
   }
 
@@ -71,6 +75,13 @@ class CommandTest {
         arguments(List.of("example", "nothing"), 2, "no such example"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "a5"),
         arguments(List.of("example", "--all", "--ranks", "0"), 2, "--ranks 0"),
+        arguments(List.of("example", "all-reduce", "--ranks", "1000"), 2, "--ranks 1000: examples run on 1 to 64 ranks"),
+        arguments(List.of("example", "all-reduce", "--deadline", "-1"), 2, "--deadline -1.0"),
+        arguments(List.of("reshard", "--from", "1:R", "--to", "1:R", "/dev/null/in", "out"), 2, "a part of this path is a file"),
+        arguments(List.of("bench", "put", "--ops-csv", "/nonexistent/out.csv"), 2, "the folder /nonexistent does not exist"),
+        arguments(List.of("bench", "put", "--ops-csv", "/tmp"), 2, "/tmp: is a folder"),
+        arguments(List.of("bench", "put", "--dtype", "f4"), 3, "--dtype f4: its elements are less than a byte"),
+        arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
         arguments(List.of("run", "-n", "2", "--", "true"), 3, "Unsupported: windlass run"),
         arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report"),
@@ -129,6 +140,57 @@ class CommandTest {
     assertThat(Cli.run("--verbose", "plan", "--from", "x").err()).contains("\tat org.windlass");
   }
 
+  @ParameterizedTest
+  @MethodSource("wrong")
+  void anErrorIsOneObjectWithJson(List<String> arguments, int status, String reason)
+      throws IOException {
+    // Of these some have no --json, and what stands behind -- is another command's.
+    assumeFalse(arguments.isEmpty() || Set.of("example", "demo", "run").contains(arguments.get(0)));
+    List<Object> all = new ArrayList<>(arguments);
+    all.add("--json");
+    Cli failed = Cli.run(all.toArray());
+    assertThat(failed.status()).as(failed.err()).isEqualTo(status);
+    assertThat(failed.out()).isEmpty();
+    assertThat(failed.err().lines()).hasSize(1);
+    Map<String, Object> error = object(failed.err());
+    assertThat(error.keySet()).containsExactly("code", "status", "message", "hint");
+    assertThat(error).containsEntry("status", (long) status);
+    assertThat((String) error.get("message")).contains(reason.replaceFirst("^[A-Z][A-Za-z]+: ", ""));
+  }
+
+  @Test
+  void theTraceOfAnErrorWithJsonStandsInIt() throws IOException {
+    Cli failed = Cli.run("plan", "--from", "x", "--json", "--verbose");
+    assertThat(failed.err().lines()).hasSize(1);
+    assertThat((String) object(failed.err()).get("trace")).contains("\tat org.windlass");
+  }
+
+  /** The members of an object: texts, longs, and null for what is neither. */
+  private static Map<String, Object> object(String text) throws IOException {
+    Map<String, Object> members = new LinkedHashMap<>();
+    try (JsonParser parser = new JsonFactory().createParser(text)) {
+      assertThat(parser.nextToken()).isEqualTo(JsonToken.START_OBJECT);
+      while (parser.nextToken() != JsonToken.END_OBJECT) {
+        String name = parser.currentName();
+        JsonToken token = parser.nextToken();
+        members.put(
+            name,
+            token == JsonToken.VALUE_STRING
+                ? (Object) parser.getText()
+                : token == JsonToken.VALUE_NUMBER_INT ? (Object) parser.getLongValue() : null);
+        parser.skipChildren();
+      }
+    }
+    return members;
+  }
+
+  @Test
+  void aDeadlineHoldsForExamples() {
+    Cli late = Cli.run("example", "all-gather", "--ranks", "8", "--deadline", "1e-9");
+    assertThat(late.status()).as(late.err()).isEqualTo(4);
+    assertThat(late.err()).contains("hint: where that is slow and not stuck");
+  }
+
   @Test
   void aMessageOfSeveralLinesBecomesOne() {
     java.io.StringWriter err = new java.io.StringWriter();
@@ -145,11 +207,12 @@ class CommandTest {
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
     Cli json = Cli.run("doctor", "--json");
     assertThat(json.out().lines()).hasSize(1);
-    try (JsonParser parser = new JsonFactory().createParser(json.out())) {
-      while (parser.nextToken() != null) {
-        assertThat(parser.currentToken()).isNotEqualTo(JsonToken.NOT_AVAILABLE);
-      }
-    }
+    Map<String, Object> facts = object(json.out());
+    assertThat(facts.get("allowed_cores")).isInstanceOf(Long.class);
+    assertThat(facts.get("abi")).isInstanceOf(Long.class);
+    assertThat(facts.get("shm_free_bytes")).isInstanceOf(Long.class);
+    assertThat(facts.get("version")).isInstanceOf(String.class);
+    assertThat(facts).containsKeys("features", "targets", "transports");
   }
 
   @Test

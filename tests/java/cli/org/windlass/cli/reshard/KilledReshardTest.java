@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
 
 /**
@@ -42,21 +43,9 @@ class KilledReshardTest {
   }
 
   private Process start(Object... arguments) throws IOException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-Xmx256m");
-    command.add("--enable-native-access=ALL-UNNAMED");
-    for (String property : List.of("org.windlass.library.path", "org.bytedeco.javacpp.cachedir")) {
-      if (System.getProperty(property) != null) {
-        command.add("-D" + property + "=" + System.getProperty(property));
-      }
-    }
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), "org.windlass.cli.Main", "reshard"));
-    for (Object argument : arguments) {
-      command.add(argument.toString());
-    }
-    return new ProcessBuilder(command)
+    List<Object> all = new ArrayList<>(List.of("reshard"));
+    all.addAll(List.of(arguments));
+    return ChildCommand.of(all.toArray())
         .redirectErrorStream(true)
         .redirectOutput(new File(folder.toFile(), "log"))
         .start();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import org.windlass.ErrorCode;
 import org.windlass.WindlassException;
@@ -47,12 +50,16 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
       return new Complaint(
           ErrorCode.RESOURCE, "out of memory: " + text(fault), hint(ErrorCode.RESOURCE), fault);
     }
-    if (fault instanceof UnsatisfiedLinkError) {
-      return new Complaint(
-          ErrorCode.UNSUPPORTED, text(fault), "windlass doctor shows what is available", fault);
-    }
-    if (fault instanceof LinkageError && fault.getCause() instanceof UnsatisfiedLinkError cause) {
-      return of(cause);
+    if (fault instanceof LinkageError) {
+      for (Throwable cause = fault; cause != null; cause = cause.getCause()) {
+        if (cause instanceof UnsatisfiedLinkError) {
+          return new Complaint(
+              ErrorCode.UNSUPPORTED,
+              text(cause),
+              "mend or unset what the message names; windlass doctor shows what is available",
+              fault);
+        }
+      }
     }
     return new Complaint(
         ErrorCode.INTERNAL,
@@ -69,8 +76,12 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
     return switch (code) {
       case INVALID_ARGUMENT, MISMATCH ->
           "nothing was written; correct what the message names and try again";
-      case UNSUPPORTED -> "windlass doctor shows what is available here";
-      case TIMEOUT -> "a rank is stuck or the machine is overloaded; --deadline gives more seconds";
+      case UNSUPPORTED ->
+          "take what the message allows; windlass doctor shows the targets and transports that are"
+              + " here";
+      case TIMEOUT ->
+          "where that is slow and not stuck, give it more seconds with --deadline; the message says"
+              + " what had not come";
       case PEER_LOST, ABORTED -> "look at what the named rank or reason says, then run it again";
       case VERIFICATION_FAILED ->
           "do not use the result; if the input's replicas are equal, this is a fault to report";
@@ -82,12 +93,40 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
 
   /** Prints it and returns the exit status. */
   public int print(PrintWriter err, boolean verbose) {
-    err.println("windlass: " + code + ": " + message.strip().replaceAll("\\s*\\R\\s*", "; "));
+    err.println("windlass: " + code + ": " + line());
     err.println("hint: " + hint);
     if (verbose) {
       fault.printStackTrace(err);
     }
     err.flush();
     return code.exitStatus();
+  }
+
+  /** Prints it as one JSON object and returns the exit status. */
+  public int printJson(PrintWriter err, boolean verbose) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
+      json.writeStartObject();
+      json.writeStringField("code", code.toString());
+      json.writeNumberField("status", code.exitStatus());
+      json.writeStringField("message", line());
+      json.writeStringField("hint", hint);
+      if (verbose) {
+        StringWriter trace = new StringWriter();
+        fault.printStackTrace(new PrintWriter(trace, true));
+        json.writeStringField("trace", trace.toString());
+      }
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    err.println(text);
+    err.flush();
+    return code.exitStatus();
+  }
+
+  /** The message on one line. */
+  private String line() {
+    return message.strip().replaceAll(":\\s*\\R\\s*", ": ").replaceAll("\\s*\\R\\s*", "; ");
   }
 }

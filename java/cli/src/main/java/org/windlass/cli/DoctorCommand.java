@@ -6,16 +6,23 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.windlass.Communicator;
 import org.windlass.Target;
+import org.windlass.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import picocli.CommandLine.Command;
@@ -50,67 +57,112 @@ final class DoctorCommand implements Runnable {
   @Option(names = "--json", description = "One JSON object.")
   private boolean json;
 
+  /** What the native library says of itself, or why it does not load. */
+  private record Natives(Optional<String> refusal) {
+    static Natives load() {
+      try {
+        NativeLoader.load();
+        return new Natives(Optional.empty());
+      } catch (UnsatisfiedLinkError refused) {
+        String reason = refused.getMessage().strip().replaceAll("\\s*\\R\\s*", " ");
+        return new Natives(Optional.of(reason));
+      }
+    }
+
+    /** The answer of a library that has loaded. */
+    <T> Optional<T> ask(Supplier<T> question) {
+      return refusal.isPresent() ? Optional.empty() : Optional.of(question.get());
+    }
+  }
+
   @Override
   public void run() {
-    Map<String, String> facts = facts();
-    Map<String, String> targets = new LinkedHashMap<>();
-    for (Target target : Target.values()) {
-      targets.put(target.toString(), target.available() ? AVAILABLE : target.whyNot());
-    }
-    Map<String, String> transports = transports();
+    Natives natives = Natives.load();
+    Map<Target, String> targets = targets(natives);
+    Map<String, Object> facts = facts(natives, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json) {
-      out.println(json(facts, targets, transports));
+      out.println(json(facts, targets, transports()));
       return;
     }
     print(out, "", facts);
     out.println("targets");
     print(out, "  ", targets);
     out.println("transports");
-    print(out, "  ", transports);
+    print(out, "  ", transports());
   }
 
-  private static Map<String, String> facts() {
-    Map<String, String> facts = new LinkedHashMap<>();
-    facts.put("version", Native.wl_version() + " (C ABI " + Native.wl_abi_version() + ")");
-    facts.put("natives", String.valueOf(NativeLoader.loadedFrom()));
+  /** Each target, with "available" or why not. */
+  private static Map<Target, String> targets(Natives natives) {
+    Map<Target, String> targets = new LinkedHashMap<>();
+    for (Target target : Target.values()) {
+      targets.put(
+          target,
+          natives
+              .refusal()
+              .orElseGet(() -> target.available() ? refusal().orElse(AVAILABLE) : target.whyNot()));
+    }
+    return targets;
+  }
+
+  /** Why a communicator can't be made here; empty where it can. */
+  private static Optional<String> refusal() {
+    try {
+      Communicator.local(1).close();
+      return Optional.empty();
+    } catch (WindlassException refused) {
+      return Optional.of(refused.getMessage());
+    }
+  }
+
+  /** Facts by name: texts, numbers, or lists of texts. */
+  private static Map<String, Object> facts(Natives natives, Map<Target, String> targets) {
+    Map<String, Object> facts = new LinkedHashMap<>();
+    natives.ask(Native::wl_version).ifPresent(version -> facts.put("version", version));
+    natives.ask(Native::wl_abi_version).ifPresent(abi -> facts.put("abi", abi));
+    facts.put("natives", natives.refusal().orElseGet(NativeLoader::loadedFrom));
     facts.put(
         "jdk",
         System.getProperty("java.runtime.version") + ", " + System.getProperty("java.vendor"));
     facts.put("system", System.getProperty("os.name") + " " + System.getProperty("os.version"));
     facts.put("processor", cpuinfo("model name").orElse(System.getProperty("os.arch")));
     facts.put("features", features());
-    facts.put("kernels", Native.wl_isa_path());
-    facts.put("allowed_cores", Integer.toString(Native.wl_allowed_cores()));
-    facts.put("shared_memory", sharedMemory());
+    natives
+        .ask(Target::loaded)
+        .map(targets::get)
+        .ifPresent(
+            state -> facts.put("kernels", state.equals(AVAILABLE) ? Native.wl_isa_path() : state));
+    natives.ask(Native::wl_allowed_cores).ifPresent(cores -> facts.put("allowed_cores", cores));
+    sharedMemory()
+        .ifPresentOrElse(
+            bytes -> facts.put("shm_free_bytes", bytes),
+            () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
     return facts;
   }
 
-  private static java.util.Optional<String> cpuinfo(String key) {
+  private static Optional<String> cpuinfo(String key) {
     try (var lines = Files.lines(Path.of("/proc/cpuinfo"), StandardCharsets.ISO_8859_1)) {
       return lines
           .filter(line -> line.startsWith(key))
           .map(line -> line.substring(line.indexOf(':') + 1).strip())
           .findFirst();
-    } catch (IOException | java.io.UncheckedIOException unreadable) {
-      return java.util.Optional.empty();
+    } catch (IOException | UncheckedIOException unreadable) {
+      return Optional.empty();
     }
   }
 
-  private static String features() {
-    Set<String> found = new TreeSet<>(List.of(cpuinfo("flags").orElse("").split(" ")));
-    List<String> known = new ArrayList<>(FEATURES);
-    known.retainAll(found);
-    return known.isEmpty() ? "none that a kernel has a path for" : String.join(" ", known);
+  private static List<String> features() {
+    Set<String> found = new HashSet<>(List.of(cpuinfo("flags").orElse("").split(" ")));
+    return FEATURES.stream().filter(found::contains).toList();
   }
 
-  private static String sharedMemory() {
+  /** Free bytes in /dev/shm. */
+  private static Optional<Long> sharedMemory() {
     try {
-      long bytes = Files.getFileStore(Path.of("/dev/shm")).getUsableSpace();
-      return (bytes >> 20) + " MiB free in /dev/shm";
+      return Optional.of(Files.getFileStore(Path.of("/dev/shm")).getUsableSpace());
     } catch (IOException missing) {
-      return "/dev/shm is not there";
+      return Optional.empty();
     }
   }
 
@@ -139,32 +191,52 @@ final class DoctorCommand implements Runnable {
     return transports;
   }
 
-  private static void print(PrintWriter out, String indent, Map<String, String> facts) {
-    facts.forEach((name, value) -> out.printf("%s%-14s %s%n", indent, name, value));
+  private static void print(PrintWriter out, String indent, Map<?, ?> facts) {
+    facts.forEach((name, value) -> out.printf("%s%-14s %s%n", indent, name, text(value)));
+  }
+
+  private static String text(Object value) {
+    if (value instanceof List<?> several) {
+      return several.isEmpty()
+          ? "none"
+          : several.stream().map(Object::toString).collect(Collectors.joining(" "));
+    }
+    return value.toString();
   }
 
   private static String json(
-      Map<String, String> facts, Map<String, String> targets, Map<String, String> transports) {
+      Map<String, Object> facts, Map<Target, String> targets, Map<String, String> transports) {
     StringWriter text = new StringWriter();
     try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
       generator.writeStartObject();
-      for (Map.Entry<String, String> fact : facts.entrySet()) {
-        generator.writeStringField(fact.getKey(), fact.getValue());
+      for (Map.Entry<String, Object> fact : facts.entrySet()) {
+        generator.writeFieldName(fact.getKey());
+        write(generator, fact.getValue());
       }
       write(generator, "targets", targets);
       write(generator, "transports", transports);
       generator.writeEndObject();
     } catch (IOException impossible) {
-      throw new java.io.UncheckedIOException(impossible);
+      throw new UncheckedIOException(impossible);
     }
     return text.toString();
   }
 
-  private static void write(JsonGenerator generator, String name, Map<String, String> map)
+  private static void write(JsonGenerator generator, Object value) throws IOException {
+    if (value instanceof Number number) {
+      generator.writeNumber(number.longValue());
+    } else if (value instanceof List<?> several) {
+      generator.writeArray(several.toArray(String[]::new), 0, several.size());
+    } else {
+      generator.writeString(value.toString());
+    }
+  }
+
+  private static void write(JsonGenerator generator, String name, Map<?, String> map)
       throws IOException {
     generator.writeObjectFieldStart(name);
-    for (Map.Entry<String, String> entry : map.entrySet()) {
-      generator.writeStringField(entry.getKey(), entry.getValue());
+    for (Map.Entry<?, String> entry : map.entrySet()) {
+      generator.writeStringField(entry.getKey().toString(), entry.getValue());
     }
     generator.writeEndObject();
   }

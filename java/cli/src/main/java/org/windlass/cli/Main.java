@@ -5,10 +5,16 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.OutputStreamWriter;
 import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.function.Function;
+import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
 import org.windlass.cli.bench.BenchCommand;
 import org.windlass.internal.Native;
+import org.windlass.internal.NativeLoader;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
@@ -33,7 +39,7 @@ import picocli.CommandLine.Spec;
       "4:a deadline passed",
       "5:a peer was lost or someone aborted",
       "6:verification failed",
-      "7:disk, memory, /dev/shm or permission",
+      "7:disk, memory, /dev/shm or permission; without a word where the reader of a pipe went away",
       "130:interrupted"
     },
     subcommands = {
@@ -58,7 +64,10 @@ public final class Main implements Runnable {
 
   /** Runs the command and exits with its status. */
   public static void main(String[] args) {
-    System.exit(run(writer(FileDescriptor.out), writer(FileDescriptor.err), args));
+    Unfinished.removeOnSignal();
+    int status =
+        run(stream(FileDescriptor.out), new PrintWriter(stream(FileDescriptor.err), true), args);
+    Unfinished.exit(status);
   }
 
   /**
@@ -68,24 +77,53 @@ public final class Main implements Runnable {
    * @param err gets progress and errors
    * @return the exit status
    */
-  public static int run(PrintWriter out, PrintWriter err, String... args) {
+  public static int run(Writer out, PrintWriter err, String... args) {
     Main main = new Main();
-    CommandLine line = new CommandLine(main);
-    line.setOut(out);
-    line.setErr(err);
-    line.setCaseInsensitiveEnumValuesAllowed(true);
-    line.setParameterExceptionHandler(
-        (wrong, given) -> Complaint.ofUsage(wrong).print(err, main.verbose));
-    line.setExecutionExceptionHandler(
-        (fault, command, result) -> Complaint.of(fault).print(err, main.verbose));
+    Results results = new Results(out);
+    boolean json = asksForJson(args);
+    Function<Complaint, Integer> complain =
+        complaint -> {
+          if (results.isReaderGone() || Unfinished.isProcessEnding()) {
+            return ErrorCode.RESOURCE.exitStatus();
+          }
+          Complaint first = results.complaint().orElse(complaint);
+          return json ? first.printJson(err, main.verbose) : first.print(err, main.verbose);
+        };
     try {
-      return line.execute(args);
-    } catch (OutOfMemoryError | StackOverflowError | LinkageError fault) {
-      return Complaint.of(fault).print(err, main.verbose);
+      CommandLine line = new CommandLine(main);
+      line.setOut(new PrintWriter(results, true));
+      line.setErr(err);
+      line.setCaseInsensitiveEnumValuesAllowed(true);
+      line.setParameterExceptionHandler(
+          (wrong, given) -> complain.apply(Complaint.ofUsage(wrong)));
+      line.setExecutionStrategy(
+          parsed -> {
+            try {
+              return new CommandLine.RunLast().execute(parsed);
+            } catch (UncheckedIOException unwritten) {
+              // What shows help and version throws through here.
+              return complain.apply(Complaint.of(unwritten));
+            }
+          });
+      line.setExecutionExceptionHandler(
+          (fault, command, result) -> complain.apply(Complaint.of(fault)));
+      int status = line.execute(args);
+      if (status == 0) {
+        results.flush();
+      }
+      return status;
+    } catch (RuntimeException | Error fault) {
+      return complain.apply(Complaint.of(fault));
     } finally {
-      out.flush();
       err.flush();
     }
+  }
+
+  /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
+  private static boolean asksForJson(String... args) {
+    List<String> all = List.of(args);
+    int end = all.indexOf("--");
+    return all.subList(0, end < 0 ? all.size() : end).contains("--json");
   }
 
   @Override
@@ -94,16 +132,21 @@ public final class Main implements Runnable {
     throw new InvalidArgumentException("windlass needs a command");
   }
 
-  private static PrintWriter writer(FileDescriptor descriptor) {
-    return new PrintWriter(
-        new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8), true);
+  private static Writer stream(FileDescriptor descriptor) {
+    return new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8);
   }
 
   /** The version, as the native library says it. */
   static final class Version implements IVersionProvider {
     @Override
     public String[] getVersion() {
-      return new String[] {"windlass " + Native.wl_version()};
+      try {
+        NativeLoader.load();
+        return new String[] {"windlass " + Native.wl_version()};
+      } catch (UnsatisfiedLinkError unloaded) {
+        // Asked for whenever a command line is made, help included.
+        return new String[] {"windlass, without its natives: windlass doctor shows why"};
+      }
     }
   }
 }

@@ -2,7 +2,9 @@
 package org.windlass.cli;
 
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.windlass.WindlassException;
 
 /**
@@ -10,17 +12,60 @@ import org.windlass.WindlassException;
  * is over by then.
  */
 final class Unfinished implements AutoCloseable {
+  private static final int INTERRUPTED = 130;
+
+  /** Those of commands that run; guards {@code ending} and what each of them holds. */
+  private static final Set<Unfinished> OPEN = new LinkedHashSet<>();
+
+  private static final Thread HOOK = new Thread(Unfinished::end, "windlass-cleanup");
+
+  private static boolean ending;
+
   private final List<AutoCloseable> pending = new ArrayList<>();
-  private final Thread hook = new Thread(this::removeAll, "windlass-cleanup");
-  private boolean ending;
 
   Unfinished() {
-    Runtime.getRuntime().addShutdownHook(hook);
+    synchronized (OPEN) {
+      OPEN.add(this);
+    }
+  }
+
+  /**
+   * From now until {@link #exit}, a signal that ends the process takes away what is unfinished, and
+   * the status is 130.
+   */
+  static void removeOnSignal() {
+    try {
+      Runtime.getRuntime().addShutdownHook(HOOK);
+    } catch (IllegalStateException endingAlready) {
+      // Nothing has begun.
+    }
+  }
+
+  /** Ends the process with this status, unless a signal is about to end it. */
+  static void exit(int status) {
+    try {
+      Runtime.getRuntime().removeShutdownHook(HOOK);
+    } catch (IllegalStateException endingAlready) {
+      // The hook gives the status; what follows waits for it.
+    }
+    System.exit(status);
+  }
+
+  /** Whether a signal is ending the process: what fails now fails because of that. */
+  static boolean isProcessEnding() {
+    Thread probe = new Thread(() -> {});
+    try {
+      Runtime.getRuntime().addShutdownHook(probe);
+      Runtime.getRuntime().removeShutdownHook(probe);
+      return false;
+    } catch (IllegalStateException shuttingDown) {
+      return true;
+    }
   }
 
   /** Adds something whose close removes it, and does nothing once it is finished. */
   void add(AutoCloseable writer) {
-    synchronized (this) {
+    synchronized (OPEN) {
       if (!ending) {
         pending.add(writer);
         return;
@@ -29,13 +74,17 @@ final class Unfinished implements AutoCloseable {
     remove(writer);
   }
 
-  private void removeAll() {
-    List<AutoCloseable> writers;
-    synchronized (this) {
+  private static void end() {
+    List<AutoCloseable> all = new ArrayList<>();
+    synchronized (OPEN) {
       ending = true;
-      writers = List.copyOf(pending);
+      OPEN.forEach(each -> all.addAll(each.pending));
     }
-    writers.forEach(Unfinished::remove);
+    try {
+      all.forEach(Unfinished::remove);
+    } finally {
+      Runtime.getRuntime().halt(INTERRUPTED);
+    }
   }
 
   private static void remove(AutoCloseable writer) {
@@ -50,10 +99,8 @@ final class Unfinished implements AutoCloseable {
 
   @Override
   public void close() {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException shuttingDown) {
-      // The hook runs already.
+    synchronized (OPEN) {
+      OPEN.remove(this);
     }
   }
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** {@code windlass} in a process of its own, from the classes under test. */
+public final class ChildCommand {
+  private static final String NATIVES = "org.windlass.library.path";
+
+  private ChildCommand() {}
+
+  /** The command with these arguments, each by its text. */
+  public static ProcessBuilder of(Object... arguments) {
+    return withNatives(System.getProperty(NATIVES), arguments);
+  }
+
+  /** The same with natives from {@code folder}; where it is null, from where they are found. */
+  public static ProcessBuilder withNatives(String folder, Object... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED"));
+    if (folder != null) {
+      command.add("-D" + NATIVES + "=" + folder);
+    }
+    command.addAll(
+        List.of("-cp", System.getProperty("java.class.path"), "org.windlass.cli.Main"));
+    Arrays.stream(arguments).map(Object::toString).forEach(command::add);
+    return new ProcessBuilder(command);
+  }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * A process gets a signal at random moments: it ends with status 130 and says nothing of what then
+ * fails in it. Four moments of each command; 40 where the system property {@code windlass.long} is
+ * true.
+ */
+@Timeout(1800)
+class InterruptionTest {
+  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 40 : 4;
+  private static final int BYTES = 24 << 20;
+
+  @TempDir Path folder;
+
+  static Stream<Arguments> commands() {
+    return Stream.of(
+        arguments(List.of("reshard", "--from", "1:R", "--to", "4:S1", "IN", "OUT", "--verify"), 1500),
+        arguments(List.of("bench", "all-reduce", "--ranks", "3", "--bytes", "4,1M"), 2500),
+        arguments(List.of("demo", "--layers", "1"), 2500),
+        arguments(List.of("example", "--all"), 2500),
+        arguments(List.of("doctor"), 700));
+  }
+
+  @ParameterizedTest
+  @MethodSource("commands")
+  void aSignalEndsItWithoutAWord(List<String> command, int lifeMillis) throws Exception {
+    long seed = Long.getLong("windlass.seed", System.nanoTime());
+    Random random = new Random(seed);
+    Path in = in();
+    Path log = folder.resolve("log");
+    for (int i = 0; i < MOMENTS; i++) {
+      Path out = folder.resolve("out" + i);
+      Object[] arguments =
+          command.stream()
+              .map(word -> word.equals("IN") ? in : word.equals("OUT") ? out : word)
+              .toArray();
+      Process process =
+          ChildCommand.of(arguments).redirectErrorStream(true).redirectOutput(log.toFile()).start();
+      String signal = i % 2 == 0 ? "-INT" : "-TERM";
+      if (command.contains("OUT") && i % 2 == 0) {
+        awaitWork(process);
+        Thread.sleep(random.nextInt(200));
+      } else {
+        Thread.sleep(random.nextInt(lifeMillis));
+      }
+      new ProcessBuilder("kill", signal, "" + process.pid()).start().waitFor();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      String said = Files.readString(log);
+      assertThat(said)
+          .as("seed %d, moment %d", seed, i)
+          .doesNotContain("windlass:")
+          .doesNotContain("hint:")
+          .doesNotContain("Exception")
+          .doesNotContain("SIGSEGV");
+      // A signal that comes before the command has begun ends the JVM as such: 128 and its number.
+      assertThat(process.exitValue()).as(said).isIn(0, 130, 143);
+      if (!said.isEmpty()) {
+        assertThat(process.exitValue()).as(said).isIn(0, 130);
+      }
+      assertThat(names()).noneMatch(name -> name.startsWith("."));
+    }
+  }
+
+  private Path in() throws IOException {
+    String header = "{\"w\":{\"dtype\":\"U8\",\"shape\":[6144,4096],\"data_offsets\":[0," + BYTES + "]}} ";
+    byte[] text = header.getBytes(StandardCharsets.UTF_8);
+    Path in = folder.resolve("in.safetensors");
+    try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
+      file.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(text.length).array());
+      file.write(text);
+      file.setLength(8L + text.length + BYTES);
+    }
+    return in;
+  }
+
+  private void awaitWork(Process process) throws IOException, InterruptedException {
+    while (process.isAlive() && names().stream().noneMatch(name -> name.contains(".windlass-"))) {
+      Thread.sleep(1);
+    }
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(path -> path.getFileName().toString()).toList();
+    }
+  }
+}
