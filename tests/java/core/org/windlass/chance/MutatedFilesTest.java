@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.chance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Random;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
+import org.windlass.InternalException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.Plan;
+import org.windlass.Tensor;
+import org.windlass.WindlassException;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsEntry;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.testing.Mutation;
+
+/**
+ * Checkpoints, plans and layouts in which bytes were changed, cut, repeated or exchanged for other
+ * words: each is read whole or refused; of a checkpoint, with a message that names the file. Runs for 20 s, or {@code
+ * -Dwindlass.chance.seconds=N}; {@code -Dwindlass.seed=N} runs one case again.
+ */
+class MutatedFilesTest {
+  private static final Duration TIME =
+      Duration.ofSeconds(Long.getLong("windlass.chance.seconds", 20));
+
+  private static final long[] SHAPE = {7, 5};
+
+  @TempDir private Path folder;
+
+  @Test
+  void aMutatedFileIsReadWholeOrRefusedByName() throws IOException {
+    Long given = Long.getLong("windlass.seed");
+    if (given != null) {
+      run(given);
+      return;
+    }
+    Random seeds = new Random();
+    long end = System.nanoTime() + TIME.toNanos();
+    int cases = 0;
+    int refused = 0;
+    Resources before = null;
+    for (; cases < 400 || System.nanoTime() < end; cases++) {
+      if (cases == 200) {
+        before = Resources.settled();
+      }
+      refused += run(seeds.nextLong()) ? 1 : 0;
+    }
+    before.requireNoMoreIn(Resources.settled());
+    System.out.printf("%d mutated files, %d refused%n", cases, refused);
+    assertThat(refused).isBetween(cases / 10, cases - 1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2, 3})
+  void aCheckpointThatIsNotMutatedIsRead(int form) throws IOException {
+    assertThat(isRead(write(form, UnaryOperator.identity()))).isTrue();
+  }
+
+  /** Whether it was refused. */
+  private boolean run(long seed) throws IOException {
+    Random random = new Random(seed);
+    try {
+      return random.nextInt(4) == 0 ? !isParsed(random) : !isRead(write(random.nextInt(4), each -> Mutation.of(each, random)));
+    } catch (RuntimeException | Error e) {
+      throw new AssertionError(
+          "seed %d (-Dwindlass.seed=%d runs it again): %s".formatted(seed, seed, e), e);
+    } finally {
+      try (var files = Files.list(folder)) {
+        for (Path file : files.toList()) {
+          Files.delete(file);
+        }
+      }
+    }
+  }
+
+  private static boolean isParsed(Random random) {
+    String layout = "dp=2xtp=4@[0-3,8-11]:S0*2,P:max";
+    Plan plan = Plan.of(Layout.parse("2x2:S0,R"), Layout.parse("3@4:S1"), SHAPE, DType.F32);
+    try {
+      if (random.nextBoolean()) {
+        Plan.parse(Mutation.of(plan.toJson(), random));
+      } else {
+        Layout.parse(Mutation.of(layout, random));
+      }
+      return true;
+    } catch (InvalidArgumentException e) {
+      assertThat(e.getMessage()).isNotBlank();
+      return false;
+    }
+  }
+
+  private static boolean isRead(Path in) {
+    try (Checkpoint checkpoint = Checkpoint.open(in)) {
+      checkpoint.layouts();
+      for (SafetensorsFile file : checkpoint.files()) {
+        for (SafetensorsEntry entry : file.header().tensors()) {
+          Tensor bytes = file.bytes(entry.name());
+          bytes.copyTo(new byte[Math.toIntExact(bytes.numel())]);
+        }
+      }
+      return true;
+    } catch (InternalException e) {
+      throw e;
+    } catch (WindlassException e) {
+      assertThat(e.getMessage()).contains(in.getFileName().toString());
+      return false;
+    }
+  }
+
+  /** A checkpoint in one of its forms, of which one file is mutated; what is to be opened. */
+  private Path write(int form, UnaryOperator<byte[]> mutation) throws IOException {
+    byte[] file = safetensors();
+    byte[] layouts =
+        ("{\"version\":1,\"tensors\":{\"a\":{\"shape\":[2,3],\"dtype\":\"F32\",\"layout\":"
+                + "\"1:R\"},\"b\":{\"shape\":[4],\"layout\":\"1:R\"}}}")
+            .getBytes(StandardCharsets.UTF_8);
+    byte[] index =
+        ("{\"metadata\":{\"total_size\":28},\"weight_map\":{\"a\":\"model-1.safetensors\","
+                + "\"b\":\"model-1.safetensors\"}}")
+            .getBytes(StandardCharsets.UTF_8);
+    switch (form) {
+      case 0 -> {
+        Files.write(folder.resolve("whole.safetensors"), mutation.apply(file));
+        return folder.resolve("whole.safetensors");
+      }
+      case 1 -> {
+        Files.write(folder.resolve("rank-00000.safetensors"), mutation.apply(file));
+      }
+      case 2 -> {
+        Files.write(folder.resolve("rank-00000.safetensors"), file);
+        Files.write(folder.resolve("layout.json"), mutation.apply(layouts));
+      }
+      default -> {
+        Files.write(folder.resolve("model-1.safetensors"), file);
+        Files.write(folder.resolve("model.safetensors.index.json"), mutation.apply(index));
+      }
+    }
+    return folder;
+  }
+
+  private static byte[] safetensors() {
+    byte[] header =
+        ("{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                + "\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
+                + "\"data_offsets\":[24,28]}}")
+            .getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.allocate(8 + header.length + 28)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .putLong(header.length)
+        .put(header)
+        .array();
+  }
+}

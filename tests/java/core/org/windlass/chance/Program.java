@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.chance;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
+import org.windlass.WindlassException;
+
+/** A random program of all ranks with at most one fault, and what its run has to look like. */
+record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault fault) {
+  private static final int MOST_STEPS = 12;
+
+  static Program random(long seed) {
+    Random random = new Random(seed);
+    int ranks = 1 + random.nextInt(8);
+    List<Step> steps = new ArrayList<>();
+    for (int i = 0; i <= random.nextInt(MOST_STEPS); i++) {
+      steps.add(Step.random(i, ranks, random, true));
+    }
+    Fault fault = Fault.random(ranks, steps.size(), random);
+    int[] cores = {0, 0, 1, ranks};
+    int[] sequences = {1, 0x7fffff00, 0xffffff00, random.nextInt()};
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults()
+            .deadline(fault.isSeenByDeadline() ? Duration.ofMillis(700) : Duration.ofSeconds(30))
+            .cores(cores[random.nextInt(cores.length)])
+            .blocks(random.nextInt(3))
+            .firstSequence(sequences[random.nextInt(sequences.length)]);
+    return new Program(ranks, options, steps, fault);
+  }
+
+  /** Runs it on a fresh group; an AssertionError says what went wrong. */
+  void run() {
+    AtomicReferenceArray<Throwable> failures = new AtomicReferenceArray<>(ranks);
+    try (LocalGroup group = Communicator.local(ranks, options)) {
+      try {
+        group.run(
+            comm -> {
+              try {
+                runRank(comm);
+              } catch (Throwable failure) {
+                failures.set(comm.rank(), failure);
+                throw failure;
+              }
+            });
+      } catch (WindlassException | Fault.Thrown e) {
+        // The ranks' own failures are looked at one by one.
+      }
+    } catch (MismatchException e) {
+      // close() may be the first to see that ranks called different things.
+      if (fault.isHarmless()) {
+        throw e;
+      }
+    } finally {
+      Thread.interrupted();
+    }
+    check(failures);
+  }
+
+  private void runRank(Communicator comm) {
+    for (int i = 0; i < steps.size(); i++) {
+      if (comm.rank() == fault.rank() && i == fault.step()) {
+        fault.run(comm, steps.get(i), 2 * options.deadline().toMillis());
+      } else {
+        steps.get(i).run(comm);
+      }
+    }
+  }
+
+  private void check(AtomicReferenceArray<Throwable> failures) {
+    for (int rank = 0; rank < ranks; rank++) {
+      Throwable failure = failures.get(rank);
+      boolean mistakes = rank == fault.rank() && fault.kind() == Fault.Kind.MISTAKE;
+      if (failure == null || (failure instanceof Step.WrongData && mistakes)) {
+        continue;
+      }
+      if (failure instanceof Fault.Thrown && rank == fault.rank()) {
+        continue;
+      }
+      if (fault.isHarmless() || !(failure instanceof WindlassException)) {
+        throw new AssertionError("rank " + rank + " ended with " + failure, failure);
+      }
+      requirePlausible(rank, (WindlassException) failure, failures);
+    }
+  }
+
+  /** A peer's error names the rank at fault, or one that has failed because of it. */
+  private void requirePlausible(
+      int rank, WindlassException failure, AtomicReferenceArray<Throwable> failures) {
+    if (rank == fault.rank()) {
+      return;
+    }
+    boolean nested = steps.stream().anyMatch(s -> s.kind() == Step.Kind.SPLIT || s.kind() == Step.Kind.LINK);
+    boolean names =
+        failure.culprits().stream()
+            .anyMatch(c -> c == fault.rank() || (c < ranks && failures.get(c) != null));
+    // Within a part or a link ranks have other numbers.
+    if (failure.culprits().isEmpty() || !(names || nested)) {
+      throw new AssertionError(
+          "rank " + rank + " names " + failure.culprits() + ": " + failure, failure);
+    }
+  }
+}
