@@ -5,6 +5,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/cores.h"
+#include "native/comm/adjustment.h"
 #include "native/comm/host_operations.h"
 #include "native/isa/isa.h"
 
@@ -93,6 +94,9 @@ const char* wl_isa_path(void) {
 int32_t wl_allowed_cores(void) {
   return allowedCores();
 }
+int32_t wl_thread_adopt(void) {
+  return adoptThread() ? 1 : 0;
+}
 int64_t wl_clock_ns(void) {
   return clockNs();
 }
@@ -115,6 +119,10 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
     return fail(error, WL_INVALID_ARGUMENT, "blocks is %d, not 0 to %d", config->blocks,
                 WL_MAX_BLOCKS);
   }
+  if (config->adjust_threads < 0 || config->adjust_threads > 1) {
+    return fail(error, WL_INVALID_ARGUMENT, "adjust_threads is %d, not 0 or 1",
+                config->adjust_threads);
+  }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
   if (const char* why = isaPathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
@@ -124,6 +132,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
       config->first_sequence == 0 ? uint64_t{1} << 32 : uint64_t{config->first_sequence};
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);
   own.blocks = static_cast<uint32_t>(config->blocks);
+  own.adjustsThreads = config->adjust_threads != 0;
   if (config->deadline_ns > 0) own.deadlineNs = config->deadline_ns;
   try {
     auto made = std::make_unique<wl_group>();

@@ -167,7 +167,9 @@ class alignas(kLine) Comm {
     return (signal_ != nullptr ? lines.state.core : lines.entry[(sequence_ - 1) & 1].core)
         .load(std::memory_order_relaxed);
   }
-  // Not where ranks met a thread that computes: the kernel knows which core that one needs.
+  // Whether this thread's placing and scheduling are the library's to change.
+  bool mayAdjust() const;
+  // Nor where ranks met a thread that computes: the kernel knows which core that one needs.
   bool mayLeaveCore(int64_t now) const;
   // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
   void leaveCore(int64_t now);

@@ -22,6 +22,8 @@ struct GroupConfig {
   // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
   uint32_t blocks = 0;
   int64_t deadlineNs = 60'000'000'000;
+  // Waits may adjust threads that were not adopted, too.
+  bool adjustsThreads = false;
 };
 
 class Group {

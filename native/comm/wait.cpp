@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "native/comm/adjustment.h"
 #include "native/comm/comm.h"
 #include "native/isa/isa.h"
 
@@ -37,33 +38,6 @@ constexpr int64_t kStayAfterContestNs = 1'000'000'000;
 // A rank that waits compares what its peers call every so often for each of them, so that many
 // ranks together spend little on it.
 constexpr int64_t kCompareRankNs = 1'000'000;
-constexpr uint64_t kSliceNs = 100'000;  // the shortest that the kernel grants
-
-// Of sched_setattr(2); <linux/sched/types.h> and <sched.h> don't go together.
-struct SchedulingAttributes {
-  uint32_t size;
-  uint32_t policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime;  // the slice of a thread of SCHED_OTHER
-  uint64_t deadline;
-  uint64_t period;
-};
-
-// Asks for short time slices, once a thread, since a thread that yields forgoes the rest of its
-// slice to those that compute: some 3 ms of the default length. A kernel before 6.12 grants none,
-// and nothing else changes.
-void takeShortSlices() {
-  static thread_local bool asked = false;
-  if (asked) return;
-  asked = true;
-  SchedulingAttributes attributes = {};
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = kSliceNs;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
 
 }  // namespace
 
@@ -120,7 +94,12 @@ bool Comm::yieldAwhile(Look look, uint32_t awaited, int64_t* now) {
   return false;
 }
 
+bool Comm::mayAdjust() const {
+  return group_->config().adjustsThreads || isAdopted();
+}
+
 bool Comm::mayLeaveCore(int64_t now) const {
+  if (!mayAdjust()) return false;
   const int64_t contested = group_->shared().contestedNs.load(std::memory_order_relaxed);
   return now >= leaveCoreAfterNs_ && (contested == 0 || now - contested >= kStayAfterContestNs);
 }
@@ -140,13 +119,7 @@ void Comm::leaveCore(int64_t now) {
     if (core == own || !CPU_ISSET(core, &allowed)) continue;
     if (freest == own || ranks[core] < ranks[freest]) freest = core;
   }
-  if (freest == own) return;
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  CPU_SET(freest, &chosen);
-  if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) {
-    sched_setaffinity(0, sizeof allowed, &allowed);
-  }
+  if (freest != own) moveToCore(freest, allowed);
 }
 
 Comm::Neighbours Comm::neighbours(uint32_t awaited) const {
@@ -181,7 +154,7 @@ bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
   if (after - *now > kContestedYieldNs) {
     contestedUntilNs_ = after + kContestedForNs;
     group_->shared().contestedNs.store(after, std::memory_order_relaxed);
-    if (group_->ranks() <= kFewRanks) takeShortSlices();
+    if (group_->ranks() <= kFewRanks && mayAdjust()) takeShortSlices();
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;

@@ -5,6 +5,8 @@
  *  - Every function that can fail returns a wl_code and fills `error` when it is not NULL. There is
  *    no thread-local last error, no callback, and no C++ exception crosses this boundary.
  *  - Structs start with `uint32_t struct_size = sizeof(struct)`.
+ *  - The affinity and the scheduling of a thread that calls are left as they are, except where
+ *    wl_thread_adopt or wl_group_config_t.adjust_threads allows more.
  *  - A wl_comm_t is one rank's handle. One thread at a time calls an operation on it; abort, close
  *    and the read-only queries are legal from any thread at any time.
  *  - `deadline_ns` is relative: 0 means the communicator's own, a negative value is refused.
@@ -144,6 +146,10 @@ WL_API const char* wl_operation_name(int32_t operation);
 WL_API const char* wl_isa_path(void);
 /* Cores this process may use: the smaller of affinity and cgroup quota, at least 1. */
 WL_API int32_t wl_allowed_cores(void);
+/* Says that the calling thread was made for operations: one that waits may move it among the cores
+ * that its affinity mask allows, by a mask of one core that it takes back at once, and may ask for
+ * short time slices, which last. Returns 1 if that was said before, else 0. */
+WL_API int32_t wl_thread_adopt(void);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
 
@@ -157,7 +163,8 @@ typedef struct wl_group_config {
   int64_t deadline_ns;     /* default deadline of every operation; 0 = 60 s */
   int32_t blocks;          /* threads that a rank's long operations run on, its own included: 1 to
                               WL_MAX_BLOCKS; 0 = one for each core that a rank has */
-  uint32_t reserved;
+  int32_t adjust_threads;  /* 1: operations may do to any thread that calls them what
+                              wl_thread_adopt allows; 0 */
 } wl_group_config_t;
 
 WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,

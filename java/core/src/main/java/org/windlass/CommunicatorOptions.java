@@ -13,10 +13,15 @@ import org.windlass.internal.Native;
  * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
  * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
  *     means one for each core that a rank has
+ * @param adjustThreads whether operations may adjust the threads that call them where ranks share
+ *     cores: move one among the cores of its affinity mask, and ask the kernel for short time
+ *     slices, which last. Threads that Windlass makes, those of {@link LocalGroup#run} among them,
+ *     are adjusted anyway; a caller's are left as they are unless this is true
  */
-public record CommunicatorOptions(Duration deadline, int firstSequence, int cores, int blocks) {
+public record CommunicatorOptions(
+    Duration deadline, int firstSequence, int cores, int blocks, boolean adjustThreads) {
   private static final CommunicatorOptions DEFAULTS =
-      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0);
+      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0, false);
 
   /** Checks the components. */
   public CommunicatorOptions {
@@ -31,28 +36,36 @@ public record CommunicatorOptions(Duration deadline, int firstSequence, int core
     }
   }
 
-  /** A deadline of 60 seconds, sequences from 1, as many cores as allowed, blocks as fit them. */
+  /**
+   * A deadline of 60 seconds, sequences from 1, as many cores as allowed, blocks as fit them,
+   * callers' threads left as they are.
+   */
   public static CommunicatorOptions defaults() {
     return DEFAULTS;
   }
 
   /** These options with another deadline. */
   public CommunicatorOptions deadline(Duration deadline) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks);
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another first sequence number. */
   public CommunicatorOptions firstSequence(int newFirstSequence) {
-    return new CommunicatorOptions(deadline, newFirstSequence, cores, blocks);
+    return new CommunicatorOptions(deadline, newFirstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another number of cores. */
   public CommunicatorOptions cores(int newCores) {
-    return new CommunicatorOptions(deadline, firstSequence, newCores, blocks);
+    return new CommunicatorOptions(deadline, firstSequence, newCores, blocks, adjustThreads);
   }
 
   /** These options with another number of threads a rank. */
   public CommunicatorOptions blocks(int newBlocks) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, newBlocks);
+    return new CommunicatorOptions(deadline, firstSequence, cores, newBlocks, adjustThreads);
+  }
+
+  /** These options with another say over callers' threads. */
+  public CommunicatorOptions adjustThreads(boolean newAdjustThreads) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, newAdjustThreads);
   }
 }

@@ -27,7 +27,8 @@ public final class LocalGroup implements AutoCloseable {
             options.firstSequence(),
             options.cores(),
             options.blocks(),
-            Deadlines.nanos(deadline));
+            Deadlines.nanos(deadline),
+            options.adjustThreads());
     List<Communicator> made = new ArrayList<>(ranks);
     for (long handle : handles) {
       made.add(new Communicator(handle, deadline, this));

@@ -4,6 +4,7 @@ package org.windlass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.windlass.internal.Native;
 
 /**
  * One run of a function on a thread a rank.
@@ -59,6 +60,7 @@ final class RankThreads<T, E extends Exception> {
 
   private void runRank(int rank) {
     try {
+      Native.wl_thread_adopt();
       results[rank] = function.call(communicators.get(rank));
     } catch (Throwable failure) {
       fail(rank, failure);

@@ -56,7 +56,12 @@ final class CallQueue {
   }
 
   private Thread start(Runnable worker) {
-    Thread made = new Thread(null, worker, name, 0, false);
+    Runnable adopted =
+        () -> {
+          Native.wl_thread_adopt();
+          worker.run();
+        };
+    Thread made = new Thread(null, adopted, name, 0, false);
     made.setDaemon(true);
     thread = made;
     return made;

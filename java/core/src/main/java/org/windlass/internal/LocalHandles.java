@@ -8,7 +8,13 @@ public final class LocalHandles {
   private LocalHandles() {}
 
   /** A {@code wl_comm_t*} for each rank. */
-  public static long[] create(int ranks, int firstSequence, int cores, int blocks, long deadlineNs) {
+  public static long[] create(
+      int ranks,
+      int firstSequence,
+      int cores,
+      int blocks,
+      long deadlineNs,
+      boolean adjustThreads) {
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
       throw new InvalidArgumentException(
           "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");
@@ -20,6 +26,7 @@ public final class LocalHandles {
       scratch.configInt(Structs.GroupConfig.CORES, cores);
       scratch.configInt(Structs.GroupConfig.BLOCKS, blocks);
       scratch.configLong(Structs.GroupConfig.DEADLINE_NS, deadlineNs);
+      scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, adjustThreads ? 1 : 0);
       check(Native.wl_group_create(config, scratch.out(), scratch.error()), scratch);
       long group = scratch.outValue();
       long[] handles = new long[ranks];

@@ -32,6 +32,8 @@ final class Structs {
     static final int CORES = NativeStruct.offset("wl_group_config_t", "cores");
     static final int DEADLINE_NS = NativeStruct.offset("wl_group_config_t", "deadline_ns");
     static final int BLOCKS = NativeStruct.offset("wl_group_config_t", "blocks");
+    static final int ADJUST_THREADS =
+        NativeStruct.offset("wl_group_config_t", "adjust_threads");
 
     private GroupConfig() {}
   }

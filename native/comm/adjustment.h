@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wait changes of the thread that it runs on, where it may: by GroupConfig::adjustsThreads, or
+// since the thread was adopted.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+namespace windlass {
+
+// Says that the calling thread was made for operations; whether somebody had said so before.
+bool adoptThread();
+bool isAdopted();
+
+// Moves the calling thread to `core`, and gives it back the mask `allowed`, which it had, unless
+// another thread gives it one meanwhile: that one stands.
+void moveToCore(uint32_t core, const cpu_set_t& allowed);
+
+// Asks for short time slices, once a thread, since a thread that yields forgoes the rest of its
+// slice to those that compute: some 3 ms of the default length. A kernel before 6.12 grants none,
+// and nothing else changes.
+void takeShortSlices();
+
+}  // namespace windlass

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operations change of the threads that call them.
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/native/comm/local_ranks.h"
+
+namespace windlass_test {
+namespace {
+
+constexpr int kRanks = 4;
+
+// Of sched_getattr(2).
+struct Scheduling {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime;
+  uint64_t deadline;
+  uint64_t period;
+
+  static Scheduling ofThisThread() {
+    Scheduling attributes = {};
+    EXPECT_EQ(0, syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0));
+    return attributes;
+  }
+  bool operator==(const Scheduling& other) const {
+    return std::memcmp(this, &other, sizeof other) == 0;
+  }
+};
+
+cpu_set_t maskOf(pid_t thread) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  EXPECT_EQ(0, sched_getaffinity(thread, sizeof mask, &mask));
+  return mask;
+}
+
+// The first two cores that this process may use; fewer where there are.
+cpu_set_t twoCores() {
+  const cpu_set_t allowed = maskOf(0);
+  cpu_set_t two;
+  CPU_ZERO(&two);
+  for (size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++core) {
+    if (CPU_ISSET(core, &allowed)) CPU_SET(core, &two);
+  }
+  return two;
+}
+
+pid_t threadId() {
+  return static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+// Barriers on two cores beside threads that compute there, until every rank has met one of those.
+void meetThreadsThatCompute(wl_comm_t* comm) {
+  const int64_t start = wl_clock_ns();
+  for (bool met = false; !met && wl_clock_ns() - start < 20'000 * kMs;) {
+    for (int i = 0; i < 50; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
+    uint64_t ranks = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      wl_rank_state_t state = {};
+      state.struct_size = sizeof state;
+      wl_comm_state(comm, rank, &state);
+      ranks += state.contested > 0 ? 1 : 0;
+    }
+    uint64_t all = 0;
+    // Ranks see different counts; they stop together.
+    ASSERT_EQ(WL_OK, wl_all_reduce(comm, &ranks, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
+    met = all == kRanks;
+  }
+}
+
+TEST(CallersThreads, KeepTheirAffinityAndScheduling) {
+  const cpu_set_t two = twoCores();
+  const cpu_set_t before = maskOf(0);
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof two, &two));  // those made from here on inherit it
+  {
+    const BusyThreads busy(2);
+    LocalRanks ranks(kRanks, 60'000 * kMs, 1, 2);
+    ranks.run([&](int, wl_comm_t* comm) {
+      const Scheduling scheduling = Scheduling::ofThisThread();
+      meetThreadsThatCompute(comm);
+      const cpu_set_t now = maskOf(0);
+      EXPECT_TRUE(CPU_EQUAL(&two, &now));
+      EXPECT_TRUE(scheduling == Scheduling::ofThisThread());
+    });
+  }
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof before, &before));
+}
+
+// Whether the kernel grants a thread the slice that it asks for: from 6.12 on.
+bool kernelGrantsSlices() {
+  bool granted = false;
+  std::thread([&] {
+    Scheduling attributes = Scheduling::ofThisThread();
+    attributes.runtime = 200'000;
+    granted = syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 &&
+              Scheduling::ofThisThread().runtime == 200'000;
+  }).join();
+  return granted;
+}
+
+class Adjusted : public testing::TestWithParam<bool> {};
+
+TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
+  if (!kernelGrantsSlices()) GTEST_SKIP() << "this kernel grants no slices";
+  const bool adopts = GetParam();
+  const cpu_set_t two = twoCores();
+  const cpu_set_t before = maskOf(0);
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof two, &two));
+  {
+    const BusyThreads busy(2);
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = kRanks;
+    config.cores = 2;
+    config.adjust_threads = adopts ? 0 : 1;
+    wl_group_t* group = nullptr;
+    ASSERT_EQ(WL_OK, wl_group_create(&config, &group, nullptr));
+    wl_comm_t* comms[kRanks] = {};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      ASSERT_EQ(WL_OK, wl_group_join(group, rank, &comms[rank], nullptr));
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        if (adopts) {
+          EXPECT_EQ(0, wl_thread_adopt());
+          EXPECT_EQ(1, wl_thread_adopt());
+        }
+        meetThreadsThatCompute(comms[rank]);
+        const cpu_set_t now = maskOf(0);
+        EXPECT_TRUE(CPU_EQUAL(&two, &now));
+        EXPECT_EQ(100'000u, Scheduling::ofThisThread().runtime);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (wl_comm_t* comm : comms) wl_comm_free(comm);
+    wl_group_release(group);
+  }
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof before, &before));
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, Adjusted, testing::Bool(),
+                         [](const auto& by) { return by.param ? "Adopted" : "ByTheConfig"; });
+
+// Ranks crowd one core, may use the other one too, and are put back on the first at any time.
+TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
+  const cpu_set_t two = twoCores();
+  if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
+  cpu_set_t one = two;
+  for (size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 2; ++core) CPU_CLR(core, &one);
+  LocalRanks ranks(kRanks, 60'000 * kMs, 1, 2);
+  std::atomic<pid_t> threads[kRanks] = {};
+  std::atomic<bool> over{false};
+  std::thread changer([&] {
+    for (std::atomic<pid_t>& thread : threads) {
+      while (thread == 0) std::this_thread::yield();
+    }
+    std::mt19937_64 random(seed());
+    const auto give = [&](const cpu_set_t& mask) {
+      for (const std::atomic<pid_t>& thread : threads)
+        EXPECT_EQ(0, sched_setaffinity(thread, sizeof mask, &mask));
+    };
+    int changed = 0;
+    for (int i = 0; i < 1500; ++i) {
+      give(two);
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+      give(one);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      for (const std::atomic<pid_t>& thread : threads) {
+        const cpu_set_t now = maskOf(thread);
+        changed += CPU_EQUAL(&one, &now) ? 0 : 1;
+      }
+    }
+    EXPECT_EQ(0, changed) << "masks of threads other than what was set last";
+    over = true;
+  });
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    threads[rank] = threadId();
+    for (uint32_t stop = 0; stop == 0;) {
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
+      const uint32_t own = over ? 1 : 0;
+      ASSERT_EQ(WL_OK, wl_all_reduce(comm, &own, &stop, 1, WL_U32, WL_MAX, WL_AUTO, 0, nullptr));
+    }
+  });
+  changer.join();
+}
+
+}  // namespace
+}  // namespace windlass_test
