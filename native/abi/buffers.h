@@ -43,6 +43,13 @@ inline bool overlap(const void* a, uint64_t aBytes, const void* b, uint64_t bByt
   return aBytes > 0 && bBytes > 0 && first < second + bBytes && second < first + aBytes;
 }
 
+inline Code checkStep(int32_t operation, wl_error_t* error) {
+  return operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",
+                    operation);
+}
+
 inline Code checkReduction(int32_t dtype, int32_t op, wl_error_t* error) {
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)

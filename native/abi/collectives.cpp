@@ -57,4 +57,20 @@ int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count,
   return broadcast(comm->comm, in, out, count, bytes, dtype, root, deadline_ns, error);
 }
 
+int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
+                    uint64_t count, int64_t deadline_ns, wl_error_t* error) {
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkStep(operation, error); code != WL_OK) return code;
+  const uint64_t ranks = comm->comm.group().ranks();
+  uint64_t bytes = 0;
+  if (Code code = bytesOf(ranks, count, WL_I64, &bytes, error); code != WL_OK) return code;
+  if (Code code = checkBuffer(own, bytes / ranks, WL_I64, "own", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(all, bytes, WL_I64, "all", error); code != WL_OK) return code;
+  if (overlap(own, bytes / ranks, all, bytes))
+    return fail(error, WL_INVALID_ARGUMENT, "own and all overlap");
+  return allGather(comm->comm, own, all, count, bytes / ranks, WL_I64, deadline_ns, error,
+                   static_cast<wl_operation>(operation));
+}
+
 }  // extern "C"

@@ -202,6 +202,18 @@ int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, v
   return allGatherV(comm->comm, in, out, counts, dtype, deadline_ns, error);
 }
 
+int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own, uint64_t own_bytes,
+                      void* all, uint64_t all_bytes, const int64_t* counts, int64_t deadline_ns,
+                      wl_error_t* error) {
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkStep(operation, error); code != WL_OK) return code;
+  const Parts whole = {"all", all, all_bytes, "counts", counts, "offsets", nullptr};
+  if (Code code = checkOwnPart(comm, "own", own, own_bytes, whole, WL_U8, error); code != WL_OK)
+    return code;
+  return allGatherV(comm->comm, own, all, counts, WL_U8, deadline_ns, error,
+                    static_cast<wl_operation>(operation));
+}
+
 int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                             uint64_t out_elements, const int64_t* counts, int32_t dtype, int32_t op,
                             int64_t deadline_ns, wl_error_t* error) {

@@ -105,6 +105,16 @@ const char* operationName(int32_t operation) {
       return "split";
     case WL_OP_SUBSET:
       return "subset";
+    case WL_OP_LINK:
+      return "link";
+    case WL_OP_LINK_REGISTER:
+      return "link register";
+    case WL_OP_LINK_MOVE:
+      return "link send/receive";
+    case WL_OP_LINK_CHECK:
+      return "link checksums";
+    case WL_OP_CHECK_REPLICAS:
+      return "checkReplicas";
     case WL_OP_REGISTER:
       return "register";
     case WL_OP_TRANSFER:

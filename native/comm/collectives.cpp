@@ -96,9 +96,9 @@ Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
 }
 
 Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error) {
+               int64_t deadlineNs, wl_error_t* error, wl_operation as) {
   const uint64_t ranks = comm.group().ranks();
-  const Descriptor descriptor = Descriptor::of(WL_OP_ALL_GATHER, count, dtype);
+  const Descriptor descriptor = Descriptor::of(as, count, dtype);
   const Call call = {
       descriptor, {in, out, nullptr}, bytes, bytes, bytes * ranks * ranks, deadlineNs, error};
   return stages(comm, bytes, kStagedMove) ? comm.run<AllGatherEager>(call)
@@ -183,13 +183,13 @@ Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& par
 }
 
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error) {
+                int64_t deadlineNs, wl_error_t* error, wl_operation as) {
   const uint64_t ranks = comm.group().ranks();
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   const Counts all(counts, ranks);
   const PartLists parts = {nullptr, nullptr, counts, nullptr, 0};
   Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_ALL_GATHER_V, all.fingerprint, dtype);
+  call.descriptor = Descriptor::of(as, all.fingerprint, dtype);
   call.args = {in, out, nullptr};
   call.inBytes = static_cast<uint64_t>(counts[comm.rank()]) * elementBytes;
   call.workBytes = all.sum * elementBytes * ranks;

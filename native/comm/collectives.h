@@ -13,9 +13,10 @@ Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t by
 // `in` is read on the root alone, where it may be `out`.
 Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
                int32_t root, int64_t deadlineNs, wl_error_t* error);
-// `in` holds `bytes`, `out` that of every rank.
+// `in` holds `bytes`, `out` that of every rank. `as` is what ranks agree on and messages name: an
+// operation that this is a step of, or all-gather itself.
 Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error);
+               int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER);
 // `out` holds `bytes`, `in` that for every rank.
 Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
                    int32_t dtype, int32_t op, int64_t deadlineNs, wl_error_t* error);
@@ -39,7 +40,7 @@ Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& par
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
 // `counts` holds one for each rank.
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error);
+                int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V);
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
                     int32_t op, int64_t deadlineNs, wl_error_t* error);
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error);

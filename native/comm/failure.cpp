@@ -174,6 +174,9 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_WINDOW:
       out.add("(%llu bytes)", count);
       break;
+    case WL_OP_CHECK_REPLICAS:
+      out.add("(%llu hashes of each rank)", count);
+      break;
     case WL_OP_SUBSET:
       out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
       break;

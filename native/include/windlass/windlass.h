@@ -109,7 +109,13 @@ typedef enum wl_operation {
   WL_OP_NOTIFY = 19,
   WL_OP_WAIT = 20,
   WL_OP_ACCUMULATE = 21,
-  WL_OP_SUBSET = 22
+  WL_OP_SUBSET = 22,
+  /* Of wl_exchange and wl_exchange_v: what the step is one of. */
+  WL_OP_LINK = 23,
+  WL_OP_LINK_REGISTER = 24,
+  WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
+  WL_OP_LINK_CHECK = 26,
+  WL_OP_CHECK_REPLICAS = 27
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -399,6 +405,19 @@ WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elem
 WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                                    uint64_t out_elements, const int64_t* counts, int32_t dtype,
                                    int32_t op, int64_t deadline_ns, wl_error_t* error);
+
+/* ---- steps ---- */
+
+/* all = the `count` words that each rank brings, in rank order: one step of `operation`, which is
+ * one of WL_OP_LINK to WL_OP_CHECK_REPLICAS. Ranks at steps of other operations, or in any other
+ * call, get WL_MISMATCH before a word moves. */
+WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
+                           uint64_t count, int64_t deadline_ns, wl_error_t* error);
+/* The same of counts[rank] bytes from each rank; counts is the same on every rank. `own` holds
+ * `own_bytes`, `all` holds `all_bytes`. */
+WL_API int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own,
+                             uint64_t own_bytes, void* all, uint64_t all_bytes,
+                             const int64_t* counts, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has

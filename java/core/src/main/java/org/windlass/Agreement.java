@@ -193,6 +193,6 @@ final class Agreement {
 
   private static MismatchException mismatch(String name, String what, Integer... culprits) {
     return new MismatchException(
-        "register: tensor '" + name + "': " + what, null, "register", List.of(culprits));
+        "tensor '" + name + "': " + what, null, "", List.of(culprits));
   }
 }

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import org.windlass.internal.Native;
 import org.windlass.internal.SourceHash;
 
 /**
@@ -65,7 +66,9 @@ final class Checksums {
           }
         }
       }
-      return verdict(Gathered.words(until.on(communicator), first), version, wrong);
+      long[][] firsts =
+          Gathered.words(until.on(communicator), Native.WL_OP_LINK_CHECK, first);
+      return verdict(firsts, version, wrong);
     } finally {
       transfer.handle().unpin();
       Reference.reachabilityFence(transfer);

@@ -2,16 +2,20 @@
 package org.windlass;
 
 import java.util.Arrays;
+import java.util.List;
 
-/** Words and bytes of all ranks, on every rank. */
+/** Words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. */
 final class Gathered {
+  /** The most bytes that one rank gives. */
+  static final int MOST_BYTES = 1 << 26;
+
   private Gathered() {}
 
   /** Collective: element {@code r} is what rank {@code r} gives; all ranks give as many words. */
-  static long[][] words(Collectives ranks, long... own) {
+  static long[][] words(Collectives ranks, int operation, long... own) {
     Tensor in = Tensor.allocate(DType.I64, own.length).copyFrom(own);
     Tensor out = Tensor.allocate(DType.I64, (long) ranks.size() * own.length);
-    ranks.allGather(in, out);
+    ranks.exchange(operation, in, out);
     long[] all = new long[Math.toIntExact(out.numel())];
     out.copyTo(all);
     in.close();
@@ -26,18 +30,34 @@ final class Gathered {
   /**
    * Collective: element {@code r} is what rank {@code r} gives; ranks that give the same share one
    * array, whose bytes one of them sends.
+   *
+   * @param own at most {@link #MOST_BYTES}
+   * @throws MismatchException on every rank, if a rank says that it gives more
    */
-  static byte[][] bytes(Collectives ranks, byte[] own) {
+  static byte[][] bytes(Collectives ranks, int operation, byte[] own) {
     Fingerprint fingerprint = new Fingerprint().add(own.length);
     for (byte b : own) {
       fingerprint.add(b);
     }
-    long[][] heads = words(ranks, fingerprint.value(), own.length);
+    long[][] heads = words(ranks, operation, fingerprint.value(), own.length);
     int[] sender = new int[heads.length];
     long[] counts = new long[heads.length];
     long total = 0;
     for (int rank = 0; rank < heads.length; rank++) {
       long[] head = heads[rank];
+      if (head[1] < 0 || head[1] > MOST_BYTES) {
+        throw new MismatchException(
+            "rank "
+                + rank
+                + " says that it gives "
+                + head[1]
+                + " bytes, of at most "
+                + MOST_BYTES
+                + "; run one version of Windlass on all ranks",
+            null,
+            "",
+            List.of(rank));
+      }
       while (!Arrays.equals(heads[sender[rank]], head)) {
         sender[rank]++;
       }
@@ -50,7 +70,7 @@ final class Gathered {
       in.copyFrom(own);
     }
     Tensor out = Tensor.allocate(DType.U8, total);
-    ranks.allGatherv(in, out, counts);
+    ranks.exchange(operation, in, out, counts);
     byte[][] bytes = new byte[heads.length][];
     long at = 0;
     for (int r = 0; r < bytes.length; r++) {

@@ -5,6 +5,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
 
 /**
  * Two sides of a communicator, senders and receivers, between which tensors move version after
@@ -83,7 +85,13 @@ public final class Link implements AutoCloseable {
               + (before.size() - 1));
     }
     int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
-    Communicator communicator = before.subset(ranks);
+    String operation = "link '" + name + "'";
+    Communicator communicator;
+    try {
+      communicator = before.subset(ranks);
+    } catch (WindlassException e) {
+      throw Failures.within(operation, e);
+    }
     if (communicator == null) {
       return null;
     }
@@ -102,9 +110,32 @@ public final class Link implements AutoCloseable {
           senders);
     } catch (RuntimeException | Error e) {
       try (communicator) {
-        throw e;
+        throw failed(communicator, operation, e, List.of(MismatchException.class));
       }
     }
+  }
+
+  /**
+   * What a step of {@code operation} on this rank throws for {@code failure}, named by it. Unless
+   * every rank has the failure, peers get it now: the communicator ends.
+   *
+   * @param shared those that leave a communicator which lives are every rank's
+   */
+  static RuntimeException failed(
+      Communicator communicator,
+      String operation,
+      Throwable failure,
+      List<Class<? extends WindlassException>> shared) {
+    if (shared.stream().noneMatch(kind -> kind.isInstance(failure))
+        && communicator.failure().isEmpty()) {
+      communicator.abort(operation + " failed there: " + failure);
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    return failure instanceof WindlassException known
+        ? Failures.within(operation, known)
+        : (RuntimeException) failure;
   }
 
   private static void agree(
@@ -114,20 +145,18 @@ public final class Link implements AutoCloseable {
       fingerprint.add(side.size());
       new TreeSet<>(side.ranks()).forEach(fingerprint::add);
     }
-    long[][] all = Gathered.words(communicator, fingerprint.value());
+    long[][] all = Gathered.words(communicator, Native.WL_OP_LINK, fingerprint.value());
     for (int rank = 1; rank < all.length; rank++) {
       if (all[rank][0] != all[0][0]) {
         throw new MismatchException(
-            "link '"
-                + name
-                + "': rank 0 and rank "
+            "rank 0 and rank "
                 + rank
                 + " of it name another link or other sides; here senders are "
                 + sending
                 + " and receivers "
                 + receiving,
             null,
-            "link",
+            "",
             List.of(0, rank));
       }
     }
@@ -169,6 +198,11 @@ public final class Link implements AutoCloseable {
 
   int[] senderRanks() {
     return senderRanks;
+  }
+
+  /** {@code what} as messages name it: "register on link 'policy'". */
+  String operation(String what) {
+    return what + " on link '" + name + "'";
   }
 
   /** How many batches this rank has registered before; they count alike on every rank. */

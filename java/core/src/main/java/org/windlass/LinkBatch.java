@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.windlass.internal.Native;
 
 /**
  * Tensors of one {@link Link} that move together, each bound by a rank to the part that it holds or
@@ -182,23 +183,43 @@ public final class LinkBatch {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
-    Until until = new Until(deadlineNs);
     checkViews();
     Targets views = new Targets(receives, targets, inPlace);
+    byte[] offer = new Offer(checksums, inPlace, sends, receives).encode();
+    if (offer.length > Gathered.MOST_BYTES) {
+      throw new InvalidArgumentException(
+          "register: the list of this rank's tensors takes "
+              + offer.length
+              + " bytes, of at most "
+              + Gathered.MOST_BYTES
+              + "; register them as several batches");
+    }
     registered = true;
-    Communicator communicator = link.communicator();
-    Offer own = new Offer(checksums, inPlace, sends, receives);
-    Agreement agreement = new Agreement(Gathered.bytes(until.on(communicator), own.encode()));
     List<Transfer> transfers = new ArrayList<>();
     try {
-      for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
-        transfers.add(batch(agreement, views, half).register(until.leftNs()));
-      }
+      boolean checked = join(offer, views, new Until(deadlineNs), transfers);
+      return new LinkTransfer(link, transfers, views, checked);
     } catch (RuntimeException | Error e) {
       transfers.forEach(Transfer::close);
-      throw e;
+      throw Link.failed(
+          link.communicator(),
+          link.operation("register"),
+          e,
+          List.of(
+              MismatchException.class,
+              UnsupportedException.class,
+              InvalidArgumentException.class));
     }
-    return new LinkTransfer(link, transfers, views, agreement.checksums());
+  }
+
+  /** Makes a transfer for each half; whether what arrives is checked. */
+  private boolean join(byte[] offer, Targets views, Until until, List<Transfer> transfers) {
+    Collectives ranks = until.on(link.communicator());
+    Agreement agreement = new Agreement(Gathered.bytes(ranks, Native.WL_OP_LINK_REGISTER, offer));
+    for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
+      transfers.add(batch(agreement, views, half).register(until.leftNs()));
+    }
+    return agreement.checksums();
   }
 
   private void checkViews() {

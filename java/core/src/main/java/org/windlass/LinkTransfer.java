@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicReference;
+import org.windlass.internal.Native;
 
 /**
  * A {@link LinkBatch} that both sides have registered. Each version moves once: every sender calls
@@ -141,9 +142,10 @@ public final class LinkTransfer implements AutoCloseable {
 
   private long move(String what, long wanted, long deadlineNs) {
     enter(what);
+    long version = wanted;
     try {
       Until until = new Until(deadlineNs);
-      long version = agree(what, wanted, until);
+      version = agree(wanted, until);
       Transfer transfer = transfers.get(next);
       latest = transfer;
       if (targets.isInPlace()) {
@@ -159,6 +161,12 @@ public final class LinkTransfer implements AutoCloseable {
       holding = Holding.of(version, next);
       next = (next + 1) % transfers.size();
       return version;
+    } catch (RuntimeException | Error e) {
+      throw Link.failed(
+          communicator,
+          link.operation(version == ANY ? what : what + " of version " + version),
+          e,
+          List.of(MismatchException.class, VerificationFailedException.class));
     } finally {
       caller.set(null);
     }
@@ -189,14 +197,14 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /** Collective: the one version that senders name and receivers accept. */
-  private long agree(String what, long wanted, Until until) {
-    long[][] all = Gathered.words(until.on(communicator), registration, wanted);
+  private long agree(long wanted, Until until) {
+    long[][] all =
+        Gathered.words(until.on(communicator), Native.WL_OP_LINK_MOVE, registration, wanted);
     int first = -1;
     for (int rank = 0; rank < all.length; rank++) {
       if (all[rank][0] != all[0][0]) {
         throw mismatch(
-            what
-                + ": rank 0 is at batch "
+            "rank 0 is at batch "
                 + all[0][0]
                 + " of those that were registered, rank "
                 + rank
@@ -212,8 +220,7 @@ public final class LinkTransfer implements AutoCloseable {
         first = rank;
       } else if (all[rank][1] != all[first][1]) {
         throw mismatch(
-            what
-                + ": rank "
+            "rank "
                 + first
                 + " names version "
                 + all[first][1]
@@ -230,7 +237,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private static MismatchException mismatch(String message, int a, int b) {
-    return new MismatchException(message, null, "transfer", List.of(a, b));
+    return new MismatchException(message, null, "", List.of(a, b));
   }
 
   private void enter(String what) {
@@ -311,6 +318,12 @@ public final class LinkTransfer implements AutoCloseable {
     try {
       Until until = new Until(Deadlines.DEFAULT);
       Replicas.check(until, link.senders(), link.senderRanks(), transfers.get(0).tensors());
+    } catch (RuntimeException | Error e) {
+      throw Link.failed(
+          link.senders(),
+          link.operation("checkReplicas"),
+          e,
+          List.of(VerificationFailedException.class));
     } finally {
       caller.set(null);
     }

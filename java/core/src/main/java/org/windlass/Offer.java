@@ -96,13 +96,13 @@ record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSp
 
   private static MismatchException malformed(int rank, String why, Exception cause) {
     return new MismatchException(
-        "register: the list of tensors of rank "
+        "the list of tensors of rank "
             + rank
             + " can't be read: "
             + why
             + "; run one version of Windlass on all ranks",
         cause,
-        "register",
+        "",
         List.of(rank));
   }
 

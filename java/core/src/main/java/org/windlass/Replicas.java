@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.internal.Native;
 
 /**
  * Whether ranks that hold the same part of a source, or the same term of it, hold the same bits.
@@ -56,6 +57,7 @@ final class Replicas {
     long[][] hashes =
         Gathered.words(
             until.on(communicator),
+            Native.WL_OP_CHECK_REPLICAS,
             tensors.stream().mapToLong(tensor -> hash(held(tensor))).toArray());
     for (int i = 0; i < hashes[0].length; i++) {
       BoundTensor tensor = tensors.get(i);
@@ -150,7 +152,9 @@ final class Replicas {
       while (high - low > 1) {
         long middle = (low + high) >>> 1;
         Tensor lower = compares ? part.narrow(0, low, middle - low) : null;
-        long[][] hashes = Gathered.words(until.on(communicator), hash(lower));
+        long[][] hashes =
+            Gathered.words(
+                until.on(communicator), Native.WL_OP_CHECK_REPLICAS, hash(lower));
         if (hashes[member(suspects.first)][0] != hashes[member(suspects.other)][0]) {
           high = middle;
         } else {

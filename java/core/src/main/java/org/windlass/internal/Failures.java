@@ -28,38 +28,54 @@ public final class Failures {
    */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
-    return of(code, message(error), operation(operation), culprits(error));
+    return of(code, message(error), null, operation(operation), culprits(error));
+  }
+
+  /** The same failure as seen in {@code operation}, whose part the one that failed was. */
+  public static WindlassException within(String operation, WindlassException failure) {
+    WindlassException whole =
+        of(
+            failure.code().number(),
+            operation + ": " + failure.getMessage(),
+            failure.getCause(),
+            operation,
+            failure.culprits());
+    whole.setStackTrace(failure.getStackTrace());
+    for (Throwable suppressed : failure.getSuppressed()) {
+      whole.addSuppressed(suppressed);
+    }
+    return whole;
   }
 
   private static WindlassException of(
-      int code, String message, String operation, List<Integer> culprits) {
+      int code, String message, Throwable cause, String operation, List<Integer> culprits) {
     switch (code) {
       case Native.WL_INVALID_ARGUMENT:
-        return new InvalidArgumentException(message, null, operation, culprits);
+        return new InvalidArgumentException(message, cause, operation, culprits);
       case Native.WL_MISMATCH:
-        return new MismatchException(message, null, operation, culprits);
+        return new MismatchException(message, cause, operation, culprits);
       case Native.WL_TIMEOUT:
-        return new TimeoutException(message, null, operation, culprits);
+        return new TimeoutException(message, cause, operation, culprits);
       case Native.WL_PEER_LOST:
-        return new PeerLostException(message, null, operation, culprits);
+        return new PeerLostException(message, cause, operation, culprits);
       case Native.WL_ABORTED:
-        return new AbortedException(message, null, operation, culprits);
+        return new AbortedException(message, cause, operation, culprits);
       case Native.WL_VERIFICATION_FAILED:
-        return new VerificationFailedException(message, null, operation, culprits);
+        return new VerificationFailedException(message, cause, operation, culprits);
       case Native.WL_UNSUPPORTED:
-        return new UnsupportedException(message, null, operation, culprits);
+        return new UnsupportedException(message, cause, operation, culprits);
       case Native.WL_RESOURCE:
-        return new ResourceException(message, null, operation, culprits);
+        return new ResourceException(message, cause, operation, culprits);
       case Native.WL_CLOSED:
-        return new ClosedException(message, null, operation, culprits);
+        return new ClosedException(message, cause, operation, culprits);
       case Native.WL_DEVICE:
-        return new DeviceException(message, null, operation, culprits);
+        return new DeviceException(message, cause, operation, culprits);
       case Native.WL_INTERNAL:
-        return new InternalException(message, null, operation, culprits);
+        return new InternalException(message, cause, operation, culprits);
       default:
         return new InternalException(
             "the native library returned the unknown code " + code + ": " + message,
-            null,
+            cause,
             operation,
             culprits);
     }
