@@ -50,7 +50,7 @@ record Fault(Kind kind, int rank, int step, int delayMicros) {
     return kind == Kind.STALL;
   }
 
-  /** Does it on `rank`; returns whether the step is still to be called, as {@code step} says. */
+  /** Does it on the rank, then calls the step, unless the fault is to skip it. */
   void run(Communicator comm, Step step, long stallMillis) {
     switch (kind) {
       case PAUSE -> LockSupport.parkNanos(delayMicros * 10_000L);
@@ -79,8 +79,7 @@ record Fault(Kind kind, int rank, int step, int delayMicros) {
         // MISTAKE and SKIP change what the caller does.
       }
     }
-    boolean called = kind != Kind.SKIP;
-    if (called) {
+    if (kind != Kind.SKIP) {
       (kind == Kind.MISTAKE ? step.mistaken() : step).run(comm);
     }
   }

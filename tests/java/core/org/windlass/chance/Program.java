@@ -20,7 +20,8 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
     Random random = new Random(seed);
     int ranks = 1 + random.nextInt(8);
     List<Step> steps = new ArrayList<>();
-    for (int i = 0; i <= random.nextInt(MOST_STEPS); i++) {
+    int count = 1 + random.nextInt(MOST_STEPS);
+    for (int i = 0; i < count; i++) {
       steps.add(Step.random(i, ranks, random, true));
     }
     Fault fault = Fault.random(ranks, steps.size(), random);

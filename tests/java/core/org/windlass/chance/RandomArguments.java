@@ -2,19 +2,26 @@
 package org.windlass.chance;
 
 import java.lang.reflect.Array;
+import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.Proxy;
+import java.lang.reflect.Type;
+import java.lang.reflect.WildcardType;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
+import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
 
 /** Arguments of any type, wrong ones among them, and the objects that calls have given. */
 final class RandomArguments {
@@ -41,19 +48,29 @@ final class RandomArguments {
     Duration.ofSeconds(Long.MAX_VALUE)
   };
   private static final int KEPT_PER_TYPE = 12;
+  private static final Duration LONGEST = Duration.ofSeconds(1);
 
   private final Random random;
   private final Path folder;
   private final Map<Class<?>, List<Object>> kept = new HashMap<>();
+  private final List<LocalGroup> others = new ArrayList<>();
 
   RandomArguments(Random random, Path folder) {
     this.random = random;
     this.folder = folder;
   }
 
-  /** Keeps what a call gave as an argument, or the object, of calls to come. */
+  /**
+   * Keeps what a call gave as an argument, or the object, of calls to come; but no communicator of
+   * several ranks or with a long deadline, on which a call waits for peers that never come.
+   */
   void keep(Object object) {
-    if (object instanceof Optional<?> optional) {
+    if (object instanceof LocalGroup group) {
+      others.add(group);
+    } else if (object instanceof CommunicatorOptions options
+        && options.deadline().compareTo(LONGEST) > 0) {
+      return;
+    } else if (object instanceof Optional<?> optional) {
       optional.ifPresent(this::keep);
     } else if (object instanceof Collection<?> all) {
       all.stream().limit(4).forEach(this::keep);
@@ -63,6 +80,17 @@ final class RandomArguments {
         same.add(object);
       } else {
         same.set(random.nextInt(KEPT_PER_TYPE), object);
+      }
+    }
+  }
+
+  /** Closes the groups that calls have made. */
+  void close() {
+    for (LocalGroup group : others) {
+      try {
+        group.close();
+      } catch (MismatchException e) {
+        // What random calls left in it.
       }
     }
   }
@@ -79,7 +107,46 @@ final class RandomArguments {
     return all.isEmpty() ? null : all.get(random.nextInt(all.size()));
   }
 
-  Object of(Class<?> type) {
+  /** Of a type as it is declared: what a list holds is of the list's own type. */
+  Object of(Type declared) {
+    if (declared instanceof ParameterizedType generic) {
+      return ofGeneric((Class<?>) generic.getRawType(), generic.getActualTypeArguments());
+    } else if (declared instanceof WildcardType wildcard) {
+      return of(wildcard.getUpperBounds()[0]);
+    } else if (declared instanceof Class<?> type) {
+      return ofClass(type);
+    }
+    return ofClass(String.class);
+  }
+
+  private Object ofGeneric(Class<?> raw, Type[] of) {
+    if (random.nextInt(25) == 0) {
+      return null;
+    }
+    if (raw == Optional.class) {
+      return Optional.ofNullable(random.nextBoolean() ? null : of(of[0]));
+    } else if (raw.isAssignableFrom(List.class)) {
+      List<Object> list = new ArrayList<>();
+      for (int i = random.nextInt(4); i > 0; i--) {
+        list.add(of(of[0]));
+      }
+      return list;
+    } else if (raw.isAssignableFrom(TreeMap.class) && of[0] instanceof Class<?> key) {
+      Map<Object, Object> map = new TreeMap<>();
+      for (int i = random.nextInt(3); i > 0; i--) {
+        Object at = ofClass(key);
+        if (at instanceof Comparable<?>) {
+          map.put(at, of(of[1]));
+        }
+      }
+      return map;
+    } else if (raw == Set.class) {
+      return new HashSet<>(List.of());
+    }
+    return ofClass(raw);
+  }
+
+  private Object ofClass(Class<?> type) {
     if (!type.isPrimitive() && random.nextInt(25) == 0) {
       return null;
     }
@@ -121,23 +188,10 @@ final class RandomArguments {
     } else if (type == float.class) {
       return random.nextFloat();
     }
-    return of(type);
+    return ofClass(type);
   }
 
   private Object ofInterface(Class<?> type) {
-    if (type == List.class || type == Collection.class || type == Iterable.class) {
-      List<Object> list = new ArrayList<>();
-      for (int i = random.nextInt(4); i > 0; i--) {
-        list.add(anything());
-      }
-      return list;
-    } else if (type.isAssignableFrom(TreeMap.class) && type != Object.class) {
-      return new TreeMap<>(Map.of("a", "b"));
-    } else if (type.isAssignableFrom(TreeSet.class) && type != Object.class) {
-      return new TreeSet<>(List.of("a"));
-    } else if (type == Optional.class) {
-      return Optional.ofNullable(random.nextBoolean() ? null : anything());
-    }
     Object known = instance(type);
     if (known == null && type.isInterface() && !type.isSealed()) {
       return Proxy.newProxyInstance(
@@ -152,14 +206,5 @@ final class RandomArguments {
               });
     }
     return known == null && type == Object.class ? "object" : known;
-  }
-
-  private Object anything() {
-    return switch (random.nextInt(4)) {
-      case 0 -> of(Long.class);
-      case 1 -> of(Integer.class);
-      case 2 -> of(String.class);
-      default -> instance(Object.class);
-    };
   }
 }

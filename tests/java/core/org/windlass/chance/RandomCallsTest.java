@@ -31,6 +31,7 @@ import org.windlass.DType;
 import org.windlass.DeviceMesh;
 import org.windlass.Layout;
 import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
 import org.windlass.Placement;
 import org.windlass.Plan;
 import org.windlass.Tensor;
@@ -50,10 +51,11 @@ class RandomCallsTest {
   private static final int WARM_UP_SESSIONS = 10;
   private static final Duration LONGEST_CALL = Duration.ofSeconds(20);
 
-  /** A raw address is taken at its word, and what lies beside a test is not the API's. */
+  /** A raw address is taken at its word, and the JDK makes {@code valueOf} of an enum. */
   private static boolean isLeftOut(Executable call) {
-    return call.getDeclaringClass() == Tensor.class
-        && Arrays.asList(call.getParameterTypes()).contains(Object.class);
+    Class<?> type = call.getDeclaringClass();
+    return type == Tensor.class && Arrays.asList(call.getParameterTypes()).contains(Object.class)
+        || type.isEnum() && call.getName().equals("valueOf");
   }
 
   @TempDir private Path folder;
@@ -151,9 +153,10 @@ class RandomCallsTest {
       for (int i = 0; i < CALLS_A_SESSION; i++) {
         call(seed, i, calls.get(random.nextInt(calls.size())), arguments);
       }
-    } catch (WindlassException e) {
-      // What random calls did to the communicator, which close() tells.
+    } catch (MismatchException e) {
+      // What random calls left in the communicator, which close() tells.
     }
+    arguments.close();
     Thread.interrupted();
     try (Stream<Path> left = Files.walk(folder)) {
       left.sorted(Comparator.reverseOrder()).filter(p -> !p.equals(folder)).forEach(this::delete);
@@ -178,7 +181,7 @@ class RandomCallsTest {
       }
     }
     Object[] given =
-        Arrays.stream(call.getParameterTypes()).map(arguments::of).toArray(Object[]::new);
+        Arrays.stream(call.getGenericParameterTypes()).map(arguments::of).toArray(Object[]::new);
     String what =
         "seed %d (-Dwindlass.seed=%d runs it again), call %d: %s on %s with %s"
             .formatted(seed, seed, number, call, on, Arrays.deepToString(given));
@@ -221,6 +224,6 @@ class RandomCallsTest {
     return message != null
         && Arrays.stream(call.getParameters())
             .map(Parameter::getName)
-            .anyMatch(name -> message.equals(name) || message.startsWith(name + "["));
+            .anyMatch(name -> message.matches("\\Q" + name + "\\E([\\[ ].*)?"));
   }
 }

@@ -22,7 +22,7 @@ class RandomProgramsTest {
   private static final Duration HANG = Duration.ofSeconds(60);
 
   /** Programs until the runtime has made what it keeps. */
-  private static final int WARM_UP = 60;
+  private static final int WARM_UP = 30;
 
   @Test
   void aRandomProgramGivesRightDataOrSaysWhoIsAtFault() throws InterruptedException {

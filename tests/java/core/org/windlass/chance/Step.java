@@ -79,7 +79,8 @@ record Step(
     Kind[] kinds = Kind.values();
     Kind kind = kinds[random.nextInt(mayNest ? kinds.length : kinds.length - 1)];
     List<Step> inner = new ArrayList<>();
-    for (int i = 0; kind == Kind.SPLIT && i < 1 + random.nextInt(3); i++) {
+    int parts = kind == Kind.SPLIT ? 1 + random.nextInt(3) : 0;
+    for (int i = 0; i < parts; i++) {
       inner.add(random(100 * (number + 1) + i, 1, random, false));
     }
     return new Step(

@@ -189,20 +189,20 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   @Override
   public String toString() {
     List<String> where = ranks.stream().map(Report::where).toList();
-    int width = where.stream().mapToInt(String::length).max().orElse(0);
+    int width = where.stream().mapToInt(String::length).max().orElse(1);
     String format = "%4s  %-" + width + "s  %8s  %9s  %s";
     String lines =
-        ranks.stream()
-            .map(
-                rank ->
+        IntStream.range(0, ranks.size())
+            .mapToObj(
+                i ->
                     String.format(
                         Locale.ROOT,
                         format,
-                        rank.rank(),
-                        where.get(rank.rank()),
-                        duration(rank),
-                        rank.contested(),
-                        names(rank.waitsFor())))
+                        ranks.get(i).rank(),
+                        where.get(i),
+                        duration(ranks.get(i)),
+                        ranks.get(i).contested(),
+                        names(ranks.get(i).waitsFor())))
             .map(String::stripTrailing)
             .collect(Collectors.joining("\n"));
     String header = String.format(Locale.ROOT, format, "rank", "where", "since", "contested", "waits for");
