@@ -31,6 +31,12 @@ import org.windlass.internal.Native;
  * new version, while others keep the one before; no rank commits before all are complete. What was
  * received stays readable when the link, or this object, is closed.
  *
+ * <p>The ranks of a link make their calls in one order: one that registers while others send is a
+ * {@link MismatchException} on all, and the link is dead. So it is after a call that fails on one
+ * rank alone, such as for a view that was closed: its peers get an {@link AbortedException} that
+ * names the rank. A call that is refused before it sends anything ({@link
+ * InvalidArgumentException}) changes nothing.
+ *
  * <p>One thread at a time calls an operation; queries may come from any thread at any time.
  */
 public final class LinkTransfer implements AutoCloseable {
