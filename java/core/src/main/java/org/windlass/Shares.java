@@ -44,7 +44,10 @@ final class Shares {
     this.senders = senders;
     this.total = total;
     this.tolerance = total / senders * TOLERANCE;
-    this.slices = wire.bytesOf(elements / senders) >= LEAST_SLICE * senders;
+    long each = elements / senders;
+    // Rounded down to bytes, of which a share of smaller elements need not fill a whole number.
+    long bytes = each / 8 * wire.bits() + each % 8 * wire.bits() / 8;
+    this.slices = bytes >= LEAST_SLICE * senders;
     this.cuts = slices || cutsSmall;
     this.bits = wire.bits();
   }
