@@ -186,10 +186,6 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
 }
 
 void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
-  State& state = group.lines(rank).state;
-  state.closing.store(1, std::memory_order_seq_cst);
-  state.left.store(1, std::memory_order_seq_cst);
-  group.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
   wl_error_t record = {};
   record.struct_size = sizeof record;
   fail(&record, WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
@@ -199,6 +195,11 @@ void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
   record.culprit_count = 1;
   record.culprits[0] = static_cast<int32_t>(rank);
   group.publishFailure(record);
+  // Behind the record: a peer that sees a rank gone without one would write its own.
+  State& state = group.lines(rank).state;
+  state.closing.store(1, std::memory_order_seq_cst);
+  state.left.store(1, std::memory_order_seq_cst);
+  group.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
 }
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
