@@ -10,6 +10,7 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kSliceNs = 100'000;  // the shortest that the kernel grants
+constexpr uint64_t kResetOnFork = 1;      // SCHED_FLAG_RESET_ON_FORK
 
 thread_local bool adopted = false;
 
@@ -53,6 +54,7 @@ void takeShortSlices() {
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER) return;
   attributes.runtime = kSliceNs;
+  attributes.flags |= kResetOnFork;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

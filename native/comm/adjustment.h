@@ -13,13 +13,13 @@ namespace windlass {
 bool adoptThread();
 bool isAdopted();
 
-// Moves the calling thread to `core`, and gives it back the mask `allowed`, which it had, unless
-// another thread gives it one meanwhile: that one stands.
+// Moves the calling thread to `core`, and gives it back the mask `allowed`, which it had. One that
+// another thread gives it meanwhile stands, but for the moments between a look and a change.
 void moveToCore(uint32_t core, const cpu_set_t& allowed);
 
 // Asks for short time slices, once a thread, since a thread that yields forgoes the rest of its
-// slice to those that compute: some 3 ms of the default length. A kernel before 6.12 grants none,
-// and nothing else changes.
+// slice to those that compute: some 3 ms of the default length. Threads that it makes have the
+// usual ones. A kernel before 6.12 grants none, and nothing else changes.
 void takeShortSlices();
 
 }  // namespace windlass

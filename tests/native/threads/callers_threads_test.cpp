@@ -108,6 +108,7 @@ class Adjusted : public testing::TestWithParam<bool> {};
 TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
   if (!kernelGrantsSlices()) GTEST_SKIP() << "this kernel grants no slices";
   const bool adopts = GetParam();
+  const Scheduling usual = Scheduling::ofThisThread();
   const cpu_set_t two = twoCores();
   const cpu_set_t before = maskOf(0);
   ASSERT_EQ(0, sched_setaffinity(0, sizeof two, &two));
@@ -134,6 +135,7 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
         const cpu_set_t now = maskOf(0);
         EXPECT_TRUE(CPU_EQUAL(&two, &now));
         EXPECT_EQ(100'000u, Scheduling::ofThisThread().runtime);
+        std::thread([&] { EXPECT_TRUE(usual == Scheduling::ofThisThread()); }).join();
       });
     }
     for (std::thread& thread : threads) thread.join();
