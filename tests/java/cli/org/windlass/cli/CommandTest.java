@@ -82,6 +82,7 @@ class CommandTest {
         arguments(List.of("bench", "put", "--ops-csv", "/tmp"), 2, "/tmp: is a folder"),
         arguments(List.of("bench", "put", "--dtype", "f4"), 3, "--dtype f4: its elements are less than a byte"),
         arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),
+        arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
         arguments(List.of("run", "-n", "2", "--", "true"), 3, "Unsupported: windlass run"),
         arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report"),

@@ -47,8 +47,8 @@ public final class MovingOptions {
 
   /** How long an operation may go without progress. */
   public Duration deadline() {
-    if (!(deadline > 0 && deadline <= 1e8)) {
-      throw new InvalidArgumentException("--deadline " + deadline + ": not in (0, 1e8] seconds");
+    if (!(deadline >= 1e-9 && deadline <= 1e8)) {
+      throw new InvalidArgumentException("--deadline " + deadline + ": not in [1e-9, 1e8] seconds");
     }
     return Duration.ofNanos((long) (deadline * 1e9));
   }

@@ -48,6 +48,7 @@ final class Mover {
   private final int workers;
   private final ProgressWatch watch;
   private final AtomicLong finishedBytes = new AtomicLong();
+  private final AtomicLong calls = new AtomicLong();
   private final List<ByteBuffer> scratch = new ArrayList<>();
   private volatile Transfer current;
 
@@ -69,7 +70,7 @@ final class Mover {
       scratch.add(ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES));
     }
     long total = list.targets().stream().mapToLong(output::bytes).sum();
-    this.watch = new ProgressWatch(request.deadline(), this::moved, total, listener);
+    this.watch = new ProgressWatch(request.deadline(), this::moved, calls::get, total, listener);
   }
 
   /** A rank for each core, and for each term of the largest reduction. */
@@ -125,7 +126,7 @@ final class Mover {
     for (TensorMove move : moves) {
       parts.computeIfAbsent(move.target(), target -> new ArrayList<>()).add(move);
     }
-    Step step = new Step(workers);
+    Step step = new Step(workers, calls);
     for (Map.Entry<TargetTensor, List<TensorMove>> entry : parts.entrySet()) {
       TargetTensor target = entry.getKey();
       Map<Integer, Runs> held = held(target);
@@ -150,7 +151,7 @@ final class Mover {
         if (!arena.fits(bytes)) {
           run(group, step);
           sync.wrote(step.bytes());
-          step = new Step(workers);
+          step = new Step(workers, calls);
           arena.reset(bytes);
         }
         Map<Integer, Staged> staged = stage(target, window, shapes, arena);

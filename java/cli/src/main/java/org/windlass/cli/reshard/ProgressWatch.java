@@ -16,14 +16,26 @@ final class ProgressWatch {
 
   private final Duration deadline;
   private final LongSupplier moved;
+  private final LongSupplier calls;
   private final long total;
   private final ProgressListener listener;
   private volatile String expired;
 
+  /**
+   * A watch.
+   *
+   * @param moved bytes that have moved, of {@code total}
+   * @param calls of the system that have read or written something, which is progress too
+   */
   ProgressWatch(
-      Duration deadline, LongSupplier moved, long total, ProgressListener listener) {
+      Duration deadline,
+      LongSupplier moved,
+      LongSupplier calls,
+      long total,
+      ProgressListener listener) {
     this.deadline = deadline;
     this.moved = moved;
+    this.calls = calls;
     this.total = total;
     this.listener = listener;
   }
@@ -53,13 +65,16 @@ final class ProgressWatch {
 
   private void look(LocalGroup group) {
     long seen = -1;
+    long seenCalls = -1;
     long since = System.nanoTime();
     try {
       while (true) {
         Thread.sleep(LOOK_MILLIS);
         long now = moved.getAsLong();
-        if (now != seen) {
+        long nowCalls = calls.getAsLong();
+        if (now != seen || nowCalls != seenCalls) {
           seen = now;
+          seenCalls = nowCalls;
           since = System.nanoTime();
           listener.progress(Math.min(now, total), total);
         } else if (System.nanoTime() - since > deadline.toNanos()) {

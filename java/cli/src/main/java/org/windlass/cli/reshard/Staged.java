@@ -2,6 +2,7 @@
 package org.windlass.cli.reshard;
 
 import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicLong;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsWriter;
@@ -41,11 +42,12 @@ record Staged(
     return place;
   }
 
-  /** Writes bytes {@code begin} to {@code end} of the window. */
-  void write(long begin, long end) {
+  /** Writes bytes {@code begin} to {@code end} of the window, counting calls. */
+  void write(long begin, long end, AtomicLong calls) {
     for (long at = begin; at < end; at += CALL_BYTES) {
       int length = (int) Math.min(CALL_BYTES, end - at);
       file.write(name, firstByte + at, bytes.asByteBuffer(at, length));
+      calls.getAndIncrement();
     }
   }
 }

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.windlass.Batch;
 import org.windlass.DType;
 import org.windlass.DeviceMesh;
@@ -35,15 +36,21 @@ final class Step {
   }
 
   private final int workers;
+  private final AtomicLong calls;
   private final List<FileRead> reads = new ArrayList<>();
   private final AtomicInteger nextRead = new AtomicInteger();
   private final List<Bound> bound = new ArrayList<>();
   private final List<PackedBits> packed = new ArrayList<>();
   private final List<Staged> windows = new ArrayList<>();
 
-  /** For a communicator of so many ranks. */
-  Step(int workers) {
+  /**
+   * For a communicator of so many ranks.
+   *
+   * @param calls counts reads and writes as they are done
+   */
+  Step(int workers, AtomicLong calls) {
     this.workers = workers;
+    this.calls = calls;
   }
 
   boolean isEmpty() {
@@ -105,6 +112,7 @@ final class Step {
   void read(ByteBuffer scratch) {
     for (int i = nextRead.getAndIncrement(); i < reads.size(); i = nextRead.getAndIncrement()) {
       reads.get(i).run(scratch);
+      calls.getAndIncrement();
     }
   }
 
@@ -139,7 +147,7 @@ final class Step {
     long at = 0;
     for (Staged window : windows) {
       long bytes = window.bytes().bytes();
-      window.write(Math.max(begin - at, 0), Math.min(end - at, bytes));
+      window.write(Math.max(begin - at, 0), Math.min(end - at, bytes), calls);
       at += bytes;
     }
   }
