@@ -54,8 +54,8 @@ public record Traffic(
   }
 
   private static Traffic of(Iterable<Route> routes, Function<Route, List<Integer>> readers) {
-    Map<Long, Long> bytesOfLinks = new HashMap<>();
-    Map<Long, Long> bytesOfReads = new HashMap<>();
+    Map<Integer, Map<Integer, Long>> bytesOfLinks = new HashMap<>();
+    Map<Integer, Map<Integer, Long>> bytesOfReads = new HashMap<>();
     long sent = 0;
     long local = 0;
     long reduced = 0;
@@ -68,7 +68,7 @@ public record Traffic(
         i++;
         long bytes = route.bytes();
         for (int target : route.targets()) {
-          bytesOfLinks.merge((long) route.source() << 32 | target, bytes, Math::addExact);
+          add(bytesOfLinks, route.source(), target, bytes);
           if (target == route.source()) {
             local = Math.addExact(local, bytes);
           } else {
@@ -79,7 +79,7 @@ public record Traffic(
           reduced = Math.addExact(reduced, route.reduceBytes());
           for (int holder : route.sources()) {
             if (holder != route.source()) {
-              bytesOfReads.merge((long) holder << 32 | reader, route.termBytes(), Math::addExact);
+              add(bytesOfReads, holder, reader, route.termBytes());
             }
           }
         }
@@ -90,10 +90,18 @@ public record Traffic(
     return new Traffic(sorted(bytesOfLinks), sent, local, sorted(bytesOfReads), reduced);
   }
 
-  private static List<Link> sorted(Map<Long, Long> bytesOfEnds) {
-    List<Link> links = new ArrayList<>(bytesOfEnds.size());
+  private static void add(
+      Map<Integer, Map<Integer, Long>> bytesOfEnds, int source, int target, long bytes) {
+    bytesOfEnds
+        .computeIfAbsent(source, key -> new HashMap<>())
+        .merge(target, bytes, Math::addExact);
+  }
+
+  private static List<Link> sorted(Map<Integer, Map<Integer, Long>> bytesOfEnds) {
+    List<Link> links = new ArrayList<>();
     bytesOfEnds.forEach(
-        (ends, bytes) -> links.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
+        (source, bytesTo) ->
+            bytesTo.forEach((target, bytes) -> links.add(new Link(source, target, bytes))));
     links.sort(Comparator.comparingInt(Link::source).thenComparingInt(Link::target));
     return links;
   }

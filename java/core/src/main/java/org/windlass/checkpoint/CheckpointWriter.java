@@ -185,9 +185,7 @@ public final class CheckpointWriter implements AutoCloseable {
   /** Returns when all that was written is on the disk. */
   public synchronized void sync() {
     checkOpen();
-    for (SafetensorsWriter file : files) {
-      file.sync();
-    }
+    DiskSync.all(files);
     if (Files.isDirectory(content())) {
       syncFolder(content());
     }

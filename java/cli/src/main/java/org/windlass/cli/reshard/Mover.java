@@ -2,10 +2,10 @@
 package org.windlass.cli.reshard;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -67,7 +67,8 @@ final class Mover {
     this.bucketBytes = request.bucketBytes();
     this.workers = workers(moves);
     for (int i = 0; i < Math.min(workers, MOST_WORKERS); i++) {
-      scratch.add(ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES));
+      scratch.add(
+          ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES).order(ByteOrder.nativeOrder()));
     }
     long total = list.targets().stream().mapToLong(output::bytes).sum();
     this.watch = new ProgressWatch(request.deadline(), this::moved, calls::get, total, listener);
@@ -132,8 +133,8 @@ final class Mover {
       Map<Integer, Runs> held = held(target);
       Map<TensorMove, SourceFiles> files = new LinkedHashMap<>();
       entry.getValue().forEach(move -> files.put(move, new SourceFiles(in, move.source())));
-      for (Window window : windows(target, files)) {
-        Map<Integer, long[]> shapes = shapes(target, window);
+      for (Window window : windows(target, held, files)) {
+        Map<Integer, long[]> shapes = shapes(held, window);
         if (shapes.isEmpty()) {
           continue;
         }
@@ -154,7 +155,7 @@ final class Mover {
           step = new Step(workers, calls);
           arena.reset(bytes);
         }
-        Map<Integer, Staged> staged = stage(target, window, shapes, arena);
+        Map<Integer, Staged> staged = stage(target, window, held, shapes, arena);
         staged.values().forEach(step::add);
         for (Needed box : needed) {
           add(step, box, files.get(box.move()), staged, arena);
@@ -172,19 +173,19 @@ final class Mover {
   /** What each rank that a target is written for holds of it. */
   private Map<Integer, Runs> held(TargetTensor target) {
     Layout layout = output.layout(target);
-    Map<Integer, Runs> held = new HashMap<>();
+    Map<Integer, Runs> held = new LinkedHashMap<>();
     for (int rank : layout.mesh().ranks()) {
       held.put(rank, Runs.of(layout, target.shape(), rank));
     }
     return held;
   }
 
-  private List<Window> windows(TargetTensor target, Map<TensorMove, SourceFiles> files) {
-    Layout layout = output.layout(target);
+  private List<Window> windows(
+      TargetTensor target, Map<Integer, Runs> held, Map<TensorMove, SourceFiles> files) {
     long[] extents = new long[target.shape().length];
     long elements = 0;
-    for (int rank : layout.mesh().ranks()) {
-      long[] local = layout.localShape(target.shape(), rank);
+    for (Runs runs : held.values()) {
+      long[] local = runs.shape();
       Arrays.setAll(extents, d -> Math.max(extents[d], local[d]));
       elements += TargetTensor.elements(local);
     }
@@ -192,12 +193,12 @@ final class Mover {
     // What is read takes memory too, once for all replicas of what is written.
     long read = 0;
     for (Map.Entry<TensorMove, SourceFiles> entry : files.entrySet()) {
-      read = Math.max(read, (long) entry.getKey().source().dtype().bits() * entry.getValue().terms());
+      read =
+          Math.max(read, (long) entry.getKey().source().dtype().bits() * entry.getValue().terms());
     }
     double replicas = (double) elements / Math.max(TargetTensor.elements(target.shape()), 1);
     long perElement = bits + (long) Math.ceil(read / Math.max(replicas, 1));
-    return Window.cut(
-        extents, perElement * layout.mesh().size(), bits < 8 ? 8 : 1, STEP_BYTES);
+    return Window.cut(extents, perElement * held.size(), bits < 8 ? 8 : 1, STEP_BYTES);
   }
 
   private static long bytes(TargetTensor target, long[] shape) {
@@ -205,36 +206,38 @@ final class Mover {
   }
 
   /** The window's extents on each rank that holds some of it. */
-  private Map<Integer, long[]> shapes(TargetTensor target, Window window) {
-    Layout layout = output.layout(target);
+  private static Map<Integer, long[]> shapes(Map<Integer, Runs> held, Window window) {
     Map<Integer, long[]> shapes = new LinkedHashMap<>();
-    for (int rank : layout.mesh().ranks()) {
-      long[] shape = window.shape(layout.localShape(target.shape(), rank));
-      if (TargetTensor.elements(shape) > 0) {
-        shapes.put(rank, shape);
-      }
-    }
+    held.forEach(
+        (rank, runs) -> {
+          long[] shape = window.shape(runs.shape());
+          if (TargetTensor.elements(shape) > 0) {
+            shapes.put(rank, shape);
+          }
+        });
     return shapes;
   }
 
   /** Memory for a window on each rank that holds some of it. */
   private Map<Integer, Staged> stage(
-      TargetTensor target, Window window, Map<Integer, long[]> shapes, Arena arena) {
+      TargetTensor target,
+      Window window,
+      Map<Integer, Runs> held,
+      Map<Integer, long[]> shapes,
+      Arena arena) {
     Map<Integer, Staged> staged = new LinkedHashMap<>();
     shapes.forEach(
-        (rank, shape) -> {
-          long[] local = output.layout(target).localShape(target.shape(), rank);
-          staged.put(
-              rank,
-              new Staged(
-                  output.file(target.name(), rank),
-                  target.name(),
-                  target.dtype(),
-                  window.start(local.length),
-                  shape,
-                  target.dtype().bytesOf(window.firstElement(local)),
-                  arena.take(bytes(target, shape))));
-        });
+        (rank, shape) ->
+            staged.put(
+                rank,
+                new Staged(
+                    output.file(target.name(), rank),
+                    target.name(),
+                    target.dtype(),
+                    window.start(shape.length),
+                    shape,
+                    target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
+                    arena.take(bytes(target, shape)))));
     return staged;
   }
 
@@ -298,6 +301,9 @@ final class Mover {
           }
           step.movePacked(comm.rank());
           comm.barrier();
+          if (comm.rank() < scratch.size()) {
+            step.copy(scratch.get(comm.rank()));
+          }
           if (step.hasTransfer()) {
             transfer(comm, step);
           }

@@ -2,6 +2,7 @@
 package org.windlass.cli.reshard;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -25,6 +26,9 @@ final class Output {
   private final Map<String, SafetensorsWriter> byTensor = new LinkedHashMap<>();
   /** The file of each rank where they are not. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
+
+  /** Bytes of each tensor in all of them. */
+  private final Map<String, Long> bytesOnRanks = new HashMap<>();
 
   private Output(List<Integer> ranks, boolean whole) {
     this.ranks = ranks;
@@ -63,9 +67,12 @@ final class Output {
       for (TargetTensor target : targets) {
         if (target.to().mesh().contains(rank)) {
           List<Long> shape = new ArrayList<>();
-          for (long extent : target.to().localShape(target.shape(), rank)) {
+          long[] local = target.to().localShape(target.shape(), rank);
+          for (long extent : local) {
             shape.add(extent);
           }
+          long bytes = target.dtype().bytesOf(TargetTensor.elements(local));
+          bytesOnRanks.merge(target.name(), bytes, Long::sum);
           items.add(new Item(target.name(), target.dtype(), shape));
         }
       }
@@ -125,7 +132,7 @@ final class Output {
 
   /** Bytes that are written of a tensor, replicas counted. */
   long bytes(TargetTensor target) {
-    return whole ? target.bytes() : target.bytesOnRanks();
+    return whole ? target.bytes() : bytesOnRanks.get(target.name());
   }
 
   /**

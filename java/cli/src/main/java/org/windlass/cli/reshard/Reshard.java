@@ -144,8 +144,11 @@ public final class Reshard {
    * before a byte does.
    */
   private Traffic traffic(List<TensorMove> moves) {
-    long sent = 0;
-    long local = 0;
+    var sums =
+        new Object() {
+          long sent;
+          long local;
+        };
     int turn = 0;
     for (TensorMove move : moves) {
       PlanOptions options = PlanOptions.defaults().withTurn(turn++);
@@ -153,12 +156,16 @@ public final class Reshard {
         options = options.withBucketBytes(request.bucketBytes().getAsLong());
       }
       for (Leg leg : move.legs()) {
-        Traffic traffic = plan(move, leg, options).traffic();
-        sent += traffic.sentBytes();
-        local += traffic.localBytes();
+        plan(move, leg, options)
+            .forEachRoute(
+                route -> {
+                  int own = route.targets().contains(route.source()) ? 1 : 0;
+                  sums.sent += (route.targets().size() - own) * route.bytes();
+                  sums.local += own * route.bytes();
+                });
       }
     }
-    return new Traffic(List.of(), sent, local, List.of(), 0);
+    return new Traffic(List.of(), sums.sent, sums.local, List.of(), 0);
   }
 
   private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {

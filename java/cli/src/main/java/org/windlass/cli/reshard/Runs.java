@@ -7,10 +7,13 @@ import org.windlass.Layout;
 import org.windlass.Region;
 
 /**
- * What a rank holds of a tensor: for each dimension the runs of global indices that lie one after
- * another in its local tensor.
+ * What a rank holds of a tensor.
+ *
+ * @param dims for each dimension the runs of global indices that lie one after another in its local
+ *     tensor
+ * @param shape the local tensor's extents
  */
-record Runs(List<List<Run>> dims) {
+record Runs(List<List<Run>> dims, long[] shape) {
   /** Global indices {@code start} to {@code end}, at local indices from {@code local} on. */
   record Run(long start, long end, long local) {}
 
@@ -30,7 +33,7 @@ record Runs(List<List<Run>> dims) {
       }
       dims.add(runs);
     }
-    return new Runs(dims);
+    return new Runs(dims, region.shape());
   }
 
   /** All of a tensor. */
@@ -39,7 +42,7 @@ record Runs(List<List<Run>> dims) {
     for (long extent : shape) {
       dims.add(extent == 0 ? List.of() : List.of(new Run(0, extent, 0)));
     }
-    return new Runs(dims);
+    return new Runs(dims, shape.clone());
   }
 
   /** The boxes of what lies in a box of global indices. */

@@ -18,7 +18,7 @@ import org.windlass.checkpoint.SafetensorsFile;
  */
 final class SourceFiles {
   /** What one file holds of a term. */
-  private record Part(SafetensorsFile file, long[] local, Runs runs) {}
+  private record Part(SafetensorsFile file, Runs runs) {}
 
   private final SourceTensor tensor;
   private final List<List<Part>> terms = new ArrayList<>();
@@ -28,7 +28,7 @@ final class SourceFiles {
     if (!in.byRank()) {
       terms.add(
           List.of(
-              new Part(in.whole(tensor.name()), tensor.shape(), Runs.whole(tensor.shape()))));
+              new Part(in.whole(tensor.name()), Runs.whole(tensor.shape()))));
       return;
     }
     Layout layout = tensor.from();
@@ -48,11 +48,7 @@ final class SourceFiles {
         SafetensorsFile file = in.ranks().get(rank);
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(
-                new Part(
-                    file,
-                    file.entry(tensor.name()).dims(),
-                    Runs.of(layout, tensor.shape(), rank)));
+            .add(new Part(file, Runs.of(layout, tensor.shape(), rank)));
       }
     }
     terms.addAll(byTerm.values());
@@ -78,7 +74,7 @@ final class SourceFiles {
                 part.file(),
                 tensor.name(),
                 tensor.dtype().bytes(),
-                part.local(),
+                part.runs().shape(),
                 box.local(),
                 box.shape(),
                 shape,

@@ -17,8 +17,8 @@ import org.windlass.TensorSpec;
 
 /**
  * What moves together: boxes of sources that are read into memory, windows of targets, and the
- * parts of boxes that windows take. A part is bound to one rank of the communicator, whatever ranks
- * the layouts have; a rank without work runs what others have bound.
+ * parts of boxes that windows take. The threads of a communicator share the work, whatever ranks the
+ * layouts have: they copy parts, and a transfer reduces those that have several terms.
  */
 final class Step {
   private record Bound(
@@ -29,16 +29,31 @@ final class Step {
       Tensor target,
       Optional<DType> wire) {
     void addTo(Batch batch, int rank) {
-      int first = terms.size() == 1 ? worker : 0;
-      boolean holds = rank >= first && rank < first + terms.size();
-      batch.add(from, holds ? terms.get(rank - first) : null, to, rank == worker ? target : null);
+      Tensor term = rank < terms.size() ? terms.get(rank) : null;
+      batch.add(from, term, to, rank == worker ? target : null);
     }
   }
+
+  /** A copy of a part, by way of a dtype that neither end has where there is one. */
+  private record Copy(Tensor source, Tensor target, Optional<DType> by) {
+    void run(ByteBuffer scratch) {
+      Tensor from = source;
+      if (by.isPresent()) {
+        from = Tensor.of(scratch.clear(), by.get(), source.shape()).copyFrom(source);
+      }
+      target.copyFrom(from);
+    }
+  }
+
+  // What one thread copies at a time; of the widest dtype it fits the scratch memory.
+  private static final long MOST_ELEMENTS = FileRead.SCRATCH_BYTES / Long.BYTES;
 
   private final int workers;
   private final AtomicLong calls;
   private final List<FileRead> reads = new ArrayList<>();
   private final AtomicInteger nextRead = new AtomicInteger();
+  private final List<Copy> copies = new ArrayList<>();
+  private final AtomicInteger nextCopy = new AtomicInteger();
   private final List<Bound> bound = new ArrayList<>();
   private final List<PackedBits> packed = new ArrayList<>();
   private final List<Staged> windows = new ArrayList<>();
@@ -89,20 +104,47 @@ final class Step {
    * @param target the part in its window
    */
   void add(TensorMove move, List<Tensor> terms, Tensor target) {
+    if (terms.size() > 1) {
+      reduce(move, terms, target);
+      return;
+    }
+    DType from = move.source().dtype();
+    DType to = move.target().dtype();
+    copy(terms.get(0), target, move.wire().filter(wire -> wire != from && wire != to));
+  }
+
+  /** Adds a copy in parts that threads share. */
+  private void copy(Tensor source, Tensor target, Optional<DType> by) {
+    long[] shape = target.shape();
+    int cut = 0;
+    while (cut < shape.length && shape[cut] == 1) {
+      cut++;
+    }
+    if (target.numel() <= MOST_ELEMENTS || cut == shape.length) {
+      copies.add(new Copy(source, target, by));
+      return;
+    }
+    long parts = Math.min(shape[cut], (target.numel() + MOST_ELEMENTS - 1) / MOST_ELEMENTS);
+    long step = (shape[cut] + parts - 1) / parts;
+    for (long begin = 0; begin < shape[cut]; begin += step) {
+      long length = Math.min(step, shape[cut] - begin);
+      copy(source.narrow(cut, begin, length), target.narrow(cut, begin, length), by);
+    }
+  }
+
+  private void reduce(TensorMove move, List<Tensor> terms, Tensor target) {
     int worker = bound.size() % workers;
     long[] shape = target.shape();
-    Layout own = DeviceMesh.of(1).at(worker).layout(Placement.replicate());
     Layout from =
-        terms.size() == 1
-            ? own
-            : DeviceMesh.of(terms.size())
-                .layout(Placement.partial(move.source().from().partialOp().orElseThrow()));
+        DeviceMesh.of(terms.size())
+            .layout(Placement.partial(move.source().from().partialOp().orElseThrow()));
+    Layout to = DeviceMesh.of(1).at(worker).layout(Placement.replicate());
     String name = move.label() + " #" + bound.size();
     bound.add(
         new Bound(
             TensorSpec.of(name, move.source().dtype(), from, shape),
             terms,
-            TensorSpec.of(name, move.target().dtype(), own, shape),
+            TensorSpec.of(name, move.target().dtype(), to, shape),
             worker,
             target,
             move.wire()));
@@ -116,8 +158,15 @@ final class Step {
     }
   }
 
+  /** Copies parts, whose boxes are all read, until all are copied or being copied. */
+  void copy(ByteBuffer scratch) {
+    for (int i = nextCopy.getAndIncrement(); i < copies.size(); i = nextCopy.getAndIncrement()) {
+      copies.get(i).run(scratch);
+    }
+  }
+
   /**
-   * Adds every part to a rank's batch: those that name no wire dtype first, since a batch's holds
+   * Adds every part that is reduced to a rank's batch: those that name no wire dtype first, since a batch's holds
    * for all that follow.
    */
   void addTo(Batch batch, int rank) {

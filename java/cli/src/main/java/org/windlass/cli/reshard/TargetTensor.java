@@ -34,15 +34,6 @@ record TargetTensor(String name, long[] shape, DType dtype, Layout to, boolean d
     return dtype.bytesOf(elements(shape));
   }
 
-  /** Bytes that the ranks of its layout hold in all. */
-  long bytesOnRanks() {
-    long elements = 0;
-    for (int rank : to.mesh().ranks()) {
-      elements += elements(to.localShape(shape, rank));
-    }
-    return dtype.bytesOf(elements);
-  }
-
   static long elements(long[] shape) {
     long elements = 1;
     for (long extent : shape) {
