@@ -94,6 +94,30 @@ bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, ui
   return true;
 }
 
+// Addresses of rows, a few of them at hand: a call for each would cost as much as a short fold.
+class RowList {
+ public:
+  explicit RowList(const Rows& rows) : rows_(rows) { load(0); }
+
+  unsigned char* operator[](uint32_t row) {
+    if (row - first_ >= kAtHand) load(row / kAtHand * kAtHand);
+    return static_cast<unsigned char*>(addresses_[row - first_]);
+  }
+
+ private:
+  static constexpr uint32_t kAtHand = 64;
+
+  void load(uint32_t first) {
+    const uint32_t left = rows_.count - first;
+    first_ = first;
+    rows_.list(rows_.context, first, left < kAtHand ? left : kAtHand, addresses_);
+  }
+
+  const Rows& rows_;
+  uint32_t first_ = 0;
+  void* addresses_[kAtHand];
+};
+
 // A fold of rows, without a traversal, which costs more than the fold of few elements.
 void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,
               int64_t elements, DType dtype, uint32_t terms, Stores stores) {
@@ -101,26 +125,27 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
   const bool streams = stores == Stores::kStreaming;
   alignas(64) unsigned char accumulator[kFoldBytes];
   alignas(64) unsigned char result[kFoldBytes];
+  RowList targets(dst);
+  RowList sources(src);
   for (int64_t start = 0; start < elements; start += kFoldElements) {
     const int64_t left = elements - start;
     const auto count = static_cast<size_t>(left < kFoldElements ? left : kFoldElements);
-    const auto piece = [&](const Rows& rows, uint32_t i) {
-      return static_cast<unsigned char*>(rows.at(rows.context, i)) + start * bytes;
-    };
-    steps.run(accumulator, src.count, terms, count, [&](uint32_t i) { return piece(src, i); });
+    const int64_t offset = start * bytes;
+    steps.run(accumulator, src.count, terms, count,
+              [&](uint32_t i) { return sources[i] + offset; });
     const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {
       const bool straight = dst.count == 1 && !streams;
-      unsigned char* to = straight ? piece(dst, 0) : result;
+      unsigned char* to = straight ? targets[0] + offset : result;
       steps.finish(to, accumulator, count);
       if (straight) continue;
       folded = result;
     }
     for (uint32_t i = 0; i < dst.count; ++i) {
       if (streams) {
-        table.stream(piece(dst, i), folded, count * static_cast<size_t>(bytes));
+        table.stream(targets[i] + offset, folded, count * static_cast<size_t>(bytes));
       } else {
-        copyBytes(piece(dst, i), folded, count * static_cast<size_t>(bytes));
+        copyBytes(targets[i] + offset, folded, count * static_cast<size_t>(bytes));
       }
     }
   }

@@ -51,22 +51,24 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
 
-// Contiguous rows of one length and dtype, known by number; `at` gives the address of one's first
-// element.
+// Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
+// of them, from `first` on.
 struct Rows {
   uint32_t count;
-  void* (*at)(const void* context, uint32_t row);
+  void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
   const void* context;
 };
 
 // The rows at the addresses at(0), at(1), ...; `at` is called while the result is in use.
 template <typename At>
 inline Rows rowsAt(uint32_t count, const At& at) noexcept {
-  const auto call = [](const void* context, uint32_t row) -> void* {
-    const void* address = (*static_cast<const At*>(context))(row);
-    return const_cast<void*>(address);
+  const auto list = [](const void* context, uint32_t first, uint32_t n, void** addresses) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const void* address = (*static_cast<const At*>(context))(first + i);
+      addresses[i] = const_cast<void*>(address);
+    }
   };
-  return {count, call, &at};
+  return {count, list, &at};
 }
 
 // The same of rows of `elements` elements of `dtype`, however many: every dst = the left fold of
