@@ -221,6 +221,71 @@ class ReshardRulesTest {
         q, tensor("l.0.k.w", DType.I16, 0, 1, 2));
   }
 
+  private static final String QKV =
+      "[{'match':'l.{n}.{p}','parts':['q','k','v'],'dim':0,'as':'l.{n}.qkv'%s}]";
+
+  private void fused(String to, TestFile.Tensor[] parts, long[][] expected) throws IOException {
+    Path out = folder.resolve("fused");
+    Cli done =
+        reshard(String.format(QKV, ",'to':'" + to + "'"), in(parts), out, "--from", "1:R", "--force");
+    assertThat(done.status()).as(done.err()).isZero();
+    for (int rank = 0; rank < expected.length; rank++) {
+      Path file = out.resolve(String.format("rank-%05d.safetensors", 1 + rank));
+      assertThat(TestFile.read(file).tensors())
+          .as("rank %d", rank)
+          .containsExactly(of("l.0.qkv", shape(expected[rank].length), expected[rank]));
+    }
+  }
+
+  @Test
+  void partsOfDifferentExtentsAreCutOneByOne() throws IOException {
+    TestFile.Tensor[] grouped = {
+      tensor("l.0.q", 0, 8), tensor("l.0.k", 100, 4), tensor("l.0.v", 200, 4)
+    };
+    fused("2:S0", grouped, new long[][] {{0, 1, 2, 3, 100, 101, 200, 201}, {4, 5, 6, 7, 102, 103, 202, 203}});
+    fused("2x2:R,S0", grouped, new long[][] {{0, 1, 2, 3, 100, 101, 200, 201}, {4, 5, 6, 7, 102, 103, 202, 203}});
+    fused("2x2:S0,S0", grouped, new long[][] {{0, 1, 100, 200}, {2, 3, 101, 201}, {4, 5, 102, 202}});
+    fused("2:S0*2", grouped, new long[][] {{0, 1, 2, 3, 100, 101, 200, 201}});
+    fused("2:R", grouped, new long[][] {{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 200, 201, 202, 203}});
+    assertThat(whole(String.format(QKV, ""), grouped))
+        .containsExactly(
+            of("l.0.qkv", shape(16), 0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 200, 201, 202, 203));
+  }
+
+  @Test
+  void equalPartsAreAStridedWhole() throws IOException {
+    TestFile.Tensor[] equal = {
+      tensor("l.0.q", 0, 4), tensor("l.0.k", 100, 4), tensor("l.0.v", 200, 4)
+    };
+    for (String to : List.of("2:S0", "2:SS0/3")) {
+      fused(to, equal, new long[][] {{0, 1, 100, 101, 200, 201}, {2, 3, 102, 103, 202, 203}});
+      assertThat(Files.readString(folder.resolve("fused/layout.json"))).contains("2@1:SS0/3");
+    }
+    fused("2x2:S0,S0", equal, new long[][] {{0, 100, 200}, {1, 101, 201}, {2, 102, 202}});
+    Cli back = Cli.run("reshard", "--to", "1@0:R", folder.resolve("fused"), folder.resolve("b.safetensors"));
+    assertThat(back.status()).as(back.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("b.safetensors")).tensors())
+        .containsExactly(of("l.0.qkv", shape(12), 0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203));
+  }
+
+  @Test
+  void partsThatTheTargetCannotCutAlikeAreRefused() throws IOException {
+    TestFile.Tensor q = tensor("l.0.q", 0, 8);
+    TestFile.Tensor k = tensor("l.0.k", 100, 4);
+    TestFile.Tensor v = tensor("l.0.v", 200, 4);
+    refused(
+        String.format(QKV, ",'to':'8:S0'"),
+        "[0]: 8@1:S0: part \"k\" has extent 4 along dimension 0, of which rank 1 would hold 1", q, k, v);
+    refused(String.format(QKV, ",'to':'2:S0*4'"), "part \"k\" has extent 4", q, k, v);
+    refused(
+        String.format(QKV, ",'to':'2:SS0/3'"),
+        "SS0/3 cuts what is joined into 3 equal runs, and the parts [q, k, v] have extents [8, 4, 4]; S0",
+        q, k, v);
+    refused(
+        String.format(QKV, ",'to':'2:SS0/2'"), "SS0/2 cuts what is joined into 2 equal runs",
+        tensor("l.0.q", 0, 4), k, v);
+  }
+
   @Test
   void tensorsOfLessThanAByteJoinOnBytes() throws IOException {
     String rule = "[{'match':'{p}.w','parts':['a','b'],'dim':%d,'as':'w'}]";
@@ -229,12 +294,14 @@ class ReshardRulesTest {
         .containsExactly(
             new TestFile.Tensor(
                 "w", DType.F4, shape(2, 6), new long[] {0, 1, 2, 3, 8, 9, 4, 5, 6, 7, 10, 11}));
-    Path in = in(a, tensor("b.w", DType.F4, 8, 1, 4));
+    Path in = in(a, tensor("b.w", DType.F4, 8, 4, 4));
     Path out = folder.resolve("ranks");
-    Cli done = reshard(String.format(rule, 0), in, out, "--from", "2:S0", "--to", "3@0:S0");
+    Cli done = reshard(String.format(rule, 0), in, out, "--from", "2:S0", "--to", "2@0:S0");
     assertThat(done.status()).as(done.err()).isZero();
-    assertThat(TestFile.read(out.resolve("rank-00002.safetensors")).tensors())
-        .containsExactly(tensor("w", DType.F4, 8, 1, 4));
+    assertThat(TestFile.read(out.resolve("rank-00001.safetensors")).tensors())
+        .containsExactly(
+            new TestFile.Tensor(
+                "w", DType.F4, shape(3, 4), new long[] {4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
     for (String wrong :
         List.of("[{'match':'a.w','transpose':true}]", "[{'match':'a.w','to':'4:S1'}]")) {
       Cli failed = reshard(wrong, in, folder.resolve("new"), "--from", "1:R", "--to", "1:R");

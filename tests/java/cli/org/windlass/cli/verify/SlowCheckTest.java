@@ -48,6 +48,31 @@ class SlowCheckTest {
   }
 
   @Test
+  void aFusedTensorHoldsEachRanksPieceOfEveryPart() throws IOException {
+    // q of four and k of two elements on two ranks: cut as one tensor, rank 0 would hold q alone.
+    try (SafetensorsFile q = file("q", "U8", "[4]", bytes(0, 1, 2, 3));
+        SafetensorsFile k = file("k", "U8", "[2]", bytes(8, 9));
+        SafetensorsFile right = file("right", "U8", "[3]", bytes(2, 3, 9));
+        SafetensorsFile wrong = file("wrong", "U8", "[3]", bytes(3, 8, 9))) {
+      Layout whole = Layout.parse("1:R");
+      List<SourcePart> parts =
+          List.of(
+              SourcePart.ofWhole("w", new long[] {4}, whole, Optional.empty(), q)
+                  .placed(List.of(0), 0, 0),
+              SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
+                  .placed(List.of(0), 0, 4));
+      SlowCheck check = new SlowCheck("w", new long[] {6}, parts);
+      Layout each = Layout.parse("2:S0");
+      List<Long> extents = List.of(4L, 2L);
+      assertThatCode(() -> check.compareFused(each, 0, extents, 1, right)).doesNotThrowAnyException();
+      assertThatCode(() -> check.compareRank(each, 1, wrong)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareFused(each, 0, extents, 1, wrong))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessageContaining("differs at index [2]: target rank 1 holds 0x3");
+    }
+  }
+
+  @Test
   void everyBitOfEachRankCounts() throws IOException {
     // 0 to 11 in three rows of four: by rows from two ranks to columns on two, the second strided.
     try (SafetensorsFile top = file("a", "U8", "[2,4]", bytes(0, 1, 2, 3, 4, 5, 6, 7));

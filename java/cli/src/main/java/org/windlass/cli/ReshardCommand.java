@@ -33,7 +33,8 @@ import picocli.CommandLine.Spec;
       "in index form with --max-shard-bytes. It appears complete or not at all.",
       "%nRules are a JSON list; the first that matches a name counts, and what it leaves out comes from the",
       "defaults: match (* is any text, {n} captures text without a dot), from, to, dtype, as (a name or a list),",
-      "transpose (true or an order), parts with dim (joins those captured), stack (true or a dimension).",
+      "transpose (true or an order), parts with dim (joins those captured; ranks hold their piece of each",
+      "part, which may differ in extent: q, k and v of grouped queries), stack (true or a dimension).",
       "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0, \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
       "%nA layout is MESH:PLACEMENT,...: 2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
     })

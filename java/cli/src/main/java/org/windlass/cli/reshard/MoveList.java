@@ -232,9 +232,6 @@ final class MoveList {
       defaulted |= part.source().defaulted();
     }
     DType dtype = dtype(parts.get(0).source(), rule);
-    TargetTensor target = new TargetTensor(name, shape, dtype, to, defaulted);
-    targets.add(target);
-    targetRanks.addAll(to.mesh().ranks());
     for (Assembly.Part part : parts) {
       SourceTensor source = part.source();
       if (dtype(source, rule) != dtype) {
@@ -242,12 +239,28 @@ final class MoveList {
             rule.get().where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
                 + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
       }
+    }
+    Optional<Fuse> fuse = fuse(rule, to, parts);
+    Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
+    TargetTensor target = new TargetTensor(name, shape, dtype, written, fuse, defaulted);
+    targets.add(target);
+    targetRanks.addAll(to.mesh().ranks());
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
       Optional<DType> wire = Casts.touch(source.dtype()) ? request.wire() : Optional.empty();
       TensorMove move =
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
       moves.add(move);
     }
+  }
+
+  /** How parts are cut, where ranks hold pieces of them. */
+  private Optional<Fuse> fuse(Optional<Rule> rule, Layout to, List<Assembly.Part> parts) {
+    return rule.flatMap(Rule::join)
+        .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
+        .map(Rule.Join.Parts.class::cast)
+        .flatMap(join -> Fuse.of(rule.get().where(), to, join.dim(), join.names(), parts));
   }
 
   private DType dtype(SourceTensor source, Optional<Rule> rule) {

@@ -175,7 +175,11 @@ final class Mover {
     Layout layout = output.layout(target);
     Map<Integer, Runs> held = new LinkedHashMap<>();
     for (int rank : layout.mesh().ranks()) {
-      held.put(rank, Runs.of(layout, target.shape(), rank));
+      held.put(
+          rank,
+          target.fuse().isPresent()
+              ? target.fuse().get().runs(target.shape(), rank)
+              : Runs.of(layout, target.shape(), rank));
     }
     return held;
   }

@@ -36,6 +36,28 @@ record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, region.shape());
   }
 
+  /**
+   * What is held of several tensors that lie one after another along a dimension, and locally too.
+   *
+   * @param extents each tensor's extent of it
+   */
+  static Runs joined(List<Runs> parts, int dim, List<Long> extents) {
+    List<Run> runs = new ArrayList<>();
+    long[] shape = parts.get(0).shape().clone();
+    shape[dim] = 0;
+    long offset = 0;
+    for (int i = 0; i < parts.size(); i++) {
+      for (Run run : parts.get(i).dims().get(dim)) {
+        runs.add(new Run(run.start() + offset, run.end() + offset, run.local() + shape[dim]));
+      }
+      offset += extents.get(i);
+      shape[dim] += parts.get(i).shape()[dim];
+    }
+    List<List<Run>> dims = new ArrayList<>(parts.get(0).dims());
+    dims.set(dim, runs);
+    return new Runs(dims, shape);
+  }
+
   /** All of a tensor. */
   static Runs whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();

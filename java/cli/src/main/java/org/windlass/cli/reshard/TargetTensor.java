@@ -3,6 +3,7 @@ package org.windlass.cli.reshard;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
@@ -14,10 +15,12 @@ import org.windlass.Layout;
  * @param shape the global shape
  * @param dtype its dtype
  * @param to the layout as it applies to this tensor
+ * @param fuse how it is cut where it is fused of parts that the layout cuts one by one
  * @param defaulted whether a default layout, its own or its sources', shards a dimension that the
  *     tensor lacks
  */
-record TargetTensor(String name, long[] shape, DType dtype, Layout to, boolean defaulted) {
+record TargetTensor(
+    String name, long[] shape, DType dtype, Layout to, Optional<Fuse> fuse, boolean defaulted) {
   /** Refuses a target that holds terms instead of values. */
   static void refusePartial(Layout to) {
     if (to.hasPartial()) {

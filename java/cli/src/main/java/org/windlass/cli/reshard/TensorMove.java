@@ -56,6 +56,12 @@ record TensorMove(
 
   /** The parts as which it moves between layouts of the same ends. */
   List<Leg> legs(Layout from, Layout to) {
+    if (target.fuse().isPresent() && to.equals(target.to())) {
+      Fuse fuse = target.fuse().get();
+      Leg all = Leg.all(from, fuse.layout(), shape());
+      all.targetStart()[dim] = fuse.place(offset);
+      return List.of(all);
+    }
     return Arrays.equals(shape(), target.shape())
         ? List.of(Leg.all(from, to, shape()))
         : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);

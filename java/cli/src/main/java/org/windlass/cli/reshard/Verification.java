@@ -56,6 +56,9 @@ final class Verification {
                       output.file(target.name(), rank).path(), SafetensorsFile::open);
               if (output.isWhole()) {
                 check.compareWhole(file);
+              } else if (target.fuse().isPresent()) {
+                Fuse fuse = target.fuse().get();
+                check.compareFused(fuse.layout(), fuse.dim(), fuse.extents(), rank, file);
               } else {
                 check.compareRank(target.to(), rank, file);
               }

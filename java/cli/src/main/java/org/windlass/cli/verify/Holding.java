@@ -3,6 +3,7 @@ package org.windlass.cli.verify;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.windlass.Layout;
 import org.windlass.Placement;
 
@@ -132,6 +133,21 @@ final class Holding {
               .toList());
     }
     return new Holding(placed);
+  }
+
+  /** The same where global indices of {@code dim} begin at {@code offset}. */
+  Holding shifted(int dim, long offset) {
+    List<Integer> axes = IntStream.range(0, dims.size()).boxed().toList();
+    return placed(axes, dim, offset);
+  }
+
+  /** Several that are held one after another along {@code dim} and alike otherwise. */
+  static Holding joined(List<Holding> pieces, int dim) {
+    List<Run> runs = new ArrayList<>();
+    pieces.forEach(piece -> runs.addAll(piece.dims.get(dim)));
+    List<List<Run>> dims = new ArrayList<>(pieces.get(0).dims);
+    dims.set(dim, numbered(runs));
+    return new Holding(dims);
   }
 
   int ndim() {

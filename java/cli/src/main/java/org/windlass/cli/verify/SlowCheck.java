@@ -42,6 +42,29 @@ public final class SlowCheck {
     compare(Holding.of(to, shape, rank), "target rank " + rank, new StoredTensor(file, name));
   }
 
+  /**
+   * Compares what a target rank was given of a tensor that is fused of parts: its piece of each,
+   * one after another.
+   *
+   * @param each what cuts each part by itself
+   * @param dim the dimension along which parts and pieces lie one after another
+   * @param extents each part's extent of it
+   * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
+   */
+  public void compareFused(
+      Layout each, int dim, List<Long> extents, int rank, SafetensorsFile file) {
+    List<Holding> pieces = new ArrayList<>();
+    long offset = 0;
+    for (long extent : extents) {
+      long[] part = shape.clone();
+      part[dim] = extent;
+      pieces.add(Holding.of(each, part, rank).shifted(dim, offset));
+      offset += extent;
+    }
+    Holding held = Holding.joined(pieces, dim);
+    compare(held, "target rank " + rank, new StoredTensor(file, name));
+  }
+
   /** Compares a whole tensor that was written with what the source says. */
   public void compareWhole(SafetensorsFile file) {
     compare(Holding.whole(shape), "the whole tensor in " + file.path(), new StoredTensor(file, name));
