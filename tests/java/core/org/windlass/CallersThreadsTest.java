@@ -40,7 +40,7 @@ class CallersThreadsTest {
   @Test
   void callersThreadsAreLeftAsTheyAre() throws Exception {
     int ranks = 4;
-    try (LocalGroup group = Communicator.local(ranks, CommunicatorOptions.defaults().cores(2))) {
+    try (LocalGroup group = Communicator.local(ranks, CommunicatorOptions.defaults().withCores(2))) {
       List<FutureTask<Integer>> calls = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         Communicator communicator = group.communicator(rank);
@@ -73,8 +73,8 @@ class CallersThreadsTest {
   void theOptionIsHandedOn() {
     CommunicatorOptions options = CommunicatorOptions.defaults();
     assertThat(options.adjustThreads()).isFalse();
-    assertThat(options.adjustThreads(true).cores(2).blocks(1).adjustThreads()).isTrue();
-    try (LocalGroup group = Communicator.local(2, options.adjustThreads(true))) {
+    assertThat(options.withAdjustThreads(true).withCores(2).withBlocks(1).adjustThreads()).isTrue();
+    try (LocalGroup group = Communicator.local(2, options.withAdjustThreads(true))) {
       group.run(Communicator::barrier);
     }
   }

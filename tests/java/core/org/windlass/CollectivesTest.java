@@ -177,7 +177,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {0x7fffff00, 0xffffff00})
   void sequencesWrap(int firstSequence) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().firstSequence(firstSequence);
+    CommunicatorOptions options = CommunicatorOptions.defaults().withFirstSequence(firstSequence);
     try (LocalGroup group = Communicator.local(3, options)) {
       group.run(
           communicator -> {

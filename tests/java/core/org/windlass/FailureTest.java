@@ -61,7 +61,7 @@ class FailureTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 8})
   void aTimeoutNamesTheRankThatNeverCame(int ranks) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(SHORT);
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SHORT);
     int missing = ranks - 1;
     try (LocalGroup group = Communicator.local(ranks, options)) {
       Throwable[] failures = new Throwable[ranks];

@@ -147,7 +147,8 @@ class LifetimeTest {
     Memory memory = watched.memory();
     Tensor in = TensorAccess.tensor(memory, 0, DType.U8, 32);
     Tensor out = TensorAccess.tensor(memory, 32, DType.U8, 32);
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(Duration.ofMillis(100));
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
     try (LocalGroup group = Communicator.local(2, options)) {
       Throwable failure = catchThrowable(() -> group.communicator(0).allToAll(in, out));
       assertThat(failure).isInstanceOf(TimeoutException.class);

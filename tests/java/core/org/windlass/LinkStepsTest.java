@@ -236,7 +236,9 @@ class LinkStepsTest {
       long delayNs = random.nextInt(500_000);
       AtomicInteger made = new AtomicInteger();
       CommunicatorOptions options =
-          CommunicatorOptions.defaults().deadline(LONG).cores(random.nextBoolean() ? 1 : 64);
+          CommunicatorOptions.defaults()
+              .withDeadline(LONG)
+              .withCores(random.nextBoolean() ? 1 : 64);
       try (LocalGroup group = Communicator.local(4, options)) {
         Thread ender =
             new Thread(

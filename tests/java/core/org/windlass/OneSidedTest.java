@@ -156,7 +156,7 @@ class OneSidedTest {
   void producersAndConsumersReuseTwoSlots(int ranks, int cores, int messages) {
     long seed = new Random().nextLong();
     System.out.println("producersAndConsumersReuseTwoSlots seed " + seed);
-    CommunicatorOptions options = CommunicatorOptions.defaults().cores(cores);
+    CommunicatorOptions options = CommunicatorOptions.defaults().withCores(cores);
     try (LocalGroup group = Communicator.local(ranks, options)) {
       group.run(
           communicator -> {

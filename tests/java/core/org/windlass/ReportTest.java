@@ -35,7 +35,8 @@ class ReportTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 64})
   void aHangShowsWhoIsWhereSinceWhenAndForWhom(int cores) throws Exception {
-    try (LocalGroup group = Communicator.local(3, CommunicatorOptions.defaults().cores(cores))) {
+    CommunicatorOptions options = CommunicatorOptions.defaults().withCores(cores);
+    try (LocalGroup group = Communicator.local(3, options)) {
       group.run(
           communicator -> {
             Tensor in = Tensor.allocate(DType.F32, 3, 1024);
@@ -143,7 +144,8 @@ class ReportTest {
 
   @Test
   void aTimeoutSaysWhatTheRankThatIsBehindDidLast() {
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(Duration.ofMillis(100));
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
     try (LocalGroup group = Communicator.local(2, options)) {
       group.run(communicator -> communicator.allGather(ints(1), ints(2)));
       assertThat(catchThrowable(group.communicator(0)::barrier))

@@ -160,7 +160,7 @@ final class Samples implements AutoCloseable {
   }
 
   private void running() {
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(ofSeconds(10));
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(ofSeconds(10));
     Supplier<LocalGroup> group = once(() -> Communicator.local(1, options));
     Supplier<Communicator> one = () -> group.get().communicator(0);
     Supplier<Window> window = once(() -> one.get().window(1 << 16));

@@ -86,10 +86,10 @@ class WrongCallsTest {
     invalid("no ranks", "ranks is 0", () -> Communicator.local(0));
     invalid("negative ranks", "ranks is -3", () -> Communicator.local(-3));
     invalid("too many ranks", "ranks is 1000000", () -> Communicator.local(1_000_000));
-    invalid("negative cores", "cores is -1", () -> options.cores(-1));
-    invalid("negative blocks", "blocks is -1", () -> options.blocks(-1));
-    invalid("too many blocks", "blocks is 65", () -> options.blocks(65));
-    invalid("zero deadline", "deadline is PT0S", () -> options.deadline(Duration.ZERO));
+    invalid("negative cores", "cores is -1", () -> options.withCores(-1));
+    invalid("negative blocks", "blocks is -1", () -> options.withBlocks(-1));
+    invalid("too many blocks", "blocks is 65", () -> options.withBlocks(65));
+    invalid("zero deadline", "deadline is PT0S", () -> options.withDeadline(Duration.ZERO));
     invalid("rank out of range", "rank is 4", () -> GROUP.communicator(4));
     invalid("negative rank", "rank is -1", () -> GROUP.communicator(-1));
     invalid("a run inside a run", "another run", WrongCallsTest::runInsideRun);

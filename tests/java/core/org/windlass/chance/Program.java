@@ -29,10 +29,10 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
     int[] sequences = {1, 0x7fffff00, 0xffffff00, random.nextInt()};
     CommunicatorOptions options =
         CommunicatorOptions.defaults()
-            .deadline(fault.isSeenByDeadline() ? Duration.ofMillis(700) : Duration.ofSeconds(30))
-            .cores(cores[random.nextInt(cores.length)])
-            .blocks(random.nextInt(3))
-            .firstSequence(sequences[random.nextInt(sequences.length)]);
+            .withDeadline(Duration.ofMillis(fault.isSeenByDeadline() ? 700 : 30_000))
+            .withCores(cores[random.nextInt(cores.length)])
+            .withBlocks(random.nextInt(3))
+            .withFirstSequence(sequences[random.nextInt(sequences.length)]);
     return new Program(ranks, options, steps, fault);
   }
 

@@ -130,7 +130,8 @@ class RandomCallsTest {
   private void session(long seed, List<Executable> calls) throws IOException {
     Random random = new Random(seed);
     RandomArguments arguments = new RandomArguments(random, folder);
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(Duration.ofMillis(300));
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(300));
     try (LocalGroup group = Communicator.local(1, options);
         Window window = group.communicator(0).window(1 << 16)) {
       Communicator comm = group.communicator(0);

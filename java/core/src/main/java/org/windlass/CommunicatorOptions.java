@@ -45,27 +45,27 @@ public record CommunicatorOptions(
   }
 
   /** These options with another deadline. */
-  public CommunicatorOptions deadline(Duration deadline) {
+  public CommunicatorOptions withDeadline(Duration deadline) {
     return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another first sequence number. */
-  public CommunicatorOptions firstSequence(int newFirstSequence) {
-    return new CommunicatorOptions(deadline, newFirstSequence, cores, blocks, adjustThreads);
+  public CommunicatorOptions withFirstSequence(int firstSequence) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another number of cores. */
-  public CommunicatorOptions cores(int newCores) {
-    return new CommunicatorOptions(deadline, firstSequence, newCores, blocks, adjustThreads);
+  public CommunicatorOptions withCores(int cores) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another number of threads a rank. */
-  public CommunicatorOptions blocks(int newBlocks) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, newBlocks, adjustThreads);
+  public CommunicatorOptions withBlocks(int blocks) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 
   /** These options with another say over callers' threads. */
-  public CommunicatorOptions adjustThreads(boolean newAdjustThreads) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, newAdjustThreads);
+  public CommunicatorOptions withAdjustThreads(boolean adjustThreads) {
+    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
   }
 }

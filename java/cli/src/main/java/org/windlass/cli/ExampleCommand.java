@@ -53,7 +53,7 @@ final class ExampleCommand implements Runnable {
       throw new InvalidArgumentException(
           "--ranks " + ranks + ": examples run on 1 to " + MOST_RANKS + " ranks");
     }
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(moving.deadline());
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null) {
       for (Example example : Examples.all()) {

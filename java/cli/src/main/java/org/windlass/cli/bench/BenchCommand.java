@@ -187,7 +187,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Sampler.Measurement measure(Workload workload) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(moving.deadline());
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
     try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
       return new Sampler(group, workload, Native.wl_allowed_cores(), seconds, ROUNDS).run();
     }

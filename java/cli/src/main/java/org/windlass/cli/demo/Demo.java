@@ -78,7 +78,7 @@ public final class Demo {
         Native.wl_allowed_cores(),
         Native.wl_isa_path());
     out.flush();
-    CommunicatorOptions options = CommunicatorOptions.defaults().deadline(deadline);
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
         Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options)) {
       group.run(this::rank);

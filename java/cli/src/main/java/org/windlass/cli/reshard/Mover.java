@@ -112,7 +112,7 @@ final class Mover {
   /** Moves everything, and returns when it is on the disk. */
   void run() {
     if (!moves.isEmpty()) {
-      CommunicatorOptions options = CommunicatorOptions.defaults().deadline(NO_LIMIT);
+      CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(NO_LIMIT);
       try (LocalGroup group = Communicator.local(workers, options);
           Arena arena = new Arena(STEP_BYTES);
           EarlySync sync = new EarlySync(writer)) {
