@@ -18,6 +18,10 @@ final class Axis {
   /** A copy that is served from nearer. */
   record Hole(long before, long size, int member) {}
 
+  private static final long[] NONE = {};
+  private static final int[] NO_MEMBERS = {};
+  private static final double[] NO_SUMS = {0};
+
   private final int targets;
   private final long size;
 
@@ -39,6 +43,13 @@ final class Axis {
   Axis(long size, int targets, List<Hole> holes) {
     this.size = size;
     this.targets = targets;
+    if (holes.isEmpty()) {
+      this.before = NONE;
+      this.sizes = NONE;
+      this.members = NO_MEMBERS;
+      this.sums = NO_SUMS;
+      return;
+    }
     Hole[] sorted = holes.toArray(new Hole[0]);
     Arrays.sort(sorted, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::member));
     this.before = new long[sorted.length];

@@ -58,25 +58,24 @@ final class Nearby {
       total += (double) same.get(0).size * same.size();
       elements += same.get(0).size;
     }
-    Shares shares = new Shares(members.size(), total, elements, cutsSmall, wire);
+    Shares shares = Shares.of(members.size(), total, elements, cutsSmall, wire);
     double passed = 0;
     for (List<Need> same : needs) {
       int[] cells = same.get(0).cells;
       long size = same.get(0).size;
       Demand demand = new Demand(passed, size, same.size(), () -> regions.apply(cells));
       double end = passed + (double) size * same.size();
-      for (int share = shares.at(passed);
-          share < members.size() && (share == shares.at(passed) || shares.start(share) < end);
-          share++) {
-        int member = members.get((share + turn) % members.size());
+      int share = shares.at(passed);
+      do {
         shares.of(
             share,
             demand,
-            (low, high, from, to) -> {
+            (sender, low, high, from, to) -> {
+              int member = members.get((sender + turn) % members.size());
               List<Integer> targets = same.subList(low, high).stream().map(Need::rank).toList();
               add(new Service(member, cells, targets, demand.part(from, to)));
             });
-      }
+      } while (shares.start(++share) < end);
       passed = end;
     }
   }

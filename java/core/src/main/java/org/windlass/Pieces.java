@@ -20,14 +20,12 @@ final class Pieces {
   /**
    * One source cell for each dimension: the region that its members hold, and how they share the
    * sending of it.
-   *
-   * @param soleSender the one member that sends and copies to itself, or -1 if all do
    */
   record Piece(
       int[] cells,
       Slab[] slabs,
       long size,
-      int soleSender,
+      Senders senders,
       Nearby nearby,
       Axis axis,
       Shares shares) {}
@@ -38,7 +36,9 @@ final class Pieces {
   private final Grid source;
   private final Grid target;
   private final boolean meshesOverlap;
+  private final boolean hostsOverlap;
   private final boolean gathers;
+  private final Senders all;
   private final int ranksPerHost;
   private final int turn;
   private final boolean cutsSmall;
@@ -53,7 +53,9 @@ final class Pieces {
     this.target = target;
     this.meshesOverlap = source.mesh.overlaps(target.mesh);
     this.gathers = options.mode() == TransferMode.GATHER_BROADCAST;
+    this.all = Senders.all(source.members, options.turn());
     this.ranksPerHost = options.ranksPerHost();
+    this.hostsOverlap = hostsOverlap();
     this.turn = options.turn();
     this.cutsSmall = terms.dtype().bytesOf(numel) >= LEAST_EVEN;
     this.wire = terms.wire();
@@ -76,16 +78,17 @@ final class Pieces {
   Overlap[] overlaps(Piece piece, int[] cells) {
     Overlap[] found = new Overlap[cells.length];
     for (int d = 0; d < cells.length; d++) {
-      Slab ours = piece.slabs[d];
-      int dim = d;
-      long key = (long) ours.cell << 32 | cells[d];
-      found[d] =
-          overlaps
-              .get(d)
-              .computeIfAbsent(
-                  key, k -> Overlap.of(ours.bounds, targetSlab(dim, cells[dim]).bounds));
+      found[d] = overlap(d, piece.slabs[d], cells[d]);
     }
     return found;
+  }
+
+  /** What a source slab and a target cell of dimension {@code dim} have in common. */
+  Overlap overlap(int dim, Slab slab, int targetCell) {
+    long key = (long) slab.cell << 32 | targetCell;
+    return overlaps
+        .get(dim)
+        .computeIfAbsent(key, k -> Overlap.of(slab.bounds, targetSlab(dim, targetCell).bounds));
   }
 
   /** The piece of {@code cells}, remembered. */
@@ -110,19 +113,29 @@ final class Pieces {
       cells[d] = slabs[d].cell;
     }
     if (gathers) {
-      Shares whole = new Shares(1, (double) size * target.members, size, false, wire);
+      Senders sole = Senders.sole(gatheredFrom(cells), source.members);
+      Shares whole = Shares.of(1, (double) size * target.members, size, false, wire);
       Axis axis = new Axis(size, target.members, List.of());
-      return new Piece(cells, slabs, size, gatheredFrom(cells), Nearby.NONE, axis, whole);
+      return new Piece(cells, slabs, size, sole, Nearby.NONE, axis, whole);
     }
-    Piece bare = new Piece(cells, slabs, size, -1, Nearby.NONE, null, null);
+    Piece bare = piece(cells, slabs, size, Nearby.NONE, List.of());
+    if (size == 0 || !meshesOverlap && !hostsOverlap) {
+      return bare;
+    }
     List<Axis.Hole> holes = new ArrayList<>();
-    if (meshesOverlap && size > 0) {
+    if (meshesOverlap) {
       addOwnNeeds(bare, holes);
     }
-    Nearby nearby = hostsOverlap() && size > 0 ? nearby(bare, holes) : Nearby.NONE;
+    Nearby nearby = hostsOverlap ? nearby(bare, holes) : Nearby.NONE;
+    return piece(cells, slabs, size, nearby, holes);
+  }
+
+  /** A piece that all members share, but for what {@code holes} say. */
+  private Piece piece(
+      int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
     Axis axis = new Axis(size, target.members, holes);
-    Shares shares = new Shares(source.members, axis.length(), size, cutsSmall, wire);
-    return new Piece(cells, slabs, size, -1, nearby, axis, shares);
+    Shares shares = Shares.of(source.members, axis.length(), size, cutsSmall, wire);
+    return new Piece(cells, slabs, size, all, nearby, axis, shares);
   }
 
   /** The member that the root of a gathering takes a cell from: itself, or one on its host. */
@@ -185,7 +198,7 @@ final class Pieces {
         (host, members) -> {
           Map<Long, List<Nearby.Need>> needs = new TreeMap<>();
           for (int rank = host * ranksPerHost; rank < (host + 1) * ranksPerHost; rank++) {
-            Nearby.Need need = holds(piece, rank) ? null : need(piece, rank);
+            Nearby.Need need = isSender(piece, rank) ? null : need(piece, rank);
             if (need != null) {
               needs.computeIfAbsent(need.before(), b -> new ArrayList<>()).add(need);
               holes.add(hole(need));
@@ -205,17 +218,17 @@ final class Pieces {
     return nearby;
   }
 
-  /** Whether {@code rank} is a member of the piece. */
-  boolean holds(Piece piece, int rank) {
+  /** Whether {@code rank} sends of the piece, and so copies what it needs of it to itself. */
+  private boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
-    return place >= 0 && Arrays.equals(source.cellsOf(place), piece.cells);
+    return place >= 0
+        && Arrays.equals(source.cellsOf(place), piece.cells)
+        && piece.senders.share(source.memberOf(place)) >= 0;
   }
 
   /** Whether {@code rank}, if it needs the piece, gets it other than by {@link Piece#shares}. */
   boolean isServedNearer(Piece piece, int rank) {
-    return gathers
-        ? rank == source.rank(piece.cells, piece.soleSender)
-        : holds(piece, rank) || !piece.nearby.of(rank).isEmpty();
+    return isSender(piece, rank) || !piece.nearby.of(rank).isEmpty();
   }
 
   /** What {@code rank} needs of the piece, or null if that is nothing. */

@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
  * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
@@ -22,7 +23,6 @@ final class RouteFinder {
   private final Grid source;
   private final Grid target;
   private final Pieces pieces;
-  private final int turn;
   private final Route.Terms terms;
 
   /** The groups of Partial met so far: (source cell, first member) to ranks. */
@@ -31,16 +31,15 @@ final class RouteFinder {
   /**
    * A source slab that meets a certain target slab.
    *
-   * @param common elements in both
+   * @param overlap what both have in common
    * @param before elements of the source slab in lesser target cells
    */
-  private record Meeting(Pieces.Slab slab, long common, long before) {}
+  private record Meeting(Pieces.Slab slab, Overlap overlap, long before) {}
 
   RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
     this.source = source;
     this.target = target;
     this.pieces = new Pieces(source, target, numel, options, terms);
-    this.turn = options.turn() % source.members;
     this.terms = terms;
   }
 
@@ -105,8 +104,8 @@ final class RouteFinder {
    * sends elsewhere, each in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
-    boolean gathered = piece.soleSender() >= 0;
-    if (piece.size() == 0 || gathered && member != piece.soleSender()) {
+    int share = piece.senders().share(member);
+    if (piece.size() == 0 || share < 0) {
       return;
     }
     List<Integer> sources = sources(piece, member);
@@ -125,7 +124,6 @@ final class RouteFinder {
       }
     }
     if (piece.axis().length() > 0) {
-      int share = gathered ? 0 : Math.floorMod(member - turn, source.members);
       new Stretch(piece, share).collect(0, 0, 1, new int[piece.cells().length], routes);
     }
   }
@@ -149,6 +147,7 @@ final class RouteFinder {
     int rank = target.mesh.rankOf(place);
     int member = target.memberOf(place);
     int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
+    int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
     Meeting[][] meetings = new Meeting[ndim][];
     List<Route> routes = new ArrayList<>();
     for (int d = 0; d < ndim; d++) {
@@ -167,13 +166,15 @@ final class RouteFinder {
         slabs[d] = meetings[d][at[d]].slab();
         size *= slabs[d].length();
       }
+      Overlap[] region = new Overlap[ndim];
       long before = 0;
       long rest = size;
       for (d = 0; d < ndim; d++) {
         Meeting meeting = meetings[d][at[d]];
         rest /= meeting.slab().length();
         before += common * meeting.before() * rest;
-        common *= meeting.common();
+        common *= meeting.overlap().extent;
+        region[d] = meeting.overlap();
       }
       Pieces.Piece piece = pieces.of(slabs, size);
       List<Nearby.Service> services = piece.nearby().of(rank);
@@ -182,13 +183,11 @@ final class RouteFinder {
         List<Integer> sources = sources(piece, service.member());
         addSending(sender, sources, service.targets(), service.region(), routes);
       }
-      int sole = piece.soleSender();
       boolean isOwn =
-          sole < 0
-              ? Arrays.equals(piece.cells(), ownCells)
-              : source.rank(piece.cells(), sole) == rank;
+          Arrays.equals(piece.cells(), ownCells) && piece.senders().share(ownMember) >= 0;
       if (services.isEmpty() && !isOwn) {
-        addInto(piece, before, common, cells, member, routes);
+        Demand demand = demand(piece, before, common, () -> region);
+        addInto(piece, demand, before, cells, member, routes);
       }
       for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
         at[d] = 0;
@@ -208,21 +207,21 @@ final class RouteFinder {
     while (passed < own.length()) {
       cell = sourceCut.cellAt(own.bounds(), passed, cell);
       Pieces.Slab slab = pieces.sourceSlab(dim, cell);
-      long common = sourceCut.countIn(own.bounds(), cell);
-      meetings.add(new Meeting(slab, common, targetCut.countInBelow(slab.bounds(), targetCell)));
-      passed += common;
+      Overlap overlap = pieces.overlap(dim, slab, targetCell);
+      long before = targetCut.countInBelow(slab.bounds(), targetCell);
+      meetings.add(new Meeting(slab, overlap, before));
+      passed += overlap.extent;
     }
     return meetings.toArray(new Meeting[0]);
   }
 
   private void addInto(
       Pieces.Piece piece,
+      Demand demand,
       long before,
-      long common,
       int[] cells,
       int targetMember,
       List<Route> routes) {
-    Demand demand = demand(piece, before, common, cells);
     List<List<Integer>> last = new ArrayList<>(); // what goes to all is one list
     piece
         .shares()
@@ -234,7 +233,7 @@ final class RouteFinder {
                 last.clear();
                 last.add(targets(piece, before, cells, low, high));
               }
-              int sender = sender(piece, share);
+              int sender = piece.senders().member(share);
               addSending(
                   source.rank(piece.cells(), sender),
                   sources(piece, sender),
@@ -244,15 +243,9 @@ final class RouteFinder {
             });
   }
 
-  private Demand demand(Pieces.Piece piece, long before, long size, int[] cells) {
-    int copies = piece.axis().copies(before);
-    double start = piece.axis().place(before);
-    return new Demand(start, size, copies, () -> pieces.overlaps(piece, cells));
-  }
-
-  /** The member whose share of a piece is {@code share}. */
-  private int sender(Pieces.Piece piece, int share) {
-    return piece.soleSender() >= 0 ? piece.soleSender() : (share + turn) % source.members;
+  private static Demand demand(
+      Pieces.Piece piece, long before, long size, Supplier<Overlap[]> region) {
+    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
   /** What one member sends of what all share. */
@@ -271,12 +264,11 @@ final class RouteFinder {
     Stretch(Pieces.Piece piece, int share) {
       this.piece = piece;
       this.share = share;
-      int member = sender(piece, share);
+      int member = piece.senders().member(share);
       this.rank = source.rank(piece.cells(), member);
       this.sources = RouteFinder.this.sources(piece, member);
-      Shares shares = piece.shares();
-      this.first = piece.axis().element(shares.start(share));
-      this.end = share + 1 == shares.senders ? Double.MAX_VALUE : shares.start(share + 1);
+      this.first = piece.axis().element(piece.shares().start(share));
+      this.end = piece.shares().start(share + 1);
     }
 
     /**
@@ -313,13 +305,13 @@ final class RouteFinder {
     }
 
     private void add(long before, long size, int[] cells, List<Route> routes) {
-      Demand demand = demand(piece, before, size, cells);
+      Demand demand = demand(piece, before, size, () -> pieces.overlaps(piece, cells));
       piece
           .shares()
           .of(
               share,
               demand,
-              (low, high, from, to) ->
+              (sender, low, high, from, to) ->
                   addSending(
                       rank,
                       sources,
@@ -354,10 +346,10 @@ final class RouteFinder {
 
   /** The ranks of the member's group, one list for all routes that fold it. */
   private List<Integer> sources(Pieces.Piece piece, int member) {
-    int[] group = source.group(member);
-    if (group.length == 1) {
+    if (source.groupSize == 1) {
       return List.of(source.rank(piece.cells(), member));
     }
+    int[] group = source.group(member);
     long key = (long) source.index(piece.cells()) << 32 | group[0];
     return groups.computeIfAbsent(
         key,
