@@ -29,7 +29,7 @@ import picocli.CommandLine.Spec;
     mixinStandardHelpOptions = true,
     description =
         "Compares the build of this checkout with that of another, over operations, ranks, sizes"
-            + " and kinds of buffers; in the same run the other with itself. Sides alternate. A"
+            + " and kinds of buffers; in the same run the other with itself. Builds alternate. A"
             + " ratio is of the medians over the rounds of a run.")
 final class AgainstCommand implements Runnable {
   /** Beyond this ratio in every run a cell counts as slower. */
@@ -60,7 +60,7 @@ final class AgainstCommand implements Runnable {
       names = "--seconds",
       paramLabel = "S",
       defaultValue = "0.08",
-      description = "Time for the samples of a cell by a side in a round (${DEFAULT-VALUE}).")
+      description = "Time for the samples of a cell by a build in a round (${DEFAULT-VALUE}).")
   private double seconds;
 
   @Option(names = "--root", hidden = true, required = true, description = "This checkout.")
@@ -68,7 +68,8 @@ final class AgainstCommand implements Runnable {
 
   @Mixin private CellOptions options;
 
-  private enum Side {
+  /** What is measured: the other checkout's build, the same once more, and this one's. */
+  private enum Build {
     OTHER,
     CONTROL,
     THIS
@@ -81,20 +82,20 @@ final class AgainstCommand implements Runnable {
     }
   }
 
-  /** Median microseconds of each side, a value a round. */
+  /** Median microseconds of each build, a value a round. */
   private static final class Medians {
-    private final Map<Side, List<Times>> times = new EnumMap<>(Side.class);
+    private final Map<Build, List<Times>> times = new EnumMap<>(Build.class);
 
-    void add(Side side, Times measured) {
-      times.computeIfAbsent(side, key -> new ArrayList<>()).add(measured);
+    void add(Build build, Times measured) {
+      times.computeIfAbsent(build, key -> new ArrayList<>()).add(measured);
     }
 
-    double of(Side side) {
-      return Row.median(times.get(side), Times::median);
+    double of(Build build) {
+      return Row.median(times.get(build), Times::median);
     }
 
-    double ratio(Side side) {
-      return of(side) / of(Side.OTHER);
+    double ratio(Build build) {
+      return of(build) / of(Build.OTHER);
     }
   }
 
@@ -152,11 +153,11 @@ final class AgainstCommand implements Runnable {
     Map<String, Medians> medians = new TreeMap<>();
     PrintWriter progress = spec.commandLine().getErr();
     for (int round = 0; round < rounds; round++) {
-      List<Side> order = new ArrayList<>(List.of(Side.values()));
+      List<Build> order = new ArrayList<>(List.of(Build.values()));
       Collections.rotate(order, run * rounds + round);
       for (Group group : groups) {
-        for (Side side : order) {
-          measure(side, group, medians);
+        for (Build build : order) {
+          measure(build, group, medians);
         }
       }
       progress.printf("run %d of %d, round %d of %d%n", run + 1, runs, round + 1, rounds);
@@ -165,20 +166,20 @@ final class AgainstCommand implements Runnable {
     return medians;
   }
 
-  private void measure(Side side, Group group, Map<String, Medians> medians)
+  private void measure(Build build, Group group, Map<String, Medians> medians)
       throws InterruptedException {
     Path log = root.resolve("target/bench-against.log");
-    List<String> command = command(side == Side.THIS ? root : other, group);
+    List<String> command = command(build == Build.THIS ? root : other, group);
     try (Child child = new Child(command, Duration.ofSeconds(120), log)) {
       for (Cell cell : group.cells) {
         String[] words = child.next().split(" ");
         medians
             .computeIfAbsent(group.name(cell), key -> new Medians())
-            .add(side, Times.parse(words, 1));
+            .add(build, Times.parse(words, 1));
       }
     } catch (Child.Stopped | IllegalArgumentException e) {
       throw new InternalException(
-          group.op + ", " + group.ranks + " ranks, " + side + ": " + e.getMessage(), e);
+          group.op + ", " + group.ranks + " ranks, " + build + ": " + e.getMessage(), e);
     }
   }
 
@@ -217,27 +218,27 @@ final class AgainstCommand implements Runnable {
     List<String> slower = new ArrayList<>();
     for (String cell : measured.get(0).keySet()) {
       List<Medians> all = measured.stream().map(each -> each.get(cell)).toList();
-      out.printf("%-36s %10.2f  ", cell, all.get(0).of(Side.OTHER));
-      all.forEach(each -> out.printf(" %5.2f", each.ratio(Side.THIS)));
+      out.printf("%-36s %10.2f  ", cell, all.get(0).of(Build.OTHER));
+      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.THIS)));
       out.print(" |");
-      all.forEach(each -> out.printf(" %5.2f", each.ratio(Side.CONTROL)));
+      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.CONTROL)));
       out.println();
-      if (all.stream().allMatch(each -> each.ratio(Side.THIS) > SLOWER)) {
+      if (all.stream().allMatch(each -> each.ratio(Build.THIS) > SLOWER)) {
         slower.add(cell);
       }
     }
     out.printf("%-36s %10s  ", "geometric mean", "");
-    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Side.THIS)));
+    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.THIS)));
     out.print(" |");
-    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Side.CONTROL)));
+    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.CONTROL)));
     out.printf(
         "%ncells above %.2f in every run: %s%n",
         SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
     out.flush();
   }
 
-  private static double geometricMean(Map<String, Medians> cells, Side side) {
+  private static double geometricMean(Map<String, Medians> cells, Build build) {
     return Math.exp(
-        cells.values().stream().mapToDouble(each -> Math.log(each.ratio(side))).average().orElse(0));
+        cells.values().stream().mapToDouble(each -> Math.log(each.ratio(build))).average().orElse(0));
   }
 }
