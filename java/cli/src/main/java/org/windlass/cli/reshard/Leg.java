@@ -8,7 +8,6 @@ import java.util.Map;
 import org.windlass.DeviceMesh;
 import org.windlass.Layout;
 import org.windlass.Placement;
-import org.windlass.Region;
 
 /**
  * A box of a move that is a tensor with layouts of its own. Where a layout cuts a dimension of which
@@ -66,11 +65,11 @@ record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[
     List<Leg> legs = new ArrayList<>();
     List<Cell> sources = cells(from, dim, shape);
     for (Cell target : cells) {
-      for (Run run : target.runs()) {
+      for (Runs.Run run : target.runs()) {
         long low = run.start() + Math.max(begin - run.local(), 0) - offset;
         long high = Math.min(run.end(), run.start() + end - run.local()) - offset;
         for (Cell source : sources) {
-          for (Run other : source.runs()) {
+          for (Runs.Run other : source.runs()) {
             long first = Math.max(low, other.start());
             long length = Math.min(high, other.end()) - first;
             if (length > 0) {
@@ -101,11 +100,8 @@ record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[
     return changed;
   }
 
-  /** Indices that lie side by side in a rank's local tensor, from {@code local} on. */
-  private record Run(long start, long end, long local) {}
-
   /** The ranks that hold the same of one dimension, and how they share the others. */
-  private record Cell(List<Run> runs, Layout rest) {}
+  private record Cell(List<Runs.Run> runs, Layout rest) {}
 
   private static boolean cuts(Layout layout, int dim) {
     return layout.placements().stream().anyMatch(placement -> cuts(placement, dim));
@@ -144,13 +140,7 @@ record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[
     DeviceMesh rest = DeviceMesh.of(sizes.stream().mapToInt(Integer::intValue).toArray());
     List<Cell> cells = new ArrayList<>();
     for (List<Integer> members : ranks.values()) {
-      List<Run> runs = new ArrayList<>();
-      long local = 0;
-      for (Region.Interval interval :
-          layout.localRegion(shape, members.get(0)).intervals(dim)) {
-        runs.add(new Run(interval.start(), interval.end(), local));
-        local += interval.length();
-      }
+      List<Runs.Run> runs = Runs.of(layout.localRegion(shape, members.get(0)), dim);
       int[] list = members.stream().mapToInt(Integer::intValue).toArray();
       cells.add(new Cell(runs, new Layout(rest.ranks(list), placements)));
     }

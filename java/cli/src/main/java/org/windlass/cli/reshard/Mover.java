@@ -281,7 +281,7 @@ final class Mover {
 
   private void addPacked(
       Step step, TensorMove move, Window window, Map<Integer, Staged> staged) {
-    Source source = Source.of(in, move);
+    PackedSource source = PackedSource.of(in, move);
     List<Leg> legs = move.legs(source.layout(), output.layout(move.target()));
     for (Window.Side side : window.sides()) {
       List<Leg> within = new ArrayList<>();

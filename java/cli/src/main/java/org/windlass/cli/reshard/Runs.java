@@ -25,15 +25,20 @@ record Runs(List<List<Run>> dims, long[] shape) {
     Region region = layout.localRegion(shape, rank);
     List<List<Run>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
-      List<Run> runs = new ArrayList<>();
-      long local = 0;
-      for (Region.Interval interval : region.intervals(d)) {
-        runs.add(new Run(interval.start(), interval.end(), local));
-        local += interval.length();
-      }
-      dims.add(runs);
+      dims.add(of(region, d));
     }
     return new Runs(dims, region.shape());
+  }
+
+  /** The runs of one dimension of what a rank holds. */
+  static List<Run> of(Region region, int dim) {
+    List<Run> runs = new ArrayList<>();
+    long local = 0;
+    for (Region.Interval interval : region.intervals(dim)) {
+      runs.add(new Run(interval.start(), interval.end(), local));
+      local += interval.length();
+    }
+    return runs;
   }
 
   /**

@@ -42,13 +42,6 @@ record TensorMove(
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
-  /** Whether target bits are source bits: nothing is cast and nothing reduced. */
-  boolean keepsBits() {
-    return source.dtype() == target.dtype()
-        && wire.orElse(source.dtype()) == source.dtype()
-        && !source.from().hasPartial();
-  }
-
   /** The parts as which it moves from its layout to the target's. */
   List<Leg> legs() {
     return legs(from(), target.to());

@@ -14,17 +14,17 @@ import org.windlass.checkpoint.Checkpoint;
  * @param layout the layout of what the files hold; all of it on one rank where it is whole
  * @param stored what each of its ranks holds
  */
-record Source(Layout layout, Map<Integer, Stored> stored) {
+record PackedSource(Layout layout, Map<Integer, Stored> stored) {
   /** The source of a move. */
-  static Source of(Checkpoint in, TensorMove move) {
+  static PackedSource of(Checkpoint in, TensorMove move) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {
       for (int rank : move.from().mesh().ranks()) {
         stored.put(rank, new Stored(in.ranks().get(rank), move.source().name()));
       }
-      return new Source(move.from(), stored);
+      return new PackedSource(move.from(), stored);
     }
     stored.put(0, new Stored(in.whole(move.source().name()), move.source().name()));
-    return new Source(DeviceMesh.of(1).layout(Placement.replicate()), stored);
+    return new PackedSource(DeviceMesh.of(1).layout(Placement.replicate()), stored);
   }
 }
