@@ -145,8 +145,7 @@ public final class SafetensorsFile implements AutoCloseable {
       while (into.hasRemaining()) {
         int read = channel.read(into, at);
         if (read < 0) {
-          throw new InvalidArgumentException(
-              path + ": ends at byte " + at + "; it had " + header.fileBytes() + " when it was opened");
+          throw changed(channel.size());
         }
         at += read;
       }
@@ -165,13 +164,18 @@ public final class SafetensorsFile implements AutoCloseable {
     try {
       long bytes = channel.size();
       if (bytes != header.fileBytes()) {
-        throw new InvalidArgumentException(
-            path + ": has " + bytes + " bytes now, and had " + header.fileBytes()
-                + " when it was opened; something writes to it");
+        throw changed(bytes);
       }
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }
+  }
+
+  private InvalidArgumentException changed(long bytes) {
+    return new InvalidArgumentException(
+        path + ": has " + bytes + " bytes now, and had "
+            + (bytes == header.fileBytes() ? "fewer while it was read" : header.fileBytes() + " when it was opened")
+            + "; something writes to it");
   }
 
   private void requireOpen() {
