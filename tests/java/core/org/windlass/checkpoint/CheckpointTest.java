@@ -108,6 +108,7 @@ class CheckpointTest {
     return Stream.of(
         arguments("{}", "weight_map is missing"),
         arguments("[]", "not an object"),
+        arguments("{\"weight_map\":{}}", "weight_map is empty, and "),
         arguments("{\"weight_map\":[]}", "weight_map is a list, not an object"),
         arguments("{\"weight_map\":{\"a\":1}}", "weight_map \"a\" is 1, not a string"),
         arguments("{\"weight_map\":{\"a\":\"\"}}", "is not the name of a file in the folder"),
@@ -138,6 +139,14 @@ class CheckpointTest {
         new byte[2]);
     index(json);
     refused(folder, reason);
+  }
+
+  @Test
+  void anIndexOfNoTensorsIsACheckpointWhereNoFileStandsBesideIt() throws IOException {
+    index("{\"weight_map\":{}}");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).isEmpty();
+    }
   }
 
   @Test

@@ -440,5 +440,13 @@ class ReshardCommandTest {
     Path in = write("in.safetensors");
     done("--from", "2:S0", "--to", "2:S0", in, out(), "--verify");
     assertThat(read(out().resolve("rank-00002.safetensors"))).isEmpty();
+    Path index = folder.resolve("index");
+    done("--from", "1:R", "--to", "1:R", in, index, "--max-shard-bytes", "1M");
+    done("--from", "1:R", "--to", "1:R", index, folder.resolve("again"), "--max-shard-bytes", "1M");
+    write("index/model.safetensors", tensor("w", DType.U8, shape(4)));
+    refused(
+        2,
+        List.of("weight_map is empty", "model.safetensors stands beside it"),
+        "--from", "1:R", "--to", "1:R", index, folder.resolve("third"));
   }
 }

@@ -105,6 +105,9 @@ public final class Checkpoint implements AutoCloseable {
 
   private static Checkpoint index(Path path, List<SafetensorsFile> opened) throws IOException {
     SafetensorsIndex index = SafetensorsIndex.read(path);
+    if (index.files().isEmpty()) {
+      requireNoFile(path);
+    }
     Map<String, SafetensorsFile> files = new LinkedHashMap<>();
     for (String name : index.files().values()) {
       if (!files.containsKey(name)) {
@@ -136,6 +139,18 @@ public final class Checkpoint implements AutoCloseable {
         });
     return new Checkpoint(
         path, opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet());
+  }
+
+  /** An index of no tensors is one of an empty checkpoint, or has lost what it listed. */
+  private static void requireNoFile(Path folder) throws IOException {
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(folder, "*" + Names.SAFETENSORS)) {
+      for (Path file : files) {
+        throw new InvalidArgumentException(
+            folder.resolve(SafetensorsIndex.NAME) + ": weight_map is empty, and "
+                + file.getFileName() + " stands beside it; list its tensors, or give the file itself");
+      }
+    }
   }
 
   private static Checkpoint rankFolder(
