@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which vector path runs.
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -88,13 +89,22 @@ const char* nameOf(Path path) noexcept {
 }
 
 PathChoice choosePath(const char* request) noexcept {
-  if (request == nullptr || *request == '\0') return {bestPath(), nullptr};
+  PathChoice choice{bestPath(), ""};
+  if (request == nullptr || *request == '\0') return choice;
   for (int i = 0; i < kPathCount; ++i) {
     if (std::strcmp(request, kNames[i]) != 0) continue;
-    if (cpuHas(static_cast<Path>(i))) return {static_cast<Path>(i), nullptr};
-    return {bestPath(), "WINDLASS_ISA names a vector path that this CPU lacks"};
+    if (cpuHas(static_cast<Path>(i))) {
+      choice.path = static_cast<Path>(i);
+    } else {
+      std::snprintf(choice.error, sizeof choice.error,
+                    "WINDLASS_ISA is '%s', a vector path that this CPU lacks", request);
+    }
+    return choice;
   }
-  return {bestPath(), "WINDLASS_ISA is none of portable, avx2, avx512, avx512-bf16, avx512-fp16"};
+  std::snprintf(choice.error, sizeof choice.error,
+                "WINDLASS_ISA is '%.40s', none of portable, avx2, avx512, avx512-bf16, avx512-fp16",
+                request);
+  return choice;
 }
 
 const VectorTable& activeTable() noexcept {
@@ -111,7 +121,8 @@ const char* isaPathName() noexcept {
 }
 
 const char* isaPathError() noexcept {
-  return active().choice.error;
+  const char* error = active().choice.error;
+  return *error == '\0' ? nullptr : error;
 }
 
 bool canCast(DType from, DType to) noexcept {

@@ -80,7 +80,7 @@ const VectorTable& activeTable() noexcept;
 
 struct PathChoice {
   Path path;
-  const char* error;  // nullptr, or why the request is not obeyed
+  char error[160];  // empty, or why the request is not obeyed
 };
 // The path for a value of WINDLASS_ISA; nullptr or "" asks for the best.
 PathChoice choosePath(const char* request) noexcept;
