@@ -4,6 +4,7 @@ package org.windlass;
 import java.util.Locale;
 import java.util.Objects;
 import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
 
 /** What kernels are compiled for. */
 public enum Target {
@@ -26,8 +27,13 @@ public enum Target {
     this.whyNot = whyNot;
   }
 
-  /** The target that the loaded native library was built for. */
+  /**
+   * The target that the native library was built for.
+   *
+   * @throws UnsupportedException if that does not load
+   */
   public static Target loaded() {
+    Natives.require();
     return parse(Native.wl_target());
   }
 

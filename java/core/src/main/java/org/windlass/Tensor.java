@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Objects;
 import org.windlass.internal.Memory;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Segments;
 import org.windlass.internal.TensorAccess;
 
@@ -83,6 +84,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
               + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to"
               + " it");
     }
+    Natives.require();
     long start = NativeMemory.address(buffer) + buffer.position();
     Memory memory = Memory.of(start, buffer.remaining(), buffer.isReadOnly(), buffer);
     return over("of", memory, 0, dtype, checked);
@@ -118,6 +120,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   private static Tensor over(String what, Memory memory, long offset, DType dtype, long[] shape) {
+    Natives.require();
     checkFits(what, memory, offset, dtype, shape);
     return new Tensor(
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));

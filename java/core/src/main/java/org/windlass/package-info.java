@@ -20,6 +20,10 @@
  *       rank, are answered all the same.
  * </ul>
  *
+ * <p>Where the native library does not load, each call that needs it is an {@link
+ * org.windlass.UnsupportedException} with the places where it was looked for. Layouts, plans and
+ * checkpoint headers need none.
+ *
  * <p>In each case nothing was sent, and the communicator lives. Arrays and collections that are
  * given to a value, such as a layout or a plan, are copied; the arrays that a value returns are the
  * caller's own. Lists and maps that are returned can't be changed, unless they were made for the

@@ -6,6 +6,7 @@ import java.util.function.ToIntFunction;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /** What the system does with files beyond the JDK. */
@@ -49,6 +50,7 @@ final class NativeFiles {
   }
 
   private static long call(ToIntFunction<Scratch> function) {
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = function.applyAsInt(scratch);
       if (code != Native.WL_OK) {

@@ -19,6 +19,7 @@ public final class LocalHandles {
       throw new InvalidArgumentException(
           "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");
     }
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       long config = scratch.config(Structs.GroupConfig.SIZE);
       scratch.configInt(Structs.GroupConfig.RANKS, ranks);

@@ -56,6 +56,7 @@ public final class Memory extends Lifetime {
 
   /** Zeroed memory aligned to 64 bytes; freed when ended or unreachable. */
   public static Memory allocate(long bytes) {
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
       if (code != Native.WL_OK) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import org.windlass.UnsupportedException;
+
+/**
+ * Whether the native library is there. A class that can't be initialised without it gives its reason
+ * to the first caller alone, so what makes a tensor, a group or a file asks here before.
+ */
+public final class Natives {
+  /** Why it did not load; null if it did. */
+  private static final UnsatisfiedLinkError REFUSAL = load();
+
+  private Natives() {}
+
+  private static UnsatisfiedLinkError load() {
+    try {
+      NativeLoader.load();
+      return null;
+    } catch (UnsatisfiedLinkError refusal) {
+      return refusal;
+    }
+  }
+
+  /**
+   * Refuses whatever needs it.
+   *
+   * @throws UnsupportedException with each place where it was looked for, and what was wrong there
+   */
+  public static void require() {
+    if (REFUSAL != null) {
+      throw new UnsupportedException(REFUSAL.getMessage(), REFUSAL);
+    }
+  }
+}
