@@ -312,6 +312,21 @@ class ReshardCommandTest {
   }
 
   @Test
+  void aLinkIsSaidToBeOneAndWhereItLeads() throws IOException {
+    Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
+    Path gone = folder.resolve("gone");
+    Path link = Files.createSymbolicLink(folder.resolve("link"), gone);
+    String said = link + ": is a symbolic link to " + gone + ", and nothing is there";
+    refused(2, List.of(said), "--from", "1:R", "--to", "1:R", link, out());
+    refused(2, List.of(said), "--from", "1:R", "--to", "1:R", in, link);
+    refused(2, List.of(said), "--from", "1:R", "--to", "1:R", in, link, "--force");
+    Path living = Files.createSymbolicLink(folder.resolve("living"), Files.createDirectory(out()));
+    refused(2, List.of("is a symbolic link to " + out() + ";"), "--from", "1:R", "--to", "1:R", in, living);
+    assertThat(reshard("--help").out().replaceAll("\\s+", " "))
+        .contains("links in IN are followed", "an OUT that is a link is refused");
+  }
+
+  @Test
   void anExistingOutIsRefusedOrExchanged() throws IOException {
     Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
     done("--from", "1:R", "--to", "4:S0", in, out());

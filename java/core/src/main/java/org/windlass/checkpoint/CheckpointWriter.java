@@ -243,7 +243,7 @@ public final class CheckpointWriter implements AutoCloseable {
     try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
       channel.force(true);
     } catch (IOException fault) {
-      throw FileFault.writing(folder, fault);
+      throw FileFault.writingFolder(folder, fault);
     }
   }
 

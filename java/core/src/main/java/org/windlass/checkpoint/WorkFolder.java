@@ -105,7 +105,7 @@ final class WorkFolder {
         // Another writer took the new folder for an abandoned one before it was locked.
       } catch (IOException fault) {
         CheckpointWriter.removeQuietly(path);
-        throw FileFault.writing(path, fault);
+        throw FileFault.writingFolder(path, fault);
       } finally {
         if (!made) {
           OWN.remove(path);
@@ -198,7 +198,7 @@ final class WorkFolder {
     try (channel) {
       CheckpointWriter.removeTree(path);
     } catch (IOException fault) {
-      throw FileFault.writing(path, fault);
+      throw FileFault.writingFolder(path, fault);
     } finally {
       OWN.remove(path);
     }

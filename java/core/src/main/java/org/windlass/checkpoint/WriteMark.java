@@ -46,8 +46,8 @@ final class WriteMark {
     try {
       if (Files.isSymbolicLink(path)) {
         throw new InvalidArgumentException(
-            shown + ": is a symbolic link to " + Files.readSymbolicLink(path)
-                + ", and links are not followed; name what it leads to");
+            shown + ": " + FileFault.link(path).orElse("was a symbolic link")
+                + "; links are not followed here, so name what it leads to");
       }
       if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
         if (!isMarked(path) && Files.size(path) > 0) {

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
+import java.util.Optional;
 import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
@@ -29,12 +30,13 @@ public final class FileFault {
       return ended(path, fault);
     }
     if (fault instanceof NoSuchFileException) {
-      return new InvalidArgumentException(path + ": no such file or folder", fault);
+      return new InvalidArgumentException(
+          path + ": " + link(path).orElse("no such file or folder"), fault);
     }
     if (fault instanceof NotDirectoryException) {
       return new InvalidArgumentException(path + ": not a folder", fault);
     }
-    if (saysSystem("Not a directory", fault)) {
+    if (isUnderFile(path)) {
       return new InvalidArgumentException(path + ": a part of this path is a file", fault);
     }
     if (Files.isDirectory(path) && !(fault instanceof FileSystemException)) {
@@ -55,13 +57,32 @@ public final class FileFault {
       return new InvalidArgumentException(
           path + ": the folder " + path.toAbsolutePath().getParent() + " does not exist", fault);
     }
-    if (saysSystem("Not a directory", fault)) {
+    if (isUnderFile(path)) {
       return new InvalidArgumentException(path + ": a part of this path is a file", fault);
     }
-    if (saysSystem("Is a directory", fault)) {
+    if (Files.isDirectory(path)) {
       return new InvalidArgumentException(path + ": is a folder, not a file", fault);
     }
-    return new ResourceException(path + ": cannot be written: " + reason(fault), fault);
+    return writingFolder(path, fault);
+  }
+
+  /** A fault while what a folder lists is changed or put on the disk. */
+  public static WindlassException writingFolder(Path folder, IOException fault) {
+    return fault instanceof ClosedChannelException
+        ? ended(folder, fault)
+        : new ResourceException(folder + ": cannot be written: " + reason(fault), fault);
+  }
+
+  /** What to say of a symbolic link, which is not followed or leads nowhere; empty for the rest. */
+  public static Optional<String> link(Path path) {
+    try {
+      Path target = Files.readSymbolicLink(path);
+      boolean there = Files.exists(path);
+      return Optional.of(
+          "is a symbolic link to " + target + (there ? "" : ", and nothing is there"));
+    } catch (IOException | UnsupportedOperationException noLink) {
+      return Optional.empty();
+    }
   }
 
   /** The file was closed, or the thread was interrupted, which closes what it reads or writes. */
@@ -72,8 +93,12 @@ public final class FileFault {
         : new ClosedException(path + ": was closed", fault);
   }
 
-  private static boolean saysSystem(String reason, IOException fault) {
-    return fault instanceof FileSystemException system && reason.equals(system.getReason());
+  private static boolean isUnderFile(Path path) {
+    Path above = path.toAbsolutePath().getParent();
+    while (above != null && !Files.exists(above)) {
+      above = above.getParent();
+    }
+    return above != null && !Files.isDirectory(above);
   }
 
   private static String reason(IOException fault) {

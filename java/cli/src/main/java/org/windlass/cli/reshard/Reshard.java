@@ -121,9 +121,13 @@ public final class Reshard {
   }
 
   private void checkNew() {
-    if (!request.force() && Files.exists(request.out(), LinkOption.NOFOLLOW_LINKS)) {
+    Path out = request.out();
+    if (!request.force() && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       throw new InvalidArgumentException(
-          request.out() + ": exists already; --force replaces what Windlass wrote");
+          out + ": "
+              + FileFault.link(out)
+                  .map(link -> link + "; OUT takes the place of no link, so name what it leads to")
+                  .orElse("exists already; --force replaces what Windlass wrote"));
     }
   }
 
