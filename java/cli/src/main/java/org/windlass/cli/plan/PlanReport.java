@@ -55,7 +55,10 @@ public final class PlanReport {
       int tensors,
       int ranks,
       List<Route> routes,
-      Traffic traffic,
+      List<Link> links,
+      long sentBytes,
+      long localBytes,
+      long reduceBytes,
       long buckets,
       long stagingBytes,
       double millis) {}
@@ -112,7 +115,10 @@ public final class PlanReport {
             plans.size(),
             ranks.cardinality(),
             List.of(),
-            new Traffic(all, sent, local, List.of(), reduced),
+            all,
+            sent,
+            local,
+            reduced,
             buckets,
             stagingBytes(plans),
             (System.nanoTime() - begin) / 1e6);
@@ -136,7 +142,10 @@ public final class PlanReport {
         tensor.count(),
         ranks.cardinality(),
         routes,
-        traffic,
+        traffic.links(),
+        traffic.sentBytes(),
+        traffic.localBytes(),
+        traffic.reduceBytes(),
         buckets,
         stagingBytes(List.of(plan)),
         (System.nanoTime() - begin) / 1e6);
@@ -184,12 +193,12 @@ public final class PlanReport {
         if (planned.tensor() != null) {
           writeRoutes(generator, planned.routes());
         }
-        writeLinks(generator, planned.traffic().links());
+        writeLinks(generator, planned.links());
       }
       generator.writeNumberField("buckets", planned.buckets());
-      generator.writeNumberField("sent_bytes", planned.traffic().sentBytes());
-      generator.writeNumberField("local_bytes", planned.traffic().localBytes());
-      generator.writeNumberField("reduce_bytes", planned.traffic().reduceBytes());
+      generator.writeNumberField("sent_bytes", planned.sentBytes());
+      generator.writeNumberField("local_bytes", planned.localBytes());
+      generator.writeNumberField("reduce_bytes", planned.reduceBytes());
       generator.writeNumberField("staging_bytes", planned.stagingBytes());
       generator.writeNumberField(
           "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
@@ -280,9 +289,9 @@ public final class PlanReport {
                 + " %.1f ms",
             planned.ranks(),
             rank.isPresent() ? ", rank " + rank.getAsInt() + " alone" : "",
-            planned.traffic().sentBytes(),
-            planned.traffic().localBytes(),
-            planned.traffic().reduceBytes(),
+            planned.sentBytes(),
+            planned.localBytes(),
+            planned.reduceBytes(),
             planned.stagingBytes(),
             buckets(planned.buckets()),
             planned.millis()));
