@@ -98,7 +98,7 @@ class ReshardCommandTest {
             "{\"tensors\":2,\"defaulted\":1,\"bytes_in\":216,\"bytes_out\":132,\"sent_bytes\":132,\"local_bytes\":0,"
                 + "\"seconds\":")
         .contains("\"GBps\":", "\"floor_s\":")
-        .endsWith("\"verified\":true}\n");
+        .endsWith("\"verified\":true,\"copied\":[],\"left_out\":[]}\n");
     assertThat(Files.readString(out().resolve("layout.json")))
         .contains("\"version\" : 1", "\"BF16\"", "1x3@8:R,S1", "1x3@8:R,R");
     assertThat(read(out().resolve("rank-00010.safetensors")).get(0).shape()).containsExactly(8, 2);
@@ -312,6 +312,50 @@ class ReshardCommandTest {
   }
 
   @Test
+  void filesBesideTheTensorsAreCopiedOrNamed() throws IOException {
+    write("in/model-1.safetensors", tensor("w", DType.U8, shape(4)));
+    Path in = folder.resolve("in");
+    Files.writeString(
+        in.resolve("model.safetensors.index.json"), "{\"weight_map\":{\"w\":\"model-1.safetensors\"}}");
+    List<String> copied =
+        List.of("LICENSE", "config.json", "generation_config.json", "merges.txt", "tokenizer.json", "tokenizer.model");
+    for (String name : copied) {
+      Files.writeString(in.resolve(name), "text of " + name);
+    }
+    Files.delete(in.resolve("tokenizer.json"));
+    Path cached = Files.writeString(folder.resolve("5f3a"), "text of tokenizer.json");
+    Files.createSymbolicLink(in.resolve("tokenizer.json"), cached);
+    write("in/consolidated.safetensors", tensor("w", DType.U8, shape(4)));
+    Files.writeString(in.resolve("pytorch_model.bin.index.json"), "{}");
+    Files.writeString(in.resolve("layout.json"), "{}");
+    Files.createSymbolicLink(in.resolve("vocab.json"), folder.resolve("gone"));
+    Files.createDirectory(in.resolve("original"));
+    try (RandomAccessFile large = new RandomAccessFile(in.resolve("words.txt").toFile(), "rw")) {
+      large.setLength((64L << 20) + 1);
+    }
+    List<String> leftOut =
+        List.of(
+            "consolidated.safetensors", "layout.json", "original/", "pytorch_model.bin.index.json", "vocab.json", "words.txt");
+    Cli done = reshard("--from", "1:R", "--to", "2:S0", in, out(), "--verify");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.out().lines().skip(1))
+        .containsExactly("copied: " + String.join(", ", copied), "left out: " + String.join(", ", leftOut));
+    // Rank files and the index form hand them on; so does --force take them for Windlass's own.
+    done("--to", "1:R", out(), folder.resolve("index"), "--max-shard-bytes", "1M");
+    done("--from", "1:R", "--to", "1:R", in, folder.resolve("index"), "--max-shard-bytes", "1M", "--force");
+    for (Path made : List.of(out(), folder.resolve("index"))) {
+      for (String name : copied) {
+        assertThat(made.resolve(name)).isRegularFile().hasContent("text of " + name);
+      }
+      leftOut.stream()
+          .filter(name -> !name.equals("layout.json"))
+          .forEach(name -> assertThat(made.resolve(name)).doesNotExist());
+    }
+    assertThat(reshard("--to", "1:R", out(), folder.resolve("w.safetensors"), "--json").out())
+        .endsWith("\"copied\":[],\"left_out\":[\"" + String.join("\",\"", copied) + "\"]}\n");
+  }
+
+  @Test
   void aLinkIsSaidToBeOneAndWhereItLeads() throws IOException {
     Path in = write("in.safetensors", tensor("w", DType.U8, shape(4)));
     Path gone = folder.resolve("gone");
@@ -324,6 +368,7 @@ class ReshardCommandTest {
     refused(2, List.of("is a symbolic link to " + out() + ";"), "--from", "1:R", "--to", "1:R", in, living);
     assertThat(reshard("--help").out().replaceAll("\\s+", " "))
         .contains("links in IN are followed", "an OUT that is a link is refused");
+    assertThat(reshard("--help").out().lines()).allMatch(line -> line.length() < 80);
   }
 
   @Test

@@ -8,6 +8,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import org.windlass.DType;
@@ -27,16 +28,27 @@ import picocli.CommandLine.Spec;
     name = "reshard",
     description = "Redistributes a safetensors checkpoint from one layout to another.",
     footer = {
-      "%nIN is a .safetensors file of whole tensors, a folder with model.safetensors.index.json, or a folder of",
-      "rank-00000.safetensors, ... with each source rank's local tensors (layout.json may stand beside them).",
-      "OUT becomes a folder of rank files and layout.json; whole tensors if it ends in .safetensors; or a folder",
-      "in index form with --max-shard-bytes. It appears complete or not at all.",
-      "%nRules are a JSON list; the first that matches a name counts, and what it leaves out comes from the",
-      "defaults: match (* is any text, {n} captures text without a dot), from, to, dtype, as (a name or a list),",
-      "transpose (true or an order), parts with dim (joins those captured; ranks hold their piece of each",
-      "part, which may differ in extent: q, k and v of grouped queries), stack (true or a dimension).",
-      "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0, \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
-      "%nA layout is MESH:PLACEMENT,...: 2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
+      "%nIN is a .safetensors file of whole tensors, a folder with",
+      "model.safetensors.index.json, or a folder of rank-00000.safetensors, ... with",
+      "each source rank's local tensors (layout.json may stand beside them). OUT",
+      "becomes a folder of rank files and layout.json; whole tensors if it ends in",
+      ".safetensors; or a folder in index form with --max-shard-bytes. It appears",
+      "complete or not at all.",
+      "%nWhat stands beside IN's tensors is copied into a folder if it is small and no",
+      "weights: *.json, *.txt, *.model, tokenizer* and the like. The result names it,",
+      "and what was left out.",
+      "%nSymbolic links in IN are followed: IN itself, its files and those beside them.",
+      "In the path to OUT they are followed too; an OUT that is a link is refused.",
+      "%nRules are a JSON list; the first that matches a name counts, and what it leaves",
+      "out comes from the defaults: match (* is any text, {n} captures text without a",
+      "dot), from, to, dtype, as (a name or a list), transpose (true or an order),",
+      "parts with dim (joins those captured; ranks hold their piece of each part,",
+      "which may differ in extent: q, k and v of grouped queries), stack (true or a",
+      "dimension).",
+      "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0,",
+      "    \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
+      "%nA layout is MESH:PLACEMENT,...:",
+      "  2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
     })
 final class ReshardCommand implements Runnable {
   @Spec private CommandSpec spec;
@@ -121,6 +133,14 @@ final class ReshardCommand implements Runnable {
   }
 
   private String text(ReshardResult result) {
+    return summary(result) + files("copied", result.copied()) + files("left out", result.leftOut());
+  }
+
+  private static String files(String what, List<String> names) {
+    return names.isEmpty() ? "" : String.format("%n%s: %s", what, String.join(", ", names));
+  }
+
+  private String summary(ReshardResult result) {
     return String.format(
         Locale.ROOT,
         "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
@@ -152,10 +172,18 @@ final class ReshardCommand implements Runnable {
       generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
       generator.writeNumberField("floor_s", Decimals.of(result.floorSeconds(), 6));
       generator.writeBooleanField("verified", result.verified());
+      write(generator, "copied", result.copied());
+      write(generator, "left_out", result.leftOut());
       generator.writeEndObject();
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
     return text.toString();
+  }
+
+  private static void write(JsonGenerator generator, String name, List<String> texts)
+      throws IOException {
+    generator.writeFieldName(name);
+    generator.writeArray(texts.toArray(String[]::new), 0, texts.size());
   }
 }

@@ -13,7 +13,6 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Plan;
 import org.windlass.PlanOptions;
-import org.windlass.Traffic;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
@@ -65,13 +64,15 @@ public final class Reshard {
     checkPaths(request.in(), request.out());
     checkNew();
     MoveList list;
-    Traffic traffic;
+    OtherFiles others;
+    Moved moved;
     Output output;
     long bytesIn;
     double seconds;
     try (Checkpoint in = Checkpoint.open(request.in())) {
       list = MoveList.of(in, request, warnings);
-      traffic = traffic(list.moves());
+      others = OtherFiles.of(in, request.writesFolder());
+      moved = moved(list.moves());
       Verification verification = new Verification(in, list);
       long verifying = 0;
       try (CheckpointWriter writer = CheckpointWriter.begin(request.out(), request.force())) {
@@ -80,6 +81,7 @@ public final class Reshard {
           verifying += nanos(verification::compareReplicas);
         }
         output = Output.create(writer, request, list, in.metadata());
+        others.copyTo(writer);
         new Mover(in, writer, output, list, request, listener).run();
         if (request.verify()) {
           verifying += nanos(() -> verification.compare(output));
@@ -90,7 +92,7 @@ public final class Reshard {
       bytesIn = bytesIn(in);
     }
     // The floor takes memory of its own: IN's is given back by now.
-    return result(bytesIn, output, list, traffic, seconds);
+    return result(bytesIn, output, list, others, moved, seconds);
   }
 
   private static long nanos(Runnable action) {
@@ -143,11 +145,14 @@ public final class Reshard {
         : parent.toRealPath().resolve(absolute.getFileName());
   }
 
+  /** Wire bytes that cross ranks by the layouts' plans, and those that stay on theirs. */
+  private record Moved(long sentBytes, long localBytes) {}
+
   /**
    * What the layouts' plans move; makes every plan, so that a tensor that cannot move is refused
    * before a byte does.
    */
-  private Traffic traffic(List<TensorMove> moves) {
+  private Moved moved(List<TensorMove> moves) {
     var sums =
         new Object() {
           long sent;
@@ -169,7 +174,7 @@ public final class Reshard {
                 });
       }
     }
-    return new Traffic(List.of(), sums.sent, sums.local, List.of(), 0);
+    return new Moved(sums.sent, sums.local);
   }
 
   private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {
@@ -200,7 +205,12 @@ public final class Reshard {
   }
 
   private ReshardResult result(
-      long bytesIn, Output output, MoveList list, Traffic traffic, double seconds) {
+      long bytesIn,
+      Output output,
+      MoveList list,
+      OtherFiles others,
+      Moved moved,
+      double seconds) {
     long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
     long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
     return new ReshardResult(
@@ -208,11 +218,13 @@ public final class Reshard {
         (int) defaulted,
         bytesIn,
         bytesOut,
-        traffic.sentBytes(),
-        traffic.localBytes(),
+        moved.sentBytes(),
+        moved.localBytes(),
         seconds,
         floorSeconds(output, list.moves()),
-        request.verify());
+        request.verify(),
+        others.copiedNames(),
+        others.leftOut());
   }
 
   /** What copying or casting the written bytes in memory takes. */

@@ -45,6 +45,15 @@ public record ReshardRequest(
 
   /** Whether tensors are written whole rather than rank by rank. */
   boolean writesWhole() {
-    return maxShardBytes.isPresent() || out.getFileName().toString().endsWith(".safetensors");
+    return maxShardBytes.isPresent() || namesFile();
+  }
+
+  /** Whether OUT is a folder rather than a file. */
+  boolean writesFolder() {
+    return maxShardBytes.isPresent() || !namesFile();
+  }
+
+  private boolean namesFile() {
+    return out.getFileName().toString().endsWith(".safetensors");
   }
 }

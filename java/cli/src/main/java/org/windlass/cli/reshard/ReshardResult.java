@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.reshard;
 
+import java.util.List;
+
 /**
  * What a redistribution did.
  *
@@ -13,6 +15,8 @@ package org.windlass.cli.reshard;
  * @param seconds from the open to the new name, without the verification
  * @param floorSeconds what copying or casting the written bytes in memory takes here
  * @param verified whether replicas and the result were compared
+ * @param copied names of files beside IN's tensors that stand beside OUT's too
+ * @param leftOut names of the others
  */
 public record ReshardResult(
     int tensors,
@@ -23,7 +27,9 @@ public record ReshardResult(
     long localBytes,
     double seconds,
     double floorSeconds,
-    boolean verified) {
+    boolean verified,
+    List<String> copied,
+    List<String> leftOut) {
 
   /** Written bytes a second, in units of 1e9. */
   public double gigabytesPerSecond() {
