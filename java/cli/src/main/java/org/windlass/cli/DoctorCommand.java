@@ -98,9 +98,9 @@ final class DoctorCommand implements Runnable {
     for (Target target : Target.values()) {
       targets.put(
           target,
-          natives
-              .refusal()
-              .orElseGet(() -> target.available() ? refusal().orElse(AVAILABLE) : target.whyNot()));
+          natives.refusal().isPresent()
+              ? "the natives do not load"
+              : target.available() ? refusal().orElse(AVAILABLE) : target.whyNot());
     }
     return targets;
   }

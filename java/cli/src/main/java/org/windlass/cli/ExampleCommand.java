@@ -24,9 +24,6 @@ import picocli.CommandLine.Spec;
     name = "example",
     description = "Lists the bundled examples, or runs one or all; each checks its own result.")
 final class ExampleCommand implements Runnable {
-  /** What some examples do grows with the square of the ranks. */
-  private static final int MOST_RANKS = 64;
-
   @Spec private CommandSpec spec;
 
   @Mixin private MovingOptions moving;
@@ -41,7 +38,7 @@ final class ExampleCommand implements Runnable {
       names = "--ranks",
       paramLabel = "N",
       defaultValue = "4",
-      description = "Ranks, 1 to " + MOST_RANKS + " (${DEFAULT-VALUE}).")
+      description = "Ranks, 1 to " + RankCount.MOST + " (${DEFAULT-VALUE}).")
   private int ranks;
 
   @Override
@@ -49,10 +46,7 @@ final class ExampleCommand implements Runnable {
     if (all && name != null) {
       throw new InvalidArgumentException("example: give " + name + " or --all, not both");
     }
-    if (ranks < 1 || ranks > MOST_RANKS) {
-      throw new InvalidArgumentException(
-          "--ranks " + ranks + ": examples run on 1 to " + MOST_RANKS + " ranks");
-    }
+    RankCount.require("--ranks", ranks);
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null) {

@@ -23,6 +23,7 @@ import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import org.windlass.cli.ByteSize;
 import org.windlass.cli.MovingOptions;
+import org.windlass.cli.RankCount;
 import org.windlass.cli.Shape;
 import org.windlass.internal.Native;
 import picocli.CommandLine.Command;
@@ -94,7 +95,8 @@ public final class BenchCommand implements Runnable {
   @Option(
       names = "--ranks",
       paramLabel = "N",
-      description = "Ranks (2); a redistribution has as many as its layouts.")
+      description =
+          "Ranks, 1 to " + RankCount.MOST + " (2); a redistribution has as many as its layouts.")
   private Integer ranks;
 
   @Option(
@@ -199,9 +201,7 @@ public final class BenchCommand implements Runnable {
     }
     requireOneOf("--buffers", buffers, "window", "plain");
     requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
-    if (ranks != null && ranks < 1) {
-      throw new InvalidArgumentException("--ranks: " + ranks + " is less than 1");
-    }
+    RankCount.require("--ranks", ranks());
     if (!(seconds > 0 && seconds <= 3600)) {
       throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
     }
@@ -284,6 +284,7 @@ public final class BenchCommand implements Runnable {
             TransferMode.parse(mode),
             isPlain(),
             moving.deadline());
+    RankCount.require("bench redistribute: the ranks of the layouts,", workload.ranks());
     if (ranks != null && ranks != workload.ranks()) {
       throw new InvalidArgumentException(
           "--ranks: " + ranks + ", but the layouts have " + workload.ranks());
