@@ -150,6 +150,31 @@ class SlowCheckTest {
   }
 
   @Test
+  void longRowsAreComparedAsTheyAreCastToo() throws IOException {
+    int elements = 100_000;
+    ByteBuffer ones = ByteBuffer.allocate(4 * elements).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer cast = ByteBuffer.allocate(2 * elements).order(ByteOrder.LITTLE_ENDIAN);
+    for (int i = 0; i < elements; i++) {
+      ones.putFloat(i % 100);
+      cast.putShort((short) (Float.floatToRawIntBits(i % 100) >>> 16));
+    }
+    byte[] wrong = cast.array().clone();
+    wrong[2 * (elements - 7)] ^= 1;
+    String shape = "[" + elements + "]";
+    try (SafetensorsFile source = file("s", "F32", shape, ones.array());
+        SafetensorsFile same = file("same", "BF16", shape, cast.array());
+        SafetensorsFile other = file("other", "BF16", shape, wrong)) {
+      long[] length = {elements};
+      SourcePart part =
+          SourcePart.ofWhole("w", length, Layout.parse("1:R"), Optional.empty(), source);
+      SlowCheck check = new SlowCheck("w", length, List.of(part));
+      assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareWhole(other))
+          .hasMessageContaining("index [" + (elements - 7) + "]");
+    }
+  }
+
+  @Test
   void partsOfABoundaryAreThoseOfTheChunkRule() {
     Layout layout = Layout.parse("2x2:SS0/2,S0");
     long[] eight = {8};

@@ -5,11 +5,13 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * What one thread has read of stored tensors lately, page by page. Files are read and not mapped, so
- * that one which is cut short meanwhile is an exception.
+ * What one thread has read of stored tensors: pages that it looked at lately, for elements that lie
+ * apart, and long runs of bytes, which it looks at once. Files are read and not mapped, so that one
+ * which is cut short meanwhile is an exception.
  */
 final class FilePages {
   static final int BYTES = 4 << 10;
+  static final int RUN_BYTES = 256 << 10;
   // An element that begins in one page ends in it too.
   private static final int MARGIN = 8;
   private static final int SLOT_BITS = 12;
@@ -18,6 +20,7 @@ final class FilePages {
   private final ByteBuffer[] pages = new ByteBuffer[1 << SLOT_BITS];
   private final StoredTensor[] owners = new StoredTensor[1 << SLOT_BITS];
   private final long[] numbers = new long[1 << SLOT_BITS];
+  private final ByteBuffer[] runs = new ByteBuffer[2];
 
   static FilePages ofThread() {
     return OF_THREAD.get();
@@ -37,5 +40,17 @@ final class FilePages {
       numbers[slot] = number;
     }
     return pages[slot];
+  }
+
+  /**
+   * So many bytes of a tensor from {@code from} on, {@link #RUN_BYTES} at most, little-endian; they
+   * stay until the thread asks for the same of {@code which}, 0 or 1, again.
+   */
+  ByteBuffer run(int which, StoredTensor tensor, long from, int length) {
+    if (runs[which] == null) {
+      runs[which] = ByteBuffer.allocateDirect(RUN_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    }
+    tensor.read(from, runs[which].clear().limit(length));
+    return runs[which].flip();
   }
 }

@@ -11,7 +11,9 @@ final class SlowValue {
   // More elements than this are cheaper to look up, where the source has few values.
   private static final long TABLE_FROM = 1 << 16;
   private static final int TABLE_BITS = 16;
-  private static final long BLOCK = 1024;
+  // Elements that are compared at a time: where they lie side by side, a run of the widest dtype.
+  private static final int BLOCK = 1024;
+  private static final int RUN = FilePages.RUN_BYTES / Long.BYTES;
 
   private final List<StoredTensor> terms;
   private final Optional<ReduceOp> op;
@@ -88,8 +90,9 @@ final class SlowValue {
     if (plain() && (count == 1 || stride == 1 && foundStride == 1)) {
       return terms.get(0).mismatch(at, found, foundAt, count);
     }
-    for (long done = 0; done < count; done += BLOCK) {
-      int block = (int) Math.min(BLOCK, count - done);
+    int most = stride == 1 && foundStride == 1 ? RUN : BLOCK;
+    for (long done = 0; done < count; done += most) {
+      int block = (int) Math.min(most, count - done);
       long[] expected = bits(at + done * stride, stride, block);
       long[] bits = found.bits(foundAt + done * foundStride, foundStride, block);
       for (int i = 0; i < block; i++) {

@@ -3,6 +3,7 @@ package org.windlass.cli.verify;
 
 import java.nio.ByteBuffer;
 import org.windlass.DType;
+import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
 
 /** A tensor in a file, as bits. Threads may share it. */
@@ -17,13 +18,14 @@ final class StoredTensor {
   StoredTensor(SafetensorsFile file, String name) {
     this.file = file;
     this.name = name;
-    this.dtype = file.entry(name).dtype();
-    this.bytes = file.entry(name).bytes();
+    SafetensorsEntry entry = file.entry(name);
+    this.dtype = entry.dtype();
+    this.bytes = entry.bytes();
   }
 
-  /** Fills a buffer with the bytes from {@code from} on, as far as there are any. */
+  /** Fills a buffer with the bytes from {@code from} on, up to its limit or the tensor's end. */
   void read(long from, ByteBuffer into) {
-    into.limit((int) Math.min(into.capacity(), bytes - from));
+    into.limit((int) Math.min(into.limit(), bytes - from));
     file.read(name, from, into);
   }
 
@@ -44,6 +46,13 @@ final class StoredTensor {
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];
     int width = dtype.bits();
+    long length = (long) count * width / 8;
+    if (stride == 1 && width >= 8 && length > PAGE && length <= FilePages.RUN_BYTES) {
+      ByteBuffer run =
+          FilePages.ofThread().run(0, this, first * width / 8, (int) length);
+      decode(run, 0, width, bits, 0, count);
+      return bits;
+    }
     for (int done = 0; done < count; ) {
       long bit = (first + done * stride) * width;
       ByteBuffer page = page(bit / 8 / PAGE);
@@ -51,38 +60,43 @@ final class StoredTensor {
       long left = PAGE * 8 - bit % (PAGE * 8);
       long most = stride == 0 ? count : (left + stride * width - 1) / (stride * width);
       int end = (int) Math.min(count, done + most);
-      long at = bit / 8 % PAGE;
-      long step = stride * width / 8;
-      switch (width) {
-        case 8 -> {
-          for (; done < end; done++, at += step) {
-            bits[done] = page.get((int) at) & 0xffL;
-          }
+      decode(page, bit % (PAGE * 8), stride * width, bits, done, end);
+      done = end;
+    }
+    return bits;
+  }
+
+  /** Takes elements from a bit of a buffer on, each so many bits after the one before. */
+  private void decode(ByteBuffer from, long bit, long apart, long[] bits, int done, int end) {
+    long at = bit / 8;
+    long step = apart / 8;
+    switch (dtype.bits()) {
+      case 8 -> {
+        for (; done < end; done++, at += step) {
+          bits[done] = from.get((int) at) & 0xffL;
         }
-        case 16 -> {
-          for (; done < end; done++, at += step) {
-            bits[done] = page.getShort((int) at) & 0xffffL;
-          }
+      }
+      case 16 -> {
+        for (; done < end; done++, at += step) {
+          bits[done] = from.getShort((int) at) & 0xffffL;
         }
-        case 32 -> {
-          for (; done < end; done++, at += step) {
-            bits[done] = page.getInt((int) at) & 0xffffffffL;
-          }
+      }
+      case 32 -> {
+        for (; done < end; done++, at += step) {
+          bits[done] = from.getInt((int) at) & 0xffffffffL;
         }
-        case 64 -> {
-          for (; done < end; done++, at += step) {
-            bits[done] = page.getLong((int) at);
-          }
+      }
+      case 64 -> {
+        for (; done < end; done++, at += step) {
+          bits[done] = from.getLong((int) at);
         }
-        default -> {
-          long inPage = bit % (PAGE * 8);
-          for (; done < end; done++, inPage += stride * width) {
-            bits[done] = narrow(page, (int) (inPage / 8), (int) (inPage % 8), width);
-          }
+      }
+      default -> {
+        for (; done < end; done++, bit += apart) {
+          bits[done] = narrow(from, (int) (bit / 8), (int) (bit % 8), dtype.bits());
         }
       }
     }
-    return bits;
   }
 
   /** Elements of less than a byte follow one another from the lowest bit on. */
@@ -111,16 +125,36 @@ final class StoredTensor {
 
   /** How many of {@code count} bytes are the same before one differs. */
   private long sameBytes(long first, StoredTensor other, long otherFirst, long count) {
-    FilePages pages = FilePages.ofThread();
-    byte[] own = new byte[(int) PAGE];
+    FilePages memory = FilePages.ofThread();
+    return count > PAGE
+        ? sameRuns(memory, first, other, otherFirst, count)
+        : samePages(memory, first, other, otherFirst, count);
+  }
+
+  private long sameRuns(
+      FilePages memory, long first, StoredTensor other, long otherFirst, long count) {
+    for (long done = 0; done < count; done += FilePages.RUN_BYTES) {
+      int length = (int) Math.min(count - done, FilePages.RUN_BYTES);
+      ByteBuffer own = memory.run(0, this, first + done, length);
+      int differs = own.mismatch(memory.run(1, other, otherFirst + done, length));
+      if (differs >= 0) {
+        return done + differs;
+      }
+    }
+    return count;
+  }
+
+  private long samePages(
+      FilePages memory, long first, StoredTensor other, long otherFirst, long count) {
+    byte[] own = new byte[(int) count];
     for (long done = 0; done < count; ) {
       long at = first + done;
       long otherAt = otherFirst + done;
       long length = Math.min(count - done, PAGE - Math.max(at % PAGE, otherAt % PAGE));
       // Both pages may have one slot.
-      pages.get(this, at / PAGE).get((int) (at % PAGE), own, 0, (int) length);
+      memory.get(this, at / PAGE).get((int) (at % PAGE), own, 0, (int) length);
       int differs =
-          pages
+          memory
               .get(other, otherAt / PAGE)
               .slice((int) (otherAt % PAGE), (int) length)
               .mismatch(ByteBuffer.wrap(own, 0, (int) length));
