@@ -2,20 +2,32 @@
 package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.internal.Native;
 
 /** Which threads operations may move and reschedule: those that Windlass makes. */
 @Timeout(60)
 class CallersThreadsTest {
+  private static final int RANKS = 4;
+
+  /** The shortest slice that the kernel grants, for which operations ask. */
+  private static final String SHORT_SLICE_NS = "100000";
+
   @Test
   void rankThreadsAreWindlasssOwn() {
     try (LocalGroup group = Communicator.local(2)) {
@@ -37,45 +49,74 @@ class CallersThreadsTest {
     }
   }
 
-  @Test
-  void callersThreadsAreLeftAsTheyAre() throws Exception {
-    int ranks = 4;
-    try (LocalGroup group = Communicator.local(ranks, CommunicatorOptions.defaults().withCores(2))) {
-      List<FutureTask<Integer>> calls = new ArrayList<>();
-      for (int rank = 0; rank < ranks; rank++) {
+  /** Ranks share cores with threads that compute, which is where operations take short slices. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void callersThreadsTakeShortSlicesWhereTheOptionSaysSoAlone(boolean adjusts) throws Exception {
+    assumeTrue(slice().isPresent(), "the kernel grants no slices");
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withAdjustThreads(adjusts).withCores(2).withBlocks(1);
+    List<FutureTask<List<String>>> calls = new ArrayList<>();
+    AtomicBoolean over = new AtomicBoolean();
+    try (LocalGroup group = Communicator.local(RANKS, options)) {
+      computeOnEveryCore(over);
+      for (int rank = 0; rank < RANKS; rank++) {
         Communicator communicator = group.communicator(rank);
-        FutureTask<Integer> call = new FutureTask<>(() -> useAndCompare(communicator));
+        FutureTask<List<String>> call = new FutureTask<>(() -> slices(communicator));
         calls.add(call);
         new Thread(call, "caller").start();
       }
-      for (FutureTask<Integer> call : calls) {
-        assertThat(call.get()).isZero();
+      for (FutureTask<List<String>> call : calls) {
+        List<String> beforeAndAfter = call.get();
+        String expected = adjusts ? SHORT_SLICE_NS : beforeAndAfter.get(0);
+        assertThat(beforeAndAfter.get(1)).isEqualTo(expected);
       }
+    } finally {
+      over.set(true);
     }
   }
 
-  private static int useAndCompare(Communicator communicator) throws IOException {
-    List<String> before = allowed();
-    for (int i = 0; i < 1000; i++) {
-      communicator.barrier();
+  /** This thread's time slice before and after it meets threads that compute. */
+  private static List<String> slices(Communicator communicator) throws IOException {
+    String before = slice().orElseThrow();
+    Tensor ranks = Tensor.allocate(DType.I64, 1);
+    Tensor least = Tensor.allocate(DType.I64, 1);
+    while (least.getLong(0) < RANKS) {
+      for (int i = 0; i < 50; i++) {
+        communicator.barrier();
+      }
+      // Ranks see different counts; they stop together.
+      long met = communicator.report().ranks().stream().filter(r -> r.contested() > 0).count();
+      communicator.allReduce(ranks.fill((double) met), least, ReduceOp.MIN);
     }
-    assertThat(allowed()).isEqualTo(before);
-    return Native.wl_thread_adopt();
+    assertThat(Native.wl_thread_adopt()).isZero();
+    return List.of(before, slice().orElseThrow());
   }
 
-  private static List<String> allowed() throws IOException {
-    try (var lines = Files.lines(Path.of("/proc/thread-self/status"))) {
-      return lines.filter(line -> line.startsWith("Cpus_allowed")).toList();
+  /** What the kernel says of this thread; a kernel before 6.12 knows no slices of threads. */
+  private static Optional<String> slice() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/thread-self/sched"))) {
+      return lines
+          .filter(line -> line.startsWith("se.slice "))
+          .map(line -> line.replaceAll(".*: *", ""))
+          .findFirst();
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
     }
   }
 
-  @Test
-  void theOptionIsHandedOn() {
-    CommunicatorOptions options = CommunicatorOptions.defaults();
-    assertThat(options.adjustThreads()).isFalse();
-    assertThat(options.withAdjustThreads(true).withCores(2).withBlocks(1).adjustThreads()).isTrue();
-    try (LocalGroup group = Communicator.local(2, options.withAdjustThreads(true))) {
-      group.run(Communicator::barrier);
+  private static void computeOnEveryCore(AtomicBoolean over) {
+    for (int i = 0; i < Runtime.getRuntime().availableProcessors(); i++) {
+      Thread thread =
+          new Thread(
+              () -> {
+                while (!over.get()) {
+                  Thread.onSpinWait();
+                }
+              },
+              "busy");
+      thread.setDaemon(true);
+      thread.start();
     }
   }
 }

@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** What users call: the public constructors and methods of the public classes of exported packages. */
-final class PublicApi {
+public final class PublicApi {
   /** One parameter of one of them. */
   record Argument(Executable call, int index) {
     Parameter parameter() {
@@ -84,7 +84,8 @@ final class PublicApi {
     return arguments;
   }
 
-  private static List<Executable> calls() {
+  /** Every call, in one order. */
+  public static List<Executable> calls() {
     List<Executable> calls = new ArrayList<>();
     for (Class<?> type : classes()) {
       Stream.of(type.getDeclaredConstructors(), type.getDeclaredMethods())

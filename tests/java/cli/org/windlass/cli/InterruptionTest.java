@@ -6,10 +6,6 @@ import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.RandomAccessFile;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -23,6 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.SafetensorsBytes;
 
 /**
  * A process gets a signal at random moments: it ends with status 130 and says nothing of what then
@@ -129,14 +126,11 @@ class InterruptionTest {
   }
 
   private Path in() throws IOException {
-    String header = "{\"w\":{\"dtype\":\"U8\",\"shape\":[6144,4096],\"data_offsets\":[0," + BYTES + "]}} ";
-    byte[] text = header.getBytes(StandardCharsets.UTF_8);
     Path in = folder.resolve("in.safetensors");
-    try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
-      file.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(text.length).array());
-      file.write(text);
-      file.setLength(8L + text.length + BYTES);
-    }
+    SafetensorsBytes.zeros(
+        in,
+        "{\"w\":{\"dtype\":\"U8\",\"shape\":[6144,4096],\"data_offsets\":[0," + BYTES + "]}}",
+        BYTES);
     return in;
   }
 

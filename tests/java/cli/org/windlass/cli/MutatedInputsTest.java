@@ -4,25 +4,22 @@ package org.windlass.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.testing.Mutation;
+import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.SafetensorsBytes;
 
 /**
  * Rules and lists of tensors in which bytes were changed: the command does what they say, or ends
- * with status 2 or 3 and an error of two lines, and leaves nothing. Runs for 20 s, or {@code
- * -Dwindlass.chance.seconds=N}; {@code -Dwindlass.seed=N} runs one case again.
+ * with status 2 or 3 and an error of two lines, and leaves nothing.
  */
 class MutatedInputsTest {
-  private static final Duration TIME =
-      Duration.ofSeconds(Long.getLong("windlass.chance.seconds", 20));
+  private static final int LEAST = 100;
 
   private static final String RULES =
       """
@@ -40,22 +37,15 @@ class MutatedInputsTest {
 
   @TempDir private Path folder;
 
-  @Test
-  void aMutatedInputIsTakenOrRefusedInTwoLines() throws IOException {
-    Long given = Long.getLong("windlass.seed");
-    if (given != null) {
-      run(given);
-      return;
+  private int cases;
+  private int refused;
+
+  @AfterEach
+  void someWereRefused() {
+    if (cases >= LEAST) {
+      System.out.printf("%d mutated inputs, %d refused%n", cases, refused);
+      assertThat(refused).isBetween(cases / 10, cases - 1);
     }
-    Random seeds = new Random();
-    long end = System.nanoTime() + TIME.toNanos();
-    int cases = 0;
-    int refused = 0;
-    for (; cases < 100 || System.nanoTime() < end; cases++) {
-      refused += run(seeds.nextLong()) == 0 ? 0 : 1;
-    }
-    System.out.printf("%d mutated inputs, %d refused%n", cases, refused);
-    assertThat(refused).isBetween(cases / 10, cases - 1);
   }
 
   @Test
@@ -64,18 +54,20 @@ class MutatedInputsTest {
     assertThat(plan(TENSORS).status()).isZero();
   }
 
-  private int run(long seed) throws IOException {
+  @RandomSeeds(value = LEAST, seconds = 20)
+  void aMutatedInputIsTakenOrRefusedInTwoLines(long seed) throws IOException {
     Random random = new Random(seed);
     Cli done =
         random.nextBoolean()
             ? reshard(Mutation.of(RULES, random))
             : plan(Mutation.of(TENSORS, random));
-    String again = "seed %d (-Dwindlass.seed=%d runs it again)".formatted(seed, seed);
+    cases++;
     if (done.status() != 0) {
-      assertThat(done.status()).as("%s: %s", again, done.err()).isBetween(2, 3);
-      assertThat(done.err().lines().filter(line -> line.startsWith("windlass: "))).as(again).hasSize(1);
-      assertThat(done.err().lines().filter(line -> line.startsWith("hint: "))).as(again).hasSize(1);
-      assertThat(folder.resolve("out")).as(again).doesNotExist();
+      refused++;
+      assertThat(done.status()).as(done.err()).isBetween(2, 3);
+      assertThat(done.err().lines().filter(line -> line.startsWith("windlass: "))).hasSize(1);
+      assertThat(done.err().lines().filter(line -> line.startsWith("hint: "))).hasSize(1);
+      assertThat(folder.resolve("out")).doesNotExist();
     }
     try (var files = Files.walk(folder)) {
       for (Path path : files.sorted((a, b) -> b.compareTo(a)).toList()) {
@@ -84,22 +76,16 @@ class MutatedInputsTest {
         }
       }
     }
-    return done.status();
   }
 
   private Cli reshard(String rules) throws IOException {
-    byte[] header =
-        ("{\"l.0.q\":{\"dtype\":\"BF16\",\"shape\":[4,2],\"data_offsets\":[0,16]},"
+    Path in =
+        SafetensorsBytes.write(
+            folder.resolve("in.safetensors"),
+            "{\"l.0.q\":{\"dtype\":\"BF16\",\"shape\":[4,2],\"data_offsets\":[0,16]},"
                 + "\"l.0.k\":{\"dtype\":\"BF16\",\"shape\":[2,4],\"data_offsets\":[16,32]},"
-                + "\"norm\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]}}")
-            .getBytes(StandardCharsets.UTF_8);
-    byte[] file =
-        ByteBuffer.allocate(8 + header.length + 40)
-            .order(ByteOrder.LITTLE_ENDIAN)
-            .putLong(header.length)
-            .put(header)
-            .array();
-    Path in = Files.write(folder.resolve("in.safetensors"), file);
+                + "\"norm\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]}}",
+            new byte[40]);
     Path list = Files.writeString(folder.resolve("rules.json"), rules);
     Path out = folder.resolve("out");
     return Cli.run("reshard", "--from", "1:R", "--to", "2:S0", "--rules", list, in, out);

@@ -7,7 +7,6 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.Writer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.SafetensorsBytes;
 
 /** Standard output that takes nothing, or nothing more. */
 @Timeout(120)
@@ -93,11 +93,7 @@ class ResultsTest {
 
   @Test
   void aReshardWhoseResultCannotBeToldIsThere(@TempDir Path folder) throws IOException {
-    byte[] header = "{\"w\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}    ".getBytes();
-    byte[] file = new byte[8 + header.length + 4];
-    file[0] = (byte) header.length;
-    System.arraycopy(header, 0, file, 8, header.length);
-    Path in = Files.write(folder.resolve("in.safetensors"), file);
+    Path in = SafetensorsBytes.bytes(folder.resolve("in.safetensors"), "w", new byte[4]);
     Path out = folder.resolve("out");
     Cli failed =
         run(

@@ -4,15 +4,12 @@ package org.windlass.chance;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Random;
 import java.util.function.UnaryOperator;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -27,41 +24,38 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.testing.Mutation;
+import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.SafetensorsBytes;
 
 /**
  * Checkpoints, plans and layouts in which bytes were changed, cut, repeated or exchanged for other
- * words: each is read whole or refused; of a checkpoint, with a message that names the file. Runs for 20 s, or {@code
- * -Dwindlass.chance.seconds=N}; {@code -Dwindlass.seed=N} runs one case again.
+ * words: each is read whole or refused; of a checkpoint, with a message that names the file.
  */
 class MutatedFilesTest {
-  private static final Duration TIME =
-      Duration.ofSeconds(Long.getLong("windlass.chance.seconds", 20));
-
+  private static final int WARM_UP = 200;
   private static final long[] SHAPE = {7, 5};
 
   @TempDir private Path folder;
 
-  @Test
-  void aMutatedFileIsReadWholeOrRefusedByName() throws IOException {
-    Long given = Long.getLong("windlass.seed");
-    if (given != null) {
-      run(given);
-      return;
+  private int cases;
+  private int refused;
+  private Resources before;
+
+  @RandomSeeds(value = 2 * WARM_UP, seconds = 20)
+  void aMutatedFileIsReadWholeOrRefusedByName(long seed) throws IOException {
+    if (cases++ == WARM_UP) {
+      before = Resources.settled();
     }
-    Random seeds = new Random();
-    long end = System.nanoTime() + TIME.toNanos();
-    int cases = 0;
-    int refused = 0;
-    Resources before = null;
-    for (; cases < 400 || System.nanoTime() < end; cases++) {
-      if (cases == 200) {
-        before = Resources.settled();
-      }
-      refused += run(seeds.nextLong()) ? 1 : 0;
+    refused += isRefused(new Random(seed)) ? 1 : 0;
+  }
+
+  @AfterEach
+  void nothingIsLeftAndSomeWereRefused() {
+    if (before != null) {
+      System.out.printf("%d mutated files, %d refused%n", cases, refused);
+      before.requireNoMoreIn(Resources.settled());
+      assertThat(refused).isBetween(cases / 10, cases - 1);
     }
-    before.requireNoMoreIn(Resources.settled());
-    System.out.printf("%d mutated files, %d refused%n", cases, refused);
-    assertThat(refused).isBetween(cases / 10, cases - 1);
   }
 
   @ParameterizedTest
@@ -70,14 +64,11 @@ class MutatedFilesTest {
     assertThat(isRead(write(form, UnaryOperator.identity()))).isTrue();
   }
 
-  /** Whether it was refused. */
-  private boolean run(long seed) throws IOException {
-    Random random = new Random(seed);
+  private boolean isRefused(Random random) throws IOException {
     try {
-      return random.nextInt(4) == 0 ? !isParsed(random) : !isRead(write(random.nextInt(4), each -> Mutation.of(each, random)));
-    } catch (RuntimeException | Error e) {
-      throw new AssertionError(
-          "seed %d (-Dwindlass.seed=%d runs it again): %s".formatted(seed, seed, e), e);
+      return random.nextInt(4) == 0
+          ? !isParsed(random)
+          : !isRead(write(random.nextInt(4), each -> Mutation.of(each, random)));
     } finally {
       try (var files = Files.list(folder)) {
         for (Path file : files.toList()) {
@@ -153,15 +144,10 @@ class MutatedFilesTest {
   }
 
   private static byte[] safetensors() {
-    byte[] header =
-        ("{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-                + "\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
-                + "\"data_offsets\":[24,28]}}")
-            .getBytes(StandardCharsets.UTF_8);
-    return ByteBuffer.allocate(8 + header.length + 28)
-        .order(ByteOrder.LITTLE_ENDIAN)
-        .putLong(header.length)
-        .put(header)
-        .array();
+    return SafetensorsBytes.of(
+        "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+            + "\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
+            + "\"data_offsets\":[24,28]}}",
+        new byte[28]);
   }
 }

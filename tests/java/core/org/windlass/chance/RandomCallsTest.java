@@ -14,7 +14,6 @@ import java.lang.reflect.Parameter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -23,7 +22,8 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -34,28 +34,27 @@ import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Placement;
 import org.windlass.Plan;
+import org.windlass.PublicApi;
 import org.windlass.Tensor;
 import org.windlass.TensorSpec;
 import org.windlass.Window;
 import org.windlass.WindlassException;
+import org.windlass.testing.RandomSeeds;
 
 /**
  * Random calls of the whole public API with random arguments, most of them wrong: each ends soon,
- * with a result or a documented exception, and leaves nothing. Runs for 20 s, or {@code
- * -Dwindlass.chance.seconds=N}; {@code -Dwindlass.seed=N} runs one session again.
+ * with a result or a documented exception, and leaves nothing.
  */
 class RandomCallsTest {
-  private static final Duration TIME =
-      Duration.ofSeconds(Long.getLong("windlass.chance.seconds", 20));
   private static final int CALLS_A_SESSION = 400;
   private static final int WARM_UP_SESSIONS = 10;
   private static final Duration LONGEST_CALL = Duration.ofSeconds(20);
 
-  /** A raw address is taken at its word, and the JDK makes {@code valueOf} of an enum. */
+  /** A raw address is taken at its word; an exception is its thrower's. */
   private static boolean isLeftOut(Executable call) {
     Class<?> type = call.getDeclaringClass();
     return type == Tensor.class && Arrays.asList(call.getParameterTypes()).contains(Object.class)
-        || type.isEnum() && call.getName().equals("valueOf");
+        || Throwable.class.isAssignableFrom(type);
   }
 
   @TempDir private Path folder;
@@ -65,69 +64,37 @@ class RandomCallsTest {
 
   private final Set<String> tried = new TreeSet<>();
 
-  @Test
-  void aRandomCallIsAnsweredOrRefusedAsDocumented() throws Exception {
-    List<Executable> calls = calls();
-    Long given = Long.getLong("windlass.seed");
-    if (given != null) {
-      session(given, calls);
-      return;
+  private List<Executable> calls;
+  private int sessions;
+  private Resources before;
+
+  @BeforeEach
+  void findCalls() {
+    calls = PublicApi.calls().stream().filter(call -> !isLeftOut(call)).toList();
+  }
+
+  @RandomSeeds(value = 2 * WARM_UP_SESSIONS, seconds = 20)
+  void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
+    if (sessions++ == WARM_UP_SESSIONS) {
+      before = Resources.settled();
     }
-    Random seeds = new Random();
-    long end = System.nanoTime() + TIME.toNanos();
-    Resources before = null;
-    int sessions = 0;
-    for (; sessions < 2 * WARM_UP_SESSIONS || System.nanoTime() < end; sessions++) {
-      if (sessions == WARM_UP_SESSIONS) {
-        before = Resources.settled();
-      }
-      session(seeds.nextLong(), calls);
-    }
-    before.requireNoMoreIn(Resources.settled());
+    session(seed);
+  }
+
+  @AfterEach
+  void nothingIsLeftAndMostWereAnswered() {
     System.out.printf(
         "%d random calls; %d of %d methods tried, %d answered%n",
         sessions * CALLS_A_SESSION, tried.size(), calls.size(), answered.size());
-    // Else arguments are so wrong that nothing behind the first check is ever reached.
-    assertThat(tried.size()).isGreaterThan(calls.size() * 3 / 4);
-    assertThat(answered.size()).isGreaterThan(calls.size() / 2);
-  }
-
-  /** The public constructors and methods of the public classes of the exported packages. */
-  private static List<Executable> calls() throws Exception {
-    Path classes =
-        Path.of(Communicator.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-    List<Executable> calls = new ArrayList<>();
-    for (String packageName : List.of("org.windlass", "org.windlass.checkpoint")) {
-      try (Stream<Path> files = Files.list(classes.resolve(packageName.replace('.', '/')))) {
-        for (Path file : files.sorted().toList()) {
-          String name = file.getFileName().toString();
-          if (name.endsWith(".class") && !name.equals("package-info.class")) {
-            add(calls, Class.forName(packageName + "." + name.replace(".class", "")));
-          }
-        }
-      }
+    if (before != null) {
+      before.requireNoMoreIn(Resources.settled());
+      // Else arguments are so wrong that nothing behind the first check is ever reached.
+      assertThat(tried.size()).isGreaterThan(calls.size() * 3 / 4);
+      assertThat(answered.size()).isGreaterThan(calls.size() / 2);
     }
-    return calls;
   }
 
-  private static void add(List<Executable> calls, Class<?> type) {
-    if (!Modifier.isPublic(type.getModifiers()) || Throwable.class.isAssignableFrom(type)) {
-      return;
-    }
-    Stream<Executable> all =
-        Stream.concat(
-            Modifier.isAbstract(type.getModifiers())
-                ? Stream.empty()
-                : Arrays.stream(type.getConstructors()),
-            Arrays.stream(type.getMethods()).filter(m -> m.getDeclaringClass() != Object.class));
-    all.filter(call -> call.getDeclaringClass().getName().startsWith("org.windlass"))
-        .filter(call -> !isLeftOut(call))
-        .filter(call -> !calls.contains(call))
-        .sorted(Comparator.comparing(Executable::toGenericString))
-        .forEach(calls::add);
-  }
-
-  private void session(long seed, List<Executable> calls) throws IOException {
+  private void session(long seed) throws IOException {
     Random random = new Random(seed);
     RandomArguments arguments = new RandomArguments(random, folder);
     CommunicatorOptions options =
@@ -152,7 +119,7 @@ class RandomCallsTest {
       arguments.keep(comm.batch());
       arguments.keep(comm.link("link", DeviceMesh.of(1), DeviceMesh.of(1)));
       for (int i = 0; i < CALLS_A_SESSION; i++) {
-        call(seed, i, calls.get(random.nextInt(calls.size())), arguments);
+        call(i, calls.get(random.nextInt(calls.size())), arguments);
       }
     } catch (MismatchException e) {
       // What random calls left in the communicator, which close() tells.
@@ -172,7 +139,7 @@ class RandomCallsTest {
     }
   }
 
-  private void call(long seed, int number, Executable call, RandomArguments arguments) {
+  private void call(int number, Executable call, RandomArguments arguments) {
     boolean isStatic = Modifier.isStatic(call.getModifiers());
     Object on = null;
     if (call instanceof Method && !isStatic) {
@@ -184,8 +151,7 @@ class RandomCallsTest {
     Object[] given =
         Arrays.stream(call.getGenericParameterTypes()).map(arguments::of).toArray(Object[]::new);
     String what =
-        "seed %d (-Dwindlass.seed=%d runs it again), call %d: %s on %s with %s"
-            .formatted(seed, seed, number, call, on, Arrays.deepToString(given));
+        "call %d: %s on %s with %s".formatted(number, call, on, Arrays.deepToString(given));
     tried.add(call.toString());
     long start = System.nanoTime();
     try {

@@ -2,50 +2,32 @@
 package org.windlass.chance;
 
 import java.time.Duration;
-import java.util.Random;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.AfterEach;
+import org.windlass.testing.RandomSeeds;
 
 /**
  * Random programs with random faults. Where a call returned on a rank its data is right; every rank
- * ends in time and names who was at fault; nothing is left, and a fresh group works. Runs for 20 s,
- * or {@code -Dwindlass.chance.seconds=N}; {@code -Dwindlass.seed=N} runs one program again.
+ * ends in time and names who was at fault; nothing is left, and a fresh group works.
  */
 class RandomProgramsTest {
-  private static final Duration TIME =
-      Duration.ofSeconds(Long.getLong("windlass.chance.seconds", 20));
-
   /** Far beyond any program's deadline and what a busy machine adds. */
   private static final Duration HANG = Duration.ofSeconds(60);
 
   /** Programs until the runtime has made what it keeps. */
   private static final int WARM_UP = 30;
 
-  @Test
-  void aRandomProgramGivesRightDataOrSaysWhoIsAtFault() throws InterruptedException {
-    Long given = Long.getLong("windlass.seed");
-    if (given != null) {
-      run(given);
-      return;
-    }
-    Random seeds = new Random();
-    long end = System.nanoTime() + TIME.toNanos();
-    Resources before = null;
-    int programs = 0;
-    for (; programs < 2 * WARM_UP || System.nanoTime() < end; programs++) {
-      if (programs == WARM_UP) {
-        before = Resources.settled();
-      }
-      run(seeds.nextLong());
-    }
-    before.requireNoMoreIn(Resources.settled());
-    System.out.println(programs + " random programs");
-  }
+  private int programs;
+  private Resources before;
 
-  private static void run(long seed) throws InterruptedException {
+  @RandomSeeds(value = 2 * WARM_UP, seconds = 20)
+  void aRandomProgramGivesRightDataOrSaysWhoIsAtFault(long seed) throws InterruptedException {
+    if (programs++ == WARM_UP) {
+      before = Resources.settled();
+    }
     Program program = Program.random(seed);
     FutureTask<Void> task = new FutureTask<>(program::run, null);
     Thread thread = new Thread(task, "random program");
@@ -54,7 +36,7 @@ class RandomProgramsTest {
     try {
       task.get(HANG.toSeconds(), TimeUnit.SECONDS);
     } catch (ExecutionException e) {
-      throw named(seed, program, e.getCause());
+      throw named(program, e.getCause());
     } catch (TimeoutException e) {
       StringBuilder stacks = new StringBuilder();
       Thread.getAllStackTraces()
@@ -67,14 +49,19 @@ class RandomProgramsTest {
                   }
                 }
               });
-      throw named(seed, program, new AssertionError("hangs: " + stacks));
+      throw named(program, new AssertionError("hangs: " + stacks));
     }
   }
 
-  private static AssertionError named(long seed, Program program, Throwable cause) {
-    return new AssertionError(
-        "seed %d (-Dwindlass.seed=%d runs it again), %s: %s"
-            .formatted(seed, seed, program, cause),
-        cause);
+  private static AssertionError named(Program program, Throwable cause) {
+    return new AssertionError(program + ": " + cause, cause);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    System.out.println(programs + " random programs");
+    if (before != null) {
+      before.requireNoMoreIn(Resources.settled());
+    }
   }
 }

@@ -26,6 +26,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.Tensor;
+import org.windlass.testing.SafetensorsBytes;
 
 class CheckpointTest {
   @TempDir Path folder;

@@ -21,6 +21,7 @@ import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
+import org.windlass.testing.SafetensorsBytes;
 
 class CheckpointWriterTest {
   private static final List<SafetensorsHeader.Item> ONE_BYTE =

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -19,19 +21,24 @@ import org.junit.platform.launcher.core.LauncherFactory;
 class RandomSeedsTest {
   private static final List<Long> SEEN = new ArrayList<>();
 
-  private String chosen;
+  private final Map<String, String> chosen = new HashMap<>();
 
   @BeforeEach
   void forgetSeeds() {
     SEEN.clear();
-    chosen = System.clearProperty(SeedRunner.PROPERTY);
+    for (String property : List.of(SeedRunner.PROPERTY, SeedRunner.SECONDS)) {
+      chosen.put(property, System.clearProperty(property));
+    }
   }
 
   @AfterEach
-  void restoreProperty() {
-    if (chosen != null) {
-      System.setProperty(SeedRunner.PROPERTY, chosen);
-    }
+  void restoreProperties() {
+    chosen.forEach(
+        (property, value) -> {
+          if (value != null) {
+            System.setProperty(property, value);
+          }
+        });
   }
 
   /** Not found by name as a test: run by the tests here alone. */
@@ -39,6 +46,14 @@ class RandomSeedsTest {
     @RandomSeeds(40)
     void passes(long seed) {
       SEEN.add(seed);
+    }
+  }
+
+  static final class Lasting {
+    @RandomSeeds(value = 2, seconds = 1)
+    void passes(long seed) throws InterruptedException {
+      SEEN.add(seed);
+      Thread.sleep(1);
     }
   }
 
@@ -59,6 +74,25 @@ class RandomSeedsTest {
     SEEN.clear();
     run(Passing.class);
     assertThat(SEEN).isNotEqualTo(before);
+  }
+
+  @Test
+  void seedsForAsLongAsAskedFor() {
+    long start = System.nanoTime();
+    assertThat(run(Lasting.class)).containsExactly("SUCCESSFUL");
+    assertThat(System.nanoTime() - start).isGreaterThan(1_000_000_000L);
+    assertThat(SEEN).hasSizeGreaterThan(5).doesNotHaveDuplicates().startsWith(0L, 1L, -1L);
+  }
+
+  @Test
+  void thePropertyChoosesForHowLong() {
+    System.setProperty(SeedRunner.SECONDS, "0");
+    try {
+      assertThat(run(Lasting.class)).containsExactly("SUCCESSFUL");
+    } finally {
+      System.clearProperty(SeedRunner.SECONDS);
+    }
+    assertThat(SEEN).containsExactly(0L, 1L);
   }
 
   @Test

@@ -9,8 +9,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * A test that runs {@link #value()} times, with another seed as its one {@code long} parameter each
- * time: a few fixed ones, then random ones. It ends at the first failure, whose message begins with
+ * A test that runs {@link #value()} times, and on for {@link #seconds()}, with another seed as its
+ * one {@code long} parameter each time: a few fixed ones, then random ones. It ends at the first failure, whose message begins with
  * the seed and what runs it again: {@code -Dwindlass.seed=N} runs seed N alone. JUnit sees one case,
  * on one instance, so that a case costs what its body does.
  */
@@ -19,6 +19,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Test
 @ExtendWith(SeedRunner.class)
 public @interface RandomSeeds {
-  /** How many seeds. */
+  /** How many seeds at least. */
   int value();
+
+  /** For how long; where it is not 0, {@code -Dwindlass.chance.seconds=N} makes it N. */
+  int seconds() default 0;
 }

@@ -4,7 +4,7 @@ package org.windlass.testing;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Random;
-import java.util.stream.LongStream;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ParameterContext;
@@ -15,6 +15,7 @@ import org.opentest4j.TestAbortedException;
 /** Runs a {@link RandomSeeds} test over its seeds. */
 final class SeedRunner implements ParameterResolver, InvocationInterceptor {
   static final String PROPERTY = "windlass.seed";
+  static final String SECONDS = "windlass.chance.seconds";
 
   private static final long[] FIXED = {0, 1, -1, Long.MIN_VALUE, Long.MAX_VALUE};
 
@@ -42,10 +43,12 @@ final class SeedRunner implements ParameterResolver, InvocationInterceptor {
     }
     Object target = call.getTarget().orElseThrow();
     method.setAccessible(true);
-    int count = method.getAnnotation(RandomSeeds.class).value();
-    LongStream seeds = LongStream.concat(LongStream.of(FIXED), new Random().longs());
-    for (long seed : seeds.limit(count).skip(1).toArray()) {
-      run(method, seed, s -> method.invoke(target, s));
+    RandomSeeds asked = method.getAnnotation(RandomSeeds.class);
+    long seconds = asked.seconds() == 0 ? 0 : Long.getLong(SECONDS, asked.seconds());
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+    Random random = new Random();
+    for (int i = 1; i < asked.value() || seconds > 0 && System.nanoTime() < end; i++) {
+      run(method, i < FIXED.length ? FIXED[i] : random.nextLong(), s -> method.invoke(target, s));
     }
   }
 

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
+import org.windlass.testing.SafetensorsBytes;
 
 class ReshardCommandTest {
   @TempDir Path folder;
@@ -475,14 +475,12 @@ class ReshardCommandTest {
     assumeTrue(Boolean.getBoolean("windlass.long"), "-Dwindlass.long=true runs it");
     long[] shape = {3, (1L << 31) / 3 + 2};
     Path in = folder.resolve("in.safetensors");
-    byte[] header =
-        ("{\"w\":{\"dtype\":\"U8\",\"shape\":" + Arrays.toString(shape) + ",\"data_offsets\":[0,"
-                + shape[0] * shape[1] + "]}}")
-            .getBytes(StandardCharsets.UTF_8);
+    SafetensorsBytes.zeros(
+        in,
+        "{\"w\":{\"dtype\":\"U8\",\"shape\":" + Arrays.toString(shape) + ",\"data_offsets\":[0,"
+            + shape[0] * shape[1] + "]}}",
+        shape[0] * shape[1]);
     try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
-      file.writeLong(Long.reverseBytes(header.length));
-      file.write(header);
-      file.setLength(8 + header.length + shape[0] * shape[1]);
       file.seek(file.length() - 1);
       file.write(7);
     }

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.File;
 import java.io.IOException;
 import java.io.RandomAccessFile;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -18,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.cli.Cli;
+import org.windlass.testing.SafetensorsBytes;
 
 /**
  * IN is cut short and made whole again, over and over, while a process of its own reads it: that
@@ -54,25 +54,23 @@ class ShrinkingInputTest {
   @Test
   void aFileThatIsCutShortWhileItIsReadIsAnErrorThatNamesIt() throws Exception {
     Path in = folder.resolve("in.safetensors");
-    byte[] header =
-        ("{\"w\":{\"dtype\":\"U8\",\"shape\":[" + ROWS + "," + COLUMNS + "],\"data_offsets\":[0,"
-                + ROWS * COLUMNS + "]}}")
-            .getBytes(StandardCharsets.UTF_8);
-    long whole = 8 + header.length + ROWS * COLUMNS;
+    long data =
+        SafetensorsBytes.zeros(
+            in,
+            "{\"w\":{\"dtype\":\"U8\",\"shape\":[" + ROWS + "," + COLUMNS + "],\"data_offsets\":[0,"
+                + ROWS * COLUMNS + "]}}",
+            ROWS * COLUMNS);
     Process reader;
     long seed = Long.getLong("windlass.seed", System.nanoTime());
     Random random = new Random(seed);
     try (RandomAccessFile file = new RandomAccessFile(in.toFile(), "rw")) {
-      file.writeLong(Long.reverseBytes(header.length));
-      file.write(header);
-      file.setLength(whole);
       reader = start(in, folder.resolve("out"));
       while (reader.isAlive()) {
         // Long enough for a run to open a file that is whole, and to read some of it.
         Thread.sleep(random.nextInt(60));
-        file.setLength(8 + header.length + random.nextLong(ROWS * COLUMNS));
+        file.setLength(data + random.nextLong(ROWS * COLUMNS));
         Thread.sleep(random.nextInt(10));
-        file.setLength(whole);
+        file.setLength(data + ROWS * COLUMNS);
       }
     } finally {
       assertThat(folder.resolve("log")).exists();

@@ -9,6 +9,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.windlass.DType;
+import org.windlass.testing.SafetensorsBytes;
 
 /** Small safetensors files, written and read apart from the code under test. */
 final class TestFile {
@@ -74,10 +76,7 @@ final class TestFile {
       }
       json.writeEndObject();
     }
-    ByteBuffer file =
-        ByteBuffer.allocate(8 + header.size() + data.size()).order(ByteOrder.LITTLE_ENDIAN);
-    file.putLong(header.size()).put(header.toByteArray()).put(data.toByteArray());
-    Files.write(path, file.array());
+    SafetensorsBytes.write(path, header.toString(StandardCharsets.UTF_8), data.toByteArray());
   }
 
   private static byte[] pack(Tensor tensor) {

@@ -8,8 +8,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,6 +18,7 @@ import org.windlass.DType;
 import org.windlass.Layout;
 import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.testing.SafetensorsBytes;
 
 /** A check of a right result passes; with any one bit of it changed, it names the element. */
 class SlowCheckTest {
@@ -29,14 +28,10 @@ class SlowCheckTest {
 
   private SafetensorsFile file(String name, String dtype, String shape, byte[] data)
       throws IOException {
-    byte[] header =
-        ("{\"w\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[0," + data.length + "]}}")
-            .getBytes(StandardCharsets.UTF_8);
-    ByteBuffer bytes =
-        ByteBuffer.allocate(8 + header.length + data.length).order(ByteOrder.LITTLE_ENDIAN);
-    bytes.putLong(header.length).put(header).put(data);
-    Path path = Files.write(folder.resolve(name), bytes.array());
-    return SafetensorsFile.open(path);
+    String header =
+        "{\"w\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[0,%d]}}"
+            .formatted(dtype, shape, data.length);
+    return SafetensorsFile.open(SafetensorsBytes.write(folder.resolve(name), header, data));
   }
 
   private static byte[] bytes(int... values) {
