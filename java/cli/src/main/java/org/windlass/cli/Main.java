@@ -64,10 +64,10 @@ public final class Main implements Runnable {
 
   /** Runs the command and exits with its status. */
   public static void main(String[] args) {
-    Unfinished.removeOnSignal();
+    ProcessEnd.awaitSignals();
     int status =
         run(stream(FileDescriptor.out), new PrintWriter(stream(FileDescriptor.err), true), args);
-    Unfinished.exit(status);
+    ProcessEnd.exit(status);
   }
 
   /**
@@ -83,7 +83,7 @@ public final class Main implements Runnable {
     boolean json = asksForJson(args);
     Function<Complaint, Integer> complain =
         complaint -> {
-          if (results.isReaderGone() || Unfinished.isProcessEnding()) {
+          if (results.isReaderGone() || ProcessEnd.isNear()) {
             return ErrorCode.RESOURCE.exitStatus();
           }
           Complaint first = results.complaint().orElse(complaint);

@@ -94,7 +94,7 @@ final class PlanCommand implements Runnable {
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
     requireRank(planned);
     if (page != null) {
-      new PlanPage(options, only).write(page, planned);
+      PlanPage.write(page, options, only, planned);
     }
     PlanReport report = new PlanReport(options, only, summary, json);
     PrintWriter out = spec.commandLine().getOut();

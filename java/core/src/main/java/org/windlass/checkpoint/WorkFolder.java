@@ -104,7 +104,7 @@ final class WorkFolder {
       } catch (NoSuchFileException taken) {
         // Another writer took the new folder for an abandoned one before it was locked.
       } catch (IOException fault) {
-        CheckpointWriter.removeQuietly(path);
+        FileTree.removeQuietly(path);
         throw FileFault.writingFolder(path, fault);
       } finally {
         if (!made) {
@@ -187,7 +187,7 @@ final class WorkFolder {
   private static void removeIfAbandoned(Path entry) {
     try (FileChannel channel = lock(entry.resolve(LOCK))) {
       if (channel != null) {
-        CheckpointWriter.removeTree(entry);
+        FileTree.remove(entry);
       }
     } catch (IOException othersOwn) {
       // Another user's, or being removed by another writer: not ours to tidy.
@@ -196,7 +196,7 @@ final class WorkFolder {
 
   void remove() {
     try (channel) {
-      CheckpointWriter.removeTree(path);
+      FileTree.remove(path);
     } catch (IOException fault) {
       throw FileFault.writingFolder(path, fault);
     } finally {

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.plan;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.TreeMap;
+import org.windlass.DeviceMesh;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.Placement;
+import org.windlass.Plan;
+import org.windlass.PlanOptions;
+import org.windlass.Region;
+import org.windlass.Traffic;
+import org.windlass.Traffic.Link;
+
+/**
+ * What a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who sends how
+ * much to whom, and the totals of every rank.
+ */
+final class PageData {
+  /** A larger page would keep a browser busy. */
+  private static final int MOST_LINKS = 400_000;
+
+  /** Intervals of one dimension of one shard; a finer picture has nothing to see. */
+  private static final int MOST_INTERVALS = 256;
+
+  private final PlanOptions options;
+  private final OptionalInt rank;
+
+  /** Places of layouts of shapes in {@link #layouts}. */
+  private final Map<String, Integer> layoutPlaces = new LinkedHashMap<>();
+
+  private final StringWriter layouts = new StringWriter();
+  private final List<Plan> plans = new ArrayList<>();
+  private int links;
+
+  /**
+   * How to plan.
+   *
+   * @param rank the one rank whose links are shown, if it is one
+   */
+  PageData(PlanOptions options, OptionalInt rank) {
+    this.options = options;
+    this.rank = rank;
+  }
+
+  /**
+   * The JSON of some tensors.
+   *
+   * @throws InvalidArgumentException if there are too many links to show
+   */
+  String json(List<PlannedTensor> tensors) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = new JsonFactory().createGenerator(text)) {
+      out.writeStartObject();
+      if (rank.isPresent()) {
+        out.writeNumberField("rank", rank.getAsInt());
+      }
+      out.writeArrayFieldStart("tensors");
+      for (PlannedTensor tensor : tensors) {
+        writeTensor(out, tensor);
+      }
+      out.writeEndArray();
+      out.writeNumberField(
+          "staged",
+          rank.isPresent() ? Plan.stagingBytes(plans, rank.getAsInt()) : Plan.stagingBytes(plans));
+      out.writeFieldName("layouts");
+      out.writeRawValue("[" + layouts + "]");
+      out.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return text.toString();
+  }
+
+  /** A tensor, with the sums over all of its {@code count}. */
+  private void writeTensor(JsonGenerator out, PlannedTensor tensor) throws IOException {
+    Map<Long, Long> bytesOfLinks = new TreeMap<>();
+    Map<Long, Long> bytesOfReads = new TreeMap<>();
+    long reduced = 0;
+    for (int i = 0; i < tensor.count(); i++) {
+      Plan plan = tensor.plan(options, plans.size());
+      plans.add(plan);
+      Traffic traffic = rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
+      reduced += traffic.reduceBytes();
+      add(bytesOfLinks, traffic.links());
+      add(bytesOfReads, traffic.reads());
+    }
+    links += bytesOfLinks.size() + bytesOfReads.size();
+    if (links > MOST_LINKS) {
+      throw new InvalidArgumentException(
+          "--html: more than "
+              + MOST_LINKS
+              + " pairs of ranks exchange bytes; show fewer tensors, or one --rank");
+    }
+    out.writeStartObject();
+    out.writeStringField("name", tensor.name());
+    out.writeNumberField("count", tensor.count());
+    out.writeFieldName("shape");
+    out.writeArray(tensor.shape(), 0, tensor.shape().length);
+    out.writeStringField("dtype", tensor.dtype().toString());
+    out.writeStringField("wire", tensor.wire().toString());
+    out.writeNumberField("from", layout(tensor.from(), tensor.shape()));
+    out.writeNumberField("to", layout(tensor.to(), tensor.shape()));
+    out.writeNumberField("reduced", reduced);
+    write(out, "links", bytesOfLinks);
+    write(out, "reads", bytesOfReads);
+    out.writeEndObject();
+  }
+
+  /** Bytes by both ends, the first in the upper half. */
+  private static void add(Map<Long, Long> bytesOfEnds, List<Link> more) {
+    for (Link link : more) {
+      bytesOfEnds.merge((long) link.source() << 32 | link.target(), link.bytes(), Math::addExact);
+    }
+  }
+
+  private static void write(JsonGenerator out, String name, Map<Long, Long> bytesOfEnds)
+      throws IOException {
+    out.writeArrayFieldStart(name);
+    for (Map.Entry<Long, Long> link : bytesOfEnds.entrySet()) {
+      out.writeNumber((int) (link.getKey() >> 32));
+      out.writeNumber(link.getKey().intValue());
+      out.writeNumber(link.getValue());
+    }
+    out.writeEndArray();
+  }
+
+  /** The place of a layout of a shape among the page's layouts. */
+  private int layout(Layout layout, long[] shape) throws IOException {
+    String key = layout.qualified() + Arrays.toString(shape);
+    Integer known = layoutPlaces.get(key);
+    if (known != null) {
+      return known;
+    }
+    if (!layoutPlaces.isEmpty()) {
+      layouts.append(",\n");
+    }
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = new JsonFactory().createGenerator(text)) {
+      writeLayout(out, layout, shape);
+    }
+    layouts.append(text.toString());
+    layoutPlaces.put(key, layoutPlaces.size());
+    return layoutPlaces.size() - 1;
+  }
+
+  /**
+   * A mesh, its placements and the shards: for each dimension the different lists of intervals, and
+   * for each rank in mesh order which of them it holds.
+   */
+  private static void writeLayout(JsonGenerator out, Layout layout, long[] shape)
+      throws IOException {
+    DeviceMesh mesh = layout.mesh();
+    List<Map<List<Region.Interval>, Integer>> parts = new ArrayList<>();
+    for (int d = 0; d < shape.length; d++) {
+      parts.add(new LinkedHashMap<>());
+    }
+    out.writeStartObject();
+    out.writeStringField("text", layout.toString());
+    out.writeArrayFieldStart("mesh");
+    for (int m = 0; m < mesh.ndim(); m++) {
+      out.writeStartObject();
+      out.writeStringField("name", mesh.name(m));
+      out.writeNumberField("size", mesh.size(m));
+      out.writeStringField("placement", layout.placements().get(m).toString());
+      out.writeBooleanField("partial", layout.placements().get(m) instanceof Placement.Partial);
+      out.writeEndObject();
+    }
+    out.writeEndArray();
+    out.writeArrayFieldStart("ranks");
+    for (int rank : mesh.ranks()) {
+      out.writeNumber(rank);
+    }
+    out.writeEndArray();
+    out.writeArrayFieldStart("holds");
+    for (int rank : mesh.ranks()) {
+      Region region = layout.localRegion(shape, rank);
+      out.writeStartArray();
+      for (int d = 0; d < shape.length; d++) {
+        Map<List<Region.Interval>, Integer> known = parts.get(d);
+        int next = known.size();
+        Integer place = known.putIfAbsent(region.intervals(d), next);
+        out.writeNumber(place == null ? next : place);
+      }
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    out.writeArrayFieldStart("parts");
+    for (Map<List<Region.Interval>, Integer> known : parts) {
+      out.writeStartArray();
+      for (List<Region.Interval> intervals : known.keySet()) {
+        writeIntervals(out, intervals);
+      }
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    out.writeEndObject();
+  }
+
+  private static void writeIntervals(JsonGenerator out, List<Region.Interval> intervals)
+      throws IOException {
+    out.writeStartArray();
+    for (Region.Interval interval :
+        intervals.subList(0, Math.min(intervals.size(), MOST_INTERVALS))) {
+      out.writeNumber(interval.start());
+      out.writeNumber(interval.end());
+    }
+    out.writeEndArray();
+  }
+}
