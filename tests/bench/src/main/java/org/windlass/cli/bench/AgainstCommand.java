@@ -68,6 +68,12 @@ final class AgainstCommand implements Runnable {
 
   @Mixin private CellOptions options;
 
+  /**
+   * Times that a process measures its first cell for nothing: the compiler's threads take cores from
+   * ranks for some tenths of a second.
+   */
+  private static final int WARM_UPS = 4;
+
   /** What is measured: the other checkout's build, the same once more, and this one's. */
   private enum Build {
     OTHER,
@@ -171,6 +177,9 @@ final class AgainstCommand implements Runnable {
     Path log = root.resolve("target/bench-against.log");
     List<String> command = command(build == Build.THIS ? root : other, group);
     try (Child child = new Child(command, Duration.ofSeconds(120), log)) {
+      for (int i = 0; i < WARM_UPS; i++) {
+        child.next();
+      }
       for (Cell cell : group.cells) {
         String[] words = child.next().split(" ");
         medians
@@ -200,7 +209,9 @@ final class AgainstCommand implements Runnable {
                 group.op,
                 Integer.toString(group.ranks),
                 Double.toString(seconds)));
-    group.cells.forEach(cell -> command.add(Long.toString(cell.bytes())));
+    List<Cell> cells = new ArrayList<>(Collections.nCopies(WARM_UPS, group.cells.get(0)));
+    cells.addAll(group.cells);
+    cells.forEach(cell -> command.add(Long.toString(cell.bytes())));
     return command;
   }
 
