@@ -26,6 +26,7 @@ struct AllGatherV : PartItems<kGatheredPiece> {
   template <Way way>
   static void move(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
                    uint32_t count) {
+    if (!launch.hasParts(from)) return;
     const Part whole = launch.parts(from).out[from];
     const Part part = whole.piece(piece, count);
     if (part.bytes == 0) return;

@@ -23,6 +23,7 @@ namespace windlass {
 struct AllToAllV : PartItems<uint64_t{256} << 10> {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
+    if (!launch.hasParts(to)) return;
     const uint32_t count = pieces(launch, rank);
     const uint32_t piece = block / launch.ranks;
     const Part from = launch.parts(rank).in[to].piece(piece, count);
@@ -48,12 +49,13 @@ struct AllToAllVPacked : AllToAllV {
     PartTable& own = launch.parts(rank);
     own.needed = 0;
     for (uint32_t from = 0; from < launch.ranks; ++from) {
-      own.out[from] = {own.needed, launch.parts(from).in[rank].bytes};
+      own.out[from] = {own.needed, launch.hasParts(from) ? launch.parts(from).in[rank].bytes : 0};
       own.needed += own.out[from].bytes;
     }
     if (own.needed <= own.room) return;
     for (uint32_t other = 0; other < launch.ranks; ++other) {
-      __atomic_store_n(&launch.parts(other).refused, 1u, __ATOMIC_RELAXED);
+      if (launch.hasParts(other))
+        __atomic_store_n(&launch.parts(other).refused, 1u, __ATOMIC_RELAXED);
     }
   }
 };

@@ -30,7 +30,7 @@ template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t pieces(const Launch& launch, uint32_t rank) {
-    return pieceCount(launch.parts(rank).largest, kPieceBytes, 64);
+    return launch.hasParts(rank) ? pieceCount(launch.parts(rank).largest, kPieceBytes, 64) : 0;
   }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.ranks * pieces(launch, rank);

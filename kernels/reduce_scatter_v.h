@@ -21,6 +21,7 @@ struct ReduceScatterV {
   static constexpr bool kStaged = false;
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    if (!launch.hasParts(rank)) return 0;
     return pieceCount(launch.parts(rank).in[rank].bytes, uint64_t{128} << 10, 256);
   }
   static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }

@@ -39,10 +39,8 @@ Code make(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** o
   if (group == nullptr) return WL_OK;
   *out = new (std::nothrow) wl_comm(group, rank);
   if (*out != nullptr) return WL_OK;
-  wl_error_t why = {};
-  why.struct_size = sizeof why;
-  fail(&why, WL_RESOURCE, "rank %u is out of memory", comm->comm.rank());
-  why.operation = split.listed == 0 ? WL_OP_SPLIT : WL_OP_SUBSET;
+  wl_error_t why = noMemory(comm->comm.rank());
+  why.operation = split.operation;
   leaveSplit(*group, rank, why);
   return copyError(error, why, nullptr);
 }
@@ -177,7 +175,7 @@ int32_t wl_comm_size(const wl_comm_t* comm) {
 
 int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                       wl_comm_t** out, wl_error_t* error) {
-  return make(comm, {color, key, 0, 0}, deadline_ns, out, error);
+  return make(comm, {WL_OP_SPLIT, color, key, 0, 0}, deadline_ns, out, error);
 }
 
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
@@ -187,7 +185,8 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
     return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  const Split split = {color, static_cast<int32_t>(listed - ranks), count, digestOf(ranks, count)};
+  const Split split = {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count,
+                       digestOf(ranks, count)};
   return make(comm, split, deadline_ns, out, error);
 }
 

@@ -2,8 +2,6 @@
 // C ABI: collectives whose parts differ in size. Arguments are checked here, before anything is
 // sent.
 #include <algorithm>
-#include <new>
-#include <vector>
 
 #include "native/abi/buffers.h"
 #include "native/comm/collectives.h"
@@ -71,23 +69,20 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
     reached = end(rank);
   }
   if (ascending) return WL_OK;
-  try {
-    std::vector<uint32_t> order;
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      if (parts.counts[rank] > 0) order.push_back(rank);
-    }
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return parts.offsets[a] < parts.offsets[b]; });
-    for (size_t i = 1; i < order.size(); ++i) {
-      if (parts.offsets[order[i]] >= end(order[i - 1])) continue;
-      const uint32_t rank = std::max(order[i], order[i - 1]);
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "%s[%u] is %lld: the part overlaps that of rank %u; parts of %s must be apart",
-                  parts.offsetsName, rank, text(parts.offsets[rank]),
-                  std::min(order[i], order[i - 1]), parts.name);
-    }
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory while %s were checked", parts.offsetsName);
+  uint16_t order[WL_MAX_RANKS];  // not of the heap, whose end would fail this rank alone
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (parts.counts[rank] > 0) order[count++] = static_cast<uint16_t>(rank);
+  }
+  std::sort(order, order + count,
+            [&](uint32_t a, uint32_t b) { return parts.offsets[a] < parts.offsets[b]; });
+  for (uint32_t i = 1; i < count; ++i) {
+    if (parts.offsets[order[i]] >= end(order[i - 1])) continue;
+    const uint32_t rank = std::max(order[i], order[i - 1]);
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s[%u] is %lld: the part overlaps that of rank %u; parts of %s must be apart",
+                parts.offsetsName, rank, text(parts.offsets[rank]),
+                std::min(order[i], order[i - 1]), parts.name);
   }
   return WL_OK;
 }

@@ -20,23 +20,39 @@ bool hasHeader(const wl_error_t* error) {
   return error != nullptr && error->struct_size >= offsetof(wl_error_t, culprits);
 }
 
-}  // namespace
-
-Code fail(wl_error_t* error, Code code, const char* format, ...) {
-  if (!hasHeader(error)) return code;
+void write(wl_error_t* error, Code code, const char* format, va_list arguments) {
   error->code = code;
   error->operation = WL_OP_NONE;
   error->observer = -1;
   error->sequence = 0;
   error->culprit_count = 0;
   const size_t room = messageRoom(*error);
-  if (room > 0) {
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(error->message, room, format, arguments);
-    va_end(arguments);
-  }
+  if (room > 0) std::vsnprintf(error->message, room, format, arguments);
+}
+
+}  // namespace
+
+Code fail(wl_error_t* error, Code code, const char* format, ...) {
+  if (!hasHeader(error)) return code;
+  va_list arguments;
+  va_start(arguments, format);
+  write(error, code, format, arguments);
+  va_end(arguments);
   return code;
+}
+
+wl_error_t errorOf(Code code, const char* format, ...) {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  va_list arguments;
+  va_start(arguments, format);
+  write(&error, code, format, arguments);
+  va_end(arguments);
+  return error;
+}
+
+wl_error_t noMemory(uint32_t rank) {
+  return errorOf(WL_RESOURCE, "rank %u is out of memory", rank);
 }
 
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {

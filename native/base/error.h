@@ -13,6 +13,11 @@ using Code = wl_code;
 Code fail(wl_error_t* error, Code code, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// An error of its own.
+wl_error_t errorOf(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// WL_RESOURCE: that rank's call found no memory.
+wl_error_t noMemory(uint32_t rank);
+
 // Copies `from` into `to` (may be null) within to->struct_size; `prefix` (may be null) goes before
 // the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);

@@ -157,13 +157,13 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
                int64_t deadlineNs, wl_error_t* error) {
-  return comm.run<AllToAllV>(exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
+  return comm.runParts<AllToAllV>(exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
 }
 
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
   const Call call = exchange(comm, in, out, parts, true, dtype, deadlineNs, error);
-  if (Code code = comm.run<AllToAllVPacked>(call); code != WL_OK) return code;
+  if (Code code = comm.runParts<AllToAllVPacked>(call); code != WL_OK) return code;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   const PartTable& own = comm.parts(comm.rank());
   for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
@@ -196,8 +196,8 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return stages(comm, all.largest * elementBytes, kStagedMove) ? comm.run<AllGatherVEager>(call)
-                                                               : comm.run<AllGatherV>(call);
+  return stages(comm, all.largest * elementBytes, kStagedMove) ? comm.runParts<AllGatherVEager>(call)
+                                                               : comm.runParts<AllGatherV>(call);
 }
 
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
@@ -213,8 +213,8 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return stages(comm, call.inBytes, kStagedMove) ? comm.run<ReduceScatterVEager>(call)
-                                                 : comm.run<ReduceScatterV>(call);
+  return stages(comm, call.inBytes, kStagedMove) ? comm.runParts<ReduceScatterVEager>(call)
+                                                 : comm.runParts<ReduceScatterV>(call);
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {

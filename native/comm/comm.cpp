@@ -87,10 +87,13 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   return code;
 }
 
-Code Comm::endWithoutParts(const Call& call) {
-  leaveCall();
-  return fail(call.error, WL_RESOURCE, "rank %u: no memory for the parts of %u ranks in %s", rank_,
-              group_->ranks(), operationName(call.descriptor.operation()));
+// A rank that lacks its own table may be the first to return; all others have seen every entry.
+Code Comm::partsOutcome(wl_error_t* error) const {
+  const auto& without = group_->shared().withoutParts[sequence_ & 1];
+  if (without.load(std::memory_order_relaxed) != sequence_) return WL_OK;
+  uint32_t rank = 0;
+  while (!group_->entered(rank, sequence_) || group_->parts(rank, sequence_) != nullptr) ++rank;
+  return copyError(error, noMemory(rank), nullptr);
 }
 
 Code Comm::status(wl_error_t* error) const {
@@ -129,9 +132,7 @@ Code Comm::close(wl_error_t* error) {
       usleep(100);
     }
   }
-  if (state.left.exchange(1, std::memory_order_seq_cst) != 0) return WL_OK;
-  group_->shared().leavers.fetch_add(1, std::memory_order_seq_cst);
-  group_->wakeSleepers();
+  if (!group_->leave(rank_)) return WL_OK;
   // Of two ranks that leave at once, the second to be marked sees the other one's mark.
   if (group_->failure() == nullptr) compareLast();
   return untoldMismatch(error);
@@ -177,7 +178,12 @@ void Comm::fillEntry(const Call& call, bool staged) {
 PartTable* Comm::stateParts(const Call& call) {
   const PartLists& lists = *call.parts;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(call.descriptor.dtype()));
-  PartTable& table = group_->parts(rank_, sequence_);
+  PartTable* made = group_->makeParts(rank_, sequence_);
+  if (made == nullptr) {
+    group_->shared().withoutParts[sequence_ & 1].store(sequence_, std::memory_order_relaxed);
+    return nullptr;
+  }
+  PartTable& table = *made;
   // Bytes of the largest part.
   const auto fill = [&](Part* parts, const int64_t* counts, const int64_t* offsets) {
     uint64_t end = 0;
@@ -228,9 +234,10 @@ bool Comm::agree(uint32_t a, uint32_t b, uint64_t sequence) const {
   const Descriptor& stated = group_->lines(a).entry[sequence & 1].descriptor;
   if (!(stated == group_->lines(b).entry[sequence & 1].descriptor)) return false;
   if (!stated.pairsParts()) return true;
-  const PartTable& ofA = group_->parts(a, sequence);
-  const PartTable& ofB = group_->parts(b, sequence);
-  return ofA.in[b].bytes == ofB.out[a].bytes && ofB.in[a].bytes == ofA.out[b].bytes;
+  const PartTable* ofA = group_->parts(a, sequence);
+  const PartTable* ofB = group_->parts(b, sequence);
+  if (ofA == nullptr || ofB == nullptr) return true;
+  return ofA->in[b].bytes == ofB->out[a].bytes && ofB->in[a].bytes == ofA->out[b].bytes;
 }
 
 Code Comm::compareAll() {

@@ -46,11 +46,15 @@ class alignas(kLine) Comm {
   // Of the operation in progress, or of the last one, as diagnostics tell it: the low 32 bits.
   uint32_t sequence() const { return static_cast<uint32_t>(sequence_); }
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
-  const PartTable& parts(uint32_t rank) const { return group_->parts(rank, sequence_); }
+  const PartTable& parts(uint32_t rank) const { return *group_->parts(rank, sequence_); }
 
   // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/launch.h says how.
   template <class K>
   Code run(const Call& call);
+  // The same for an operation that has parts: an error of all ranks where one finds no memory to
+  // state its own.
+  template <class K>
+  Code runParts(const Call& call);
   // The same with `own` as the call's aux. Peers write to it, and may do so still when this rank's
   // call has failed: it is retired then.
   template <class K, class Own>
@@ -93,8 +97,8 @@ class alignas(kLine) Comm {
   Code finish(Code code, bool isLong, wl_error_t* error);
   // The code that a call returns, with its text.
   Code outcome(Code code, wl_error_t* error);
-  // Ends a call whose table of parts finds no memory; nothing was sent.
-  Code endWithoutParts(const Call& call);
+  // What an operation that has parts returns once it is over and all ranks' calls agree.
+  Code partsOutcome(wl_error_t* error) const;
   void takeSequence(const Call& call);
   // Waits until every rank has entered the operation before this one, and compares what they call.
   Code awaitPrevious(Deadline& deadline);
@@ -104,24 +108,25 @@ class alignas(kLine) Comm {
   void publishEntry();
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
   void record(const Descriptor& descriptor);
-  // Fills in this rank's table for the operation in progress.
+  // Fills in this rank's table for the operation in progress; nullptr without memory for one.
   PartTable* stateParts(const Call& call);
   // Makes stores so far visible to ranks that sleep.
   void announce(int32_t awaited);
 
   template <class K>
-  Code runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
+  Code runDirect(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
-  Code runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadline& deadline);
+  Code runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline);
   // One ready item of each rank, or of each other rank; whether there was one.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
   template <class K>
-  Code runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline);
+  Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
   void openStage(const Launch& launch, uint32_t phase);
   template <class K>
   bool runStage(const Launch& launch);
+  bool claims() const { return claimedPhases_ != 0; }
   // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {
     uint64_t word;
@@ -199,9 +204,9 @@ class alignas(kLine) Comm {
   wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, const char* text) const;
   Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
   // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
-  Code publishDisagreement(uint32_t caller, uint32_t other, uint32_t sequence, const char* text);
+  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, const char* text);
   // Names `other`, which has left without the operation that `caller` entered as `sequence`.
-  Code publishUnmatched(uint32_t caller, uint32_t other, uint32_t sequence);
+  Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
   // Names the peer of a one-sided operation, which has left.
   Code publishLeft();
   Code publishTimeout(int64_t limitNs);
@@ -213,7 +218,7 @@ class alignas(kLine) Comm {
   RankLines& own_;
   FlightRecorder& recorder_;
   uint64_t sequence_;                 // of the operation in progress, or of the last one
-  bool shared_ = false;               // whether its items are claimed
+  uint32_t claimedPhases_ = 0;        // of it, where its items are claimed, else 0
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t meetings_ = 0;             // entered so far

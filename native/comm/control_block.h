@@ -101,7 +101,7 @@ struct alignas(kLine) Done {
 
 // Whether the operation is one rank's own and takes no sequence.
 constexpr bool isOneSided(int32_t operation) {
-  return operation >= WL_OP_PUT && operation <= WL_OP_ACCUMULATE;
+  return operation >= WL_OP_FIRST_ONE_SIDED && operation <= WL_OP_LAST_ONE_SIDED;
 }
 
 // What diagnostics, close() and deferred release look at.
@@ -143,6 +143,8 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
   alignas(kLine) std::atomic<const wl_error_t*> failure;  // the record, once it is whole
   std::atomic<uint32_t> failing;                          // 1 once somebody writes it
+  std::atomic<uint64_t> withoutParts[2];  // by parity, the last one that a rank had no memory to
+                                          // state its parts in
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
 };
 

@@ -276,9 +276,7 @@ Code Comm::publishSignalTimeout(int64_t limitNs) {
 
 wl_error_t Comm::recordOf(Code code, const int32_t* culprits, uint32_t count,
                           const char* text) const {
-  wl_error_t record = {};
-  record.struct_size = sizeof record;
-  fail(&record, code, "%s", text);
+  wl_error_t record = errorOf(code, "%s", text);
   record.operation = own_.state.operation.load(std::memory_order_relaxed);
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = own_.state.sequence.load(std::memory_order_relaxed);
@@ -294,7 +292,8 @@ Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const cha
 }
 
 // Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
-// wait, or, where items are claimed, those whose items have not run.
+// wait, or, where items are claimed, those of whose items the fewest phases have run: this rank too,
+// if it is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -316,7 +315,18 @@ Code Comm::publishTimeout(int64_t limitNs) {
              state.operation.load() == current_.operation() && state.awaited.load() == -1;
     });
     // Where items are claimed, a rank that waits runs others' and says that it waits.
-    if (!works && shared_) collect([&](uint32_t peer) { return !group_->done(peer, sequence_, 1); });
+    if (!works && claims()) {
+      const uint64_t all = phaseWord(sequence_, claimedPhases_);
+      uint64_t fewest = all;
+      const auto finished = [&](uint32_t rank) {
+        const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
+        return std::max(word, phaseWord(sequence_, 0));
+      };
+      for (uint32_t rank = 0; rank < group_->ranks(); ++rank)
+        fewest = std::min(fewest, finished(rank));
+      const auto unfinished = [&](uint32_t rank) { return fewest < all && finished(rank) == fewest; };
+      if (!collect(unfinished) && unfinished(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
+    }
   }
   char what[256];
   describe(current_, what, sizeof what);
@@ -355,40 +365,39 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
   }
   const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
   const uint32_t ranks = group_->ranks();
+  const PartTable* partsOfA = group_->parts(a, sequence);
+  const PartTable* partsOfB = group_->parts(b, sequence);
+  const bool sameList = ofA.what == ofB.what && partsOfA != nullptr && partsOfB != nullptr;
   if (ofA == ofB) {
-    const PartTable& partsOfA = group_->parts(a, sequence);
-    const PartTable& partsOfB = group_->parts(b, sequence);
-    addUnexpected(out, a, partsOfA.in[b], b, partsOfB.out[a], elementBytes);
-    addUnexpected(out, b, partsOfB.in[a], a, partsOfA.out[b], elementBytes);
-  } else if (ofA.what == ofB.what && ofA.operation() == WL_OP_ALL_GATHER_V) {
-    addFirstDifference(out, ranks, a, group_->parts(a, sequence).out, b,
-                       group_->parts(b, sequence).out, elementBytes);
-  } else if (ofA.what == ofB.what && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
-    addFirstDifference(out, ranks, a, group_->parts(a, sequence).in, b,
-                       group_->parts(b, sequence).in, elementBytes);
+    addUnexpected(out, a, partsOfA->in[b], b, partsOfB->out[a], elementBytes);
+    addUnexpected(out, b, partsOfB->in[a], a, partsOfA->out[b], elementBytes);
+  } else if (sameList && ofA.operation() == WL_OP_ALL_GATHER_V) {
+    addFirstDifference(out, ranks, a, partsOfA->out, b, partsOfB->out, elementBytes);
+  } else if (sameList && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
+    addFirstDifference(out, ranks, a, partsOfA->in, b, partsOfB->in, elementBytes);
   }
   return publishDisagreement(a, b, sequence, text);
 }
 
-Code Comm::publishUnmatched(uint32_t caller, uint32_t other, uint32_t sequence) {
+Code Comm::publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence) {
   char what[256];
   describe(group_->lines(caller).entry[sequence & 1].descriptor, what, sizeof what);
   char text[512];
   std::snprintf(text, sizeof text,
                 "ranks disagree in operation #%u: rank %u calls %s, rank %u closed the communicator "
                 "without it; every rank must call the same operations before it closes",
-                sequence, caller, what, other);
+                static_cast<uint32_t>(sequence), caller, what, other);
   return publishDisagreement(caller, other, sequence, text);
 }
 
-Code Comm::publishDisagreement(uint32_t caller, uint32_t other, uint32_t sequence,
+Code Comm::publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence,
                                const char* text) {
   const int32_t culprits[2] = {static_cast<int32_t>(std::min(caller, other)),
                                static_cast<int32_t>(std::max(caller, other))};
   const Descriptor& called = group_->lines(caller).entry[sequence & 1].descriptor;
   wl_error_t record = recordOf(WL_MISMATCH, culprits, 2, text);
   record.operation = called.operation();
-  record.sequence = sequence;
+  record.sequence = static_cast<uint32_t>(sequence);
   group_->publishFailure(record);
   return WL_MISMATCH;
 }

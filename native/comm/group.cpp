@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <new>
 #include <utility>
 
 namespace windlass {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 
 // Memory is saturated by then.
 constexpr uint32_t kMostBlocksByDefault = 8;
@@ -58,16 +57,17 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
 }
 
 Group::~Group() {
-  for (void* parts : parts_) freeMemory(parts);
+  for (void* parts : parts_) ::operator delete(parts, std::align_val_t{kLine});
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
-bool Group::makeParts(uint32_t rank) {
-  if (parts_[rank] != nullptr) return true;
+PartTable* Group::makeParts(uint32_t rank, uint64_t sequence) {
+  if (parts_[rank] != nullptr) return static_cast<PartTable*>(parts_[rank]) + (sequence & 1);
   const uint64_t lists = uint64_t{config_.ranks} * sizeof(Part);
   const uint64_t bytes = 2 * (sizeof(PartTable) + 2 * lists);
-  void* memory = nullptr;
-  if (allocateMemory(bytes, kLine, &memory, nullptr) != WL_OK) return false;
+  void* memory = ::operator new(bytes, std::align_val_t{kLine}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  std::memset(memory, 0, bytes);
   auto* tables = static_cast<PartTable*>(memory);
   auto* list = reinterpret_cast<Part*>(tables + 2);
   for (uint32_t parity = 0; parity < 2; ++parity) {
@@ -75,7 +75,7 @@ bool Group::makeParts(uint32_t rank) {
     tables[parity].out = tables[parity].in + config_.ranks;
   }
   parts_[rank] = memory;
-  return true;
+  return tables + (sequence & 1);
 }
 
 bool Group::claim(uint32_t rank) {
@@ -88,6 +88,13 @@ bool Group::claim(uint32_t rank) {
 void Group::unclaim(uint32_t rank) {
   std::lock_guard<std::mutex> lock(mutex_);
   claimed_[rank] = false;
+}
+
+bool Group::leave(uint32_t rank) {
+  if (lines_[rank].state.left.exchange(1, std::memory_order_seq_cst) != 0) return false;
+  shared_->leavers.fetch_add(1, std::memory_order_seq_cst);
+  wakeSleepers();
+  return true;
 }
 
 void Group::publishFailure(const wl_error_t& error) {

@@ -52,10 +52,11 @@ class Group {
   }
 
   // Where `rank` states its parts, by parity like its entries: made by its first operation that has
-  // them, and kept as long as the group. False when memory is short.
-  bool makeParts(uint32_t rank);
-  PartTable& parts(uint32_t rank, uint64_t sequence) const {
-    return static_cast<PartTable*>(parts_[rank])[sequence & 1];
+  // them, and kept as long as the group. nullptr when memory is short.
+  PartTable* makeParts(uint32_t rank, uint64_t sequence);
+  // What `rank` stated in an operation that has parts; nullptr where it found no memory for it.
+  const PartTable* parts(uint32_t rank, uint64_t sequence) const {
+    return static_cast<const PartTable*>(lines_[rank].entry[sequence & 1].args.aux);
   }
 
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
@@ -80,6 +81,10 @@ class Group {
   // Claims rank's one handle; false if it was claimed before.
   bool claim(uint32_t rank);
   void unclaim(uint32_t rank);
+
+  // Marks `rank`, which enters nothing any more, as gone, and rings those that wait for it. False if
+  // it was marked before.
+  bool leave(uint32_t rank);
 
   const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
@@ -112,7 +117,7 @@ class Group {
   unsigned char* stages_ = nullptr;
   void* mapping_ = nullptr;  // of the lines, the recorders and the stages
   uint64_t mapped_ = 0;
-  std::vector<void*> parts_;  // each touched by its rank alone until an entry names it
+  std::vector<void*> parts_;  // each touched by its rank alone; entries name what is there
   wl_error_t record_ = {};
   std::mutex mutex_;  // guards what follows; never held in an operation
   std::vector<bool> claimed_;

@@ -27,12 +27,12 @@ T& auxOf(const Launch& launch, uint32_t rank) {
   return *static_cast<T*>(launch.of(rank).aux);
 }
 
-// A rank that found no memory for its request enters without one; -1 when all have theirs.
-int64_t withoutRequest(const Launch& launch) {
+// A rank that found no memory for its request enters without one; kNobody when all have theirs.
+uint32_t withoutRequest(const Launch& launch) {
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     if (launch.of(rank).aux == nullptr) return rank;
   }
-  return -1;
+  return kNobody;
 }
 
 // Tells every rank that has a request.
@@ -43,13 +43,6 @@ void failAll(const Launch& launch, const wl_error_t& outcome) {
   }
 }
 
-wl_error_t noMemory(int64_t rank) {
-  wl_error_t error = {};
-  error.struct_size = sizeof error;
-  fail(&error, WL_RESOURCE, "rank %lld is out of memory", static_cast<long long>(rank));
-  return error;
-}
-
 struct WindowRequest {
   uint64_t bytes;
   std::shared_ptr<Segments> segments;
@@ -58,7 +51,7 @@ struct WindowRequest {
 
 struct MakeWindow : MadeByRankZero {
   static void phase(const Launch& launch, uint32_t, uint32_t, uint32_t) {
-    if (const int64_t rank = withoutRequest(launch); rank >= 0)
+    if (const uint32_t rank = withoutRequest(launch); rank != kNobody)
       return failAll<WindowRequest>(launch, noMemory(rank));
     WindowRequest& first = auxOf<WindowRequest>(launch, 0);
     Segments* segments = nullptr;
@@ -135,7 +128,7 @@ struct MakeSplit : MadeByRankZero {
     return all;
   }
   static void phase(const Launch& launch, uint32_t, uint32_t, uint32_t) {
-    if (const int64_t rank = withoutRequest(launch); rank >= 0)
+    if (const uint32_t rank = withoutRequest(launch); rank != kNobody)
       return failAll<SplitRequest>(launch, noMemory(rank));
     try {
       for (const Member& member : make(launch)) member.request->give(member.group, member.rank);
@@ -186,20 +179,17 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
 }
 
 void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
-  wl_error_t record = {};
-  record.struct_size = sizeof record;
-  fail(&record, WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
-       rank, operationName(why.operation), why.message);
+  wl_error_t record =
+      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
+              rank, operationName(why.operation), why.message);
   record.operation = why.operation;
   record.observer = static_cast<int32_t>(rank);
   record.culprit_count = 1;
   record.culprits[0] = static_cast<int32_t>(rank);
   group.publishFailure(record);
   // Behind the record: a peer that sees a rank gone without one would write its own.
-  State& state = group.lines(rank).state;
-  state.closing.store(1, std::memory_order_seq_cst);
-  state.left.store(1, std::memory_order_seq_cst);
-  group.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+  group.lines(rank).state.closing.store(1, std::memory_order_seq_cst);
+  group.leave(rank);
 }
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
@@ -210,10 +200,8 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
     request->key = split.key;
     request->config = &comm.group().config();
   }
-  const Descriptor descriptor =
-      split.listed == 0
-          ? Descriptor::of(WL_OP_SPLIT, 0)
-          : Descriptor::of(WL_OP_SUBSET, split.digest, 0, 0, 0, static_cast<int32_t>(split.listed));
+  const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
+                                               static_cast<int32_t>(split.listed));
   const Code code = runRequest<MakeSplit>(comm, descriptor, request, deadlineNs, error);
   if (code != WL_OK) {
     // The rank that makes the groups may have given this one its own, or do so still.

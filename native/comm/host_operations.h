@@ -16,10 +16,11 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
 
 // What one rank states of a split.
 struct Split {
+  wl_operation operation;  // WL_OP_SPLIT, or WL_OP_SUBSET where a list of ranks makes the others
   int32_t color;
   int32_t key;
-  uint32_t listed;  // ranks of the list that colors and keys were made from; 0: there is none
-  uint64_t digest;  // of that list, on which ranks agree
+  uint32_t listed;  // ranks of the list
+  uint64_t digest;  // of the list, on which ranks agree
 };
 
 // Ranks of one color, ordered by (key, rank), meet in a group of their own. A negative color gets

@@ -31,7 +31,6 @@ constexpr uint32_t kCoreLook = 8;
 template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  if (call.parts != nullptr && !group_->makeParts(rank_)) return endWithoutParts(call);
   takeSequence(call);
   Launch launch = {};
   launch.ranks = group_->ranks();
@@ -46,19 +45,24 @@ Code Comm::run(const Call& call) {
   launch.entryStride = sizeof(RankLines);
   K::plan(launch);
   const bool meets = group_->oversubscribed() && !K::kStaged;
-  const bool shared = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
+  const bool claims = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
-  shared_ = shared;
+  claimedPhases_ = claims ? K::phases(launch) : 0;
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
     fillEntry(call, K::kStaged);
-    if (shared) offerItems(rank_, 0, K::blocks(launch, rank_));
+    if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     publishEntry();
-    code = meets ? runMeeting<K>(call, launch, shared, deadline)
-                 : runDirect<K>(call, launch, shared, deadline);
+    code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+}
+
+template <class K>
+Code Comm::runParts(const Call& call) {
+  const Code code = run<K>(call);
+  return code == WL_OK ? partsOutcome(call.error) : code;
 }
 
 template <class K, class Own>
@@ -73,10 +77,10 @@ Code Comm::runHost(Call call, const std::shared_ptr<Own>& own) {
 template <class K>
 class Comm::Helped {
  public:
-  Helped(Comm& comm, const Call& call, const Launch& launch, bool shared)
+  Helped(Comm& comm, const Call& call, const Launch& launch)
       : comm_(comm),
         launch_(launch),
-        open_(comm.workers_ != nullptr && shared && call.workBytes >= kLongWorkBytes) {
+        open_(comm.workers_ != nullptr && comm.claims() && call.workBytes >= kLongWorkBytes) {
     if (open_) comm_.workers_->open(step, this);
   }
   ~Helped() {
@@ -131,12 +135,12 @@ Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
 // ---- direct -----------------------------------------------------------------------------------
 
 template <class K>
-Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
+Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
   if (call.workBytes >= kLongWorkBytes) announce(-1);
-  const Helped<K> helped(*this, call, launch, shared);
+  const Helped<K> helped(*this, call, launch);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    const Code code = runOwnItems<K>(launch, phase, shared, deadline);
+    const Code code = runOwnItems<K>(launch, phase, deadline);
     if (code != WL_OK) return code;
   }
   const uint32_t leave = K::leavesAfter(launch, rank_);
@@ -147,7 +151,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
     if (K::phases(launch) == 0) continue;
     const auto done = [&] {
       if (group_->done(peer, sequence_, K::phases(launch))) return true;
-      if (shared) help<K>(launch, false);
+      if (claims()) help<K>(launch, false);
       return false;
     };
     if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
@@ -157,9 +161,9 @@ Code Comm::runDirect(const Call& call, const Launch& launch, bool shared, Deadli
 }
 
 template <class K>
-Code Comm::runOwnItems(const Launch& launch, uint32_t phase, bool shared, Deadline& deadline) {
+Code Comm::runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline) {
   const uint32_t blocks = K::blocks(launch, rank_);
-  if (!shared || blocks == 0) {
+  if (!claims() || blocks == 0) {
     for (uint32_t block = 0; block < blocks; ++block) {
       const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
       if (code != WL_OK) return code;
@@ -209,13 +213,13 @@ bool Comm::help(const Launch& launch, bool ownToo) {
 // ---- meeting ----------------------------------------------------------------------------------
 
 template <class K>
-Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadline& deadline) {
+Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline) {
   SharedLines& lines = group_->shared();
-  const Helped<K> helped(*this, call, launch, shared);
+  const Helped<K> helped(*this, call, launch);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == ++meetings_ * group_->ranks()) {
     if (Code code = compareAll(); code != WL_OK) return code;
-    if (shared) {
+    if (claims()) {
       openStage<K>(launch, 0);
     } else {
       for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
@@ -231,7 +235,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, bool shared, Deadl
   }
   const auto released = [&] {
     if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
-    if (!shared) return false;
+    if (!claims()) return false;
     runStage<K>(launch);
     return lines.released.load(std::memory_order_acquire) >= sequence_;
   };

@@ -200,7 +200,7 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
                 static_cast<long long>(targetBinding), targets_.size(), stages.size());
   }
   const Binding& target = isStaged ? stages[targetIndex].view : targets_[targetIndex];
-  if (phase < 0 || phase >= kMostTransferPhases || wire < 0 || wire >= kDTypeCount || op < 0 ||
+  if (phase < 0 || phase >= WL_MAX_PHASES || wire < 0 || wire >= kDTypeCount || op < 0 ||
       op >= kReduceOpCount || ndim != target.ndim || sources < 1 || sources > WL_MAX_RANKS ||
       !in.has(static_cast<uint64_t>(2 * ndim + sources * (2 + ndim)))) {
     return fail(error, WL_INVALID_ARGUMENT,

@@ -37,10 +37,10 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
     const int64_t ndim = in.take();
     const int64_t offset = in.take();
     const int64_t readers = in.take();
-    if (phase < 0 || phase >= kMostTransferPhases) {
+    if (phase < 0 || phase >= WL_MAX_PHASES) {
       return fail(error, WL_UNSUPPORTED,
-                  "staged box %llu: phase %lld of at most %u; larger buckets take fewer phases",
-                  index, static_cast<long long>(phase), kMostTransferPhases);
+                  "staged box %llu: phase %lld of at most %d; larger buckets take fewer phases",
+                  index, static_cast<long long>(phase), WL_MAX_PHASES);
     }
     if (dtype < 0 || dtype >= kDTypeCount || ndim < 0 || ndim > kMaxDims || readers < 0 ||
         readers > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(ndim + readers))) {

@@ -11,8 +11,6 @@
 
 namespace windlass {
 
-constexpr uint32_t kMostTransferPhases = 1u << 20;
-
 // What is written in one phase is read in the next: boxes of even phases lie in one half of the
 // memory, those of odd phases in the other.
 class Stages {

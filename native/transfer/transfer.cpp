@@ -10,14 +10,6 @@
 namespace windlass {
 namespace {
 
-// What stands in for the failure of a rank that found no memory for a Joining.
-wl_error_t noMemory() {
-  wl_error_t error = {};
-  error.struct_size = sizeof error;
-  fail(&error, WL_RESOURCE, "out of memory for a transfer");
-  return error;
-}
-
 // What a rank brings to the registration, as its peers see it.
 struct Joining {
   std::shared_ptr<BoundPlan> plan;
@@ -96,7 +88,7 @@ struct Register {
       if (failed(other)) {
         char prefix[64];
         std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", peer);
-        copyError(&own.outcome, other == nullptr ? noMemory() : other->failure, prefix);
+        copyError(&own.outcome, other == nullptr ? noMemory(peer) : other->failure, prefix);
         own.plans.clear();
         return;
       }
@@ -139,7 +131,7 @@ Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t de
   if (joining == nullptr) {
     char prefix[64];
     std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", comm.rank());
-    return copyError(error, noMemory(), prefix);
+    return copyError(error, noMemory(comm.rank()), prefix);
   }
   if (joining->outcome.code != WL_OK) return copyError(error, joining->outcome, nullptr);
   out->id_ = comm.sequence();

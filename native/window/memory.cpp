@@ -13,7 +13,6 @@
 namespace windlass {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 process can address
 
 }  // namespace

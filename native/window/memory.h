@@ -8,6 +8,8 @@
 
 namespace windlass {
 
+constexpr uint64_t kPage = 4096;
+
 // Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
 void freeMemory(void* memory);

@@ -142,7 +142,9 @@ struct Part {
 };
 
 // RankArgs::aux of an operation whose parts differ in size. Unlike any other it lasts, as the
-// RankArgs themselves do, until the rank enters the operation after the next.
+// RankArgs themselves do, until the rank enters the operation after the next. A rank that finds no
+// memory for it has none: it has no items, nothing moves to or from its parts, and the operation
+// fails on every rank.
 struct PartTable {
   Part* in;          // of the rank's input, for each rank; unset where the input is one part
   Part* out;         // of its output, for each rank; unset where the output is one part
@@ -181,6 +183,7 @@ struct Launch {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
   PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
+  bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
   uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
   uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 1u
+#define WL_ABI_VERSION 2u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -84,8 +84,7 @@ typedef enum wl_algorithm {
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
-/* The operation a rank is in; also the first part of every collective's digest. WL_OP_PUT to
- * WL_OP_ACCUMULATE are one-sided: they take no sequence. */
+/* The operation a rank is in; also the first part of every collective's digest. */
 typedef enum wl_operation {
   WL_OP_NONE = 0,
   WL_OP_BARRIER = 1,
@@ -111,6 +110,8 @@ typedef enum wl_operation {
   WL_OP_ACCUMULATE = 21,
   WL_OP_SUBSET = 22,
   /* Of wl_exchange and wl_exchange_v: what the step is one of. */
+  WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* to the last: they take no sequence */
+  WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
   WL_OP_LINK = 23,
   WL_OP_LINK_REGISTER = 24,
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
@@ -121,6 +122,7 @@ typedef enum wl_operation {
 #define WL_MAX_RANKS 4096
 #define WL_MAX_DIMS 16
 #define WL_MAX_BLOCKS 64
+#define WL_MAX_PHASES 1048576 /* of a transfer */
 #define WL_ERROR_CULPRITS 64
 #define WL_ERROR_MESSAGE 2048
 

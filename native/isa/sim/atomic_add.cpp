@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "native/isa/sim/float_mode.h"
+#include "native/isa/sim/fold_steps.h"
 #include "native/isa/sim/move.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
@@ -30,13 +31,8 @@ constexpr size_t kAccumulatorBytes = 2 * kBlockBytes;
 
 class Adder {
  public:
-  Adder(const VectorTable& table, DType dtype) noexcept : bytes_(sizeOf(dtype)) {
-    const int from = floatIndex(dtype);
-    const int to = floatIndex(accumulatorOf(dtype));
-    start_ = from == to ? nullptr : table.cast[from][to];
-    fold_ = table.fold[static_cast<int>(ReduceOp::kSum)][static_cast<int>(dtype)];
-    finish_ = from < 0 ? nullptr : table.cast[to][from];
-  }
+  Adder(const VectorTable& table, DType dtype) noexcept
+      : bytes_(sizeOf(dtype)), steps_(table, dtype, ReduceOp::kSum) {}
 
   // dst += src, `count` elements whose addresses are `dstStep` and `srcStep` bytes apart.
   void run(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
@@ -65,16 +61,11 @@ class Adder {
   void sum(void* out, const void* seen, const void* src, size_t bytes) const noexcept {
     alignas(64) unsigned char accumulator[kAccumulatorBytes];
     const size_t count = bytes / bytes_;
-    if (start_ != nullptr) {
-      start_(accumulator, seen, count);
-      fold_(accumulator, accumulator, src, count);
-      finish_(out, accumulator, count);
-    } else if (finish_ != nullptr) {
-      fold_(accumulator, seen, src, count);
-      finish_(out, accumulator, count);
-    } else {
-      fold_(out, seen, src, count);
-    }
+    auto* folded = steps_.finish == nullptr ? static_cast<unsigned char*>(out) : accumulator;
+    steps_.run(folded, 2, 2, count, [&](uint32_t i) {
+      return static_cast<const unsigned char*>(i == 0 ? seen : src);
+    });
+    if (steps_.finish != nullptr) steps_.finish(out, accumulator, count);
   }
 
   // Of whole words, the first aligned.
@@ -134,9 +125,7 @@ class Adder {
   }
 
   size_t bytes_;
-  CastLoop start_;  // nullptr: the accumulator is of the dtype
-  FoldLoop fold_;
-  CastLoop finish_;  // nullptr: the accumulator is the result
+  FoldSteps steps_;
 };
 
 }  // namespace

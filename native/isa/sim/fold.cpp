@@ -4,6 +4,7 @@
 
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
+#include "native/isa/sim/fold_steps.h"
 #include "native/isa/sim/fused.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
@@ -42,47 +43,6 @@ void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
   const int64_t row = t.extent[t.ndim - 1];
   boxExtent[t.ndim - 1] = row < kFoldElements ? row : kFoldElements;
 }
-
-// The loops of one source dtype and op.
-struct FoldSteps {
-  size_t accumulatorBytes;
-  CastLoop start;  // nullptr: the accumulator starts as a copy
-  FoldLoop fold;
-  DivideLoop divide;  // nullptr unless avg
-  CastLoop finish;    // nullptr: the accumulator is the result
-
-  FoldSteps(const VectorTable& table, DType dtype, ReduceOp op) noexcept {
-    const DType accumulator = accumulatorOf(dtype);
-    const int from = floatIndex(dtype);
-    const int to = floatIndex(accumulator);
-    const bool avg = op == ReduceOp::kAvg;
-    accumulatorBytes = sizeOf(accumulator);
-    start = from == to ? nullptr : table.cast[from][to];
-    fold = table.fold[static_cast<int>(avg ? ReduceOp::kSum : op)][static_cast<int>(dtype)];
-    divide = avg ? table.divide[to] : nullptr;
-    finish = from < 0 ? nullptr : table.cast[to][from];
-  }
-
-  // The accumulator = the fold of `count` elements of each source, which lie at source(i); avg
-  // divides by `terms`.
-  template <typename Source>
-  void run(unsigned char* accumulator, uint32_t nsrc, uint32_t terms, size_t count,
-           Source source) const noexcept {
-    // Without a cast to begin with, the first term is folded where it lies, if more follow.
-    const unsigned char* first = source(0);
-    if (start != nullptr) {
-      start(accumulator, first, count);
-      first = accumulator;
-    } else if (nsrc == 1) {
-      copyBytes(accumulator, first, count * accumulatorBytes);
-    }
-    for (uint32_t i = 1; i < nsrc; ++i) {
-      fold(accumulator, first, source(i), count);
-      first = accumulator;
-    }
-    if (divide != nullptr) divide(accumulator, terms, count);
-  }
-};
 
 // Whether contiguous rows fold to one row of their dtype.
 bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc) {

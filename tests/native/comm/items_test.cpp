@@ -129,5 +129,57 @@ TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
   EXPECT_TRUE(contains(error.message, "every rank came"));
 }
 
+// ---- whom a Timeout of claimed items of several phases names -------------------------------------
+
+struct TwoPhases : OneItem {
+  static uint32_t phases(const Launch&) { return 2; }
+};
+
+// Of a rank that entered operation 1 and waits, with `phases` phases of its own items run.
+void enterAndWait(windlass::RankLines& lines, uint32_t phases) {
+  lines.entry[1].descriptor = Descriptor::of(WL_OP_TRANSFER, 1);
+  lines.state.busy = 1;
+  lines.state.sequence = 1;
+  lines.state.operation = WL_OP_TRANSFER;
+  lines.state.awaited = -2;
+  lines.done.word = windlass::phaseWord(1, phases);
+  lines.entry[1].sequence = 1;
+}
+
+TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
+  Comms ranks(4, 64, 1, 20 * kMs);
+  enterAndWait(ranks.group->lines(1), 2);
+  enterAndWait(ranks.group->lines(2), 1);
+  enterAndWait(ranks.group->lines(3), 1);
+  Error error;
+  EXPECT_EQ(WL_TIMEOUT,
+            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+  EXPECT_EQ(2, error.culprit_count) << error.message;
+  EXPECT_EQ(2, error.culprits[0]) << error.message;
+  EXPECT_EQ(3, error.culprits[1]) << error.message;
+  EXPECT_TRUE(contains(error.message, "rank 2 has not finished"));
+}
+
+// While the rank runs its first item a peer takes the last one, and never runs it.
+struct TakenItem : TwoPhases {
+  static windlass::Work* work;
+  static uint32_t blocks(const Launch&, uint32_t rank) { return rank == 0 ? 2 : 0; }
+  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {
+    work->next += windlass::kTakeBack;
+  }
+};
+windlass::Work* TakenItem::work = nullptr;
+
+TEST(Items, ATimeoutOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
+  Comms ranks(2, 64, 1, 20 * kMs);
+  TakenItem::work = &ranks.group->lines(0).work;
+  enterAndWait(ranks.group->lines(1), 2);
+  Error error;
+  EXPECT_EQ(WL_TIMEOUT,
+            ranks.comms[0]->run<TakenItem>(callOf(windlass::kSharedWorkBytes, &error)));
+  EXPECT_EQ(1, error.culprit_count) << error.message;
+  EXPECT_EQ(0, error.culprits[0]) << error.message;
+}
+
 }  // namespace
 }  // namespace windlass_test

@@ -122,6 +122,58 @@ TEST(OutOfMemory, OfASplitFailsOnAllRanksOrShowsInTheNewCommunicatorAtOnce) {
   });
 }
 
+// Collectives whose parts differ in size: one keeps its tables from its first such operation on.
+using PartsCall = std::function<int(wl_comm_t*, const float* in, float* out, int64_t part, Error*)>;
+
+void failPartsOnEach(const PartsCall& call) {
+  // A part that is staged, one that is not, and one whose items are claimed.
+  for (const int64_t part : {2, 3000, 30'000}) {
+    const auto elements = static_cast<size_t>(part * kRanks);
+    std::vector<std::vector<float>> memory(kRanks, std::vector<float>(2 * elements, 1.0f));
+    failOnEach([&](wl_comm_t* comm, Error* error) {
+      float* in = memory[static_cast<size_t>(wl_comm_rank(comm))].data();
+      return call(comm, in, in + elements, part, error);
+    });
+  }
+}
+
+TEST(OutOfMemory, FailsAnExchangeOfPartsOnAllRanks) {
+  failPartsOnEach([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
+    const int64_t counts[kRanks] = {part, part, part};
+    const int64_t offsets[kRanks] = {2 * part, 0, part};
+    const auto elements = static_cast<uint64_t>(part * kRanks);
+    return wl_all_to_all_v(comm, in, elements, counts, offsets, out, elements, counts, offsets,
+                           WL_F32, 0, error);
+  });
+}
+
+TEST(OutOfMemory, FailsAPackedExchangeOfPartsOnAllRanks) {
+  failPartsOnEach([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
+    const int64_t counts[kRanks] = {part, part, part};
+    int64_t received[kRanks] = {};
+    const auto elements = static_cast<uint64_t>(part * kRanks);
+    return wl_all_to_all_v_packed(comm, in, elements, counts, nullptr, out, elements, received,
+                                  WL_F32, 0, error);
+  });
+}
+
+TEST(OutOfMemory, FailsAGatherOfPartsOnAllRanks) {
+  failPartsOnEach([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
+    const int64_t counts[kRanks] = {part, part, part};
+    return wl_all_gather_v(comm, in, static_cast<uint64_t>(part), out,
+                           static_cast<uint64_t>(part * kRanks), counts, WL_F32, 0, error);
+  });
+}
+
+TEST(OutOfMemory, FailsAReductionOfPartsOnAllRanks) {
+  failPartsOnEach([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
+    const int64_t counts[kRanks] = {part, part, part};
+    return wl_reduce_scatter_v(comm, in, static_cast<uint64_t>(part * kRanks), out,
+                               static_cast<uint64_t>(part), counts, WL_F32, WL_SUM, 0,
+                               error);
+  });
+}
+
 TEST(OutOfMemory, FailsTheMakingAndTheJoiningOfAGroupAndBothCanBeTriedAgain) {
   wl_group_config_t config = {};
   config.struct_size = sizeof config;

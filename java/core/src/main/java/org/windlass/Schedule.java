@@ -7,6 +7,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.internal.Native;
 
 /**
  * What one rank does in a run of a batch, in phases: what is staged in one phase is read in the
@@ -19,9 +20,6 @@ final class Schedule {
 
   /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
   private static final int MOST_LOADS = 4096;
-
-  /** As the native library has it. */
-  private static final int MOST_PHASES = 1 << 20;
 
   /** Takes the steps of a schedule. */
   interface Sink {
@@ -173,14 +171,14 @@ final class Schedule {
     for (Plan plan : plans) {
       long most = plan.options().bucketBytes();
       loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
-      if (loads >= MOST_PHASES) {
+      if (loads >= Native.WL_MAX_PHASES) {
         throw new InvalidArgumentException(
             "bucketBytes of "
                 + most
                 + " may take "
                 + plans.size()
                 + " tensors in "
-                + MOST_PHASES
+                + Native.WL_MAX_PHASES
                 + " turns or more, which a transfer does not have: use larger buckets, or several"
                 + " batches");
       }

@@ -41,7 +41,8 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
 
     /** Whether it is the rank's own, and takes no sequence. */
     public boolean oneSided() {
-      return operation >= Native.WL_OP_PUT && operation <= Native.WL_OP_ACCUMULATE;
+      return operation >= Native.WL_OP_FIRST_ONE_SIDED
+          && operation <= Native.WL_OP_LAST_ONE_SIDED;
     }
   }
 
