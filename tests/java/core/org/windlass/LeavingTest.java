@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -103,6 +106,94 @@ class LeavingTest {
                         communicator.barrier();
                       }))
           .isInstanceOf(MismatchException.class);
+    }
+  }
+
+  @Test
+  void closingALinkTellsOfBothOfItsCommunicators() {
+    try (LocalGroup group = Communicator.local(2)) {
+      DeviceMesh both = DeviceMesh.of(2);
+      List<Link> links = group.call(communicator -> communicator.link("both", both, both));
+      for (Link link : links) {
+        everyRankIsTheRoot(link.senders());
+        everyRankIsTheRoot(link.communicator());
+      }
+      for (Link link : links) {
+        assertThatThrownBy(link::close)
+            .isInstanceOf(MismatchException.class)
+            .satisfies(
+                failure ->
+                    assertThat(failure.getSuppressed())
+                        .singleElement()
+                        .isInstanceOf(MismatchException.class));
+      }
+    }
+  }
+
+  @Test
+  void whatARunHasThrownIsThrownNoMore() {
+    LocalGroup group = Communicator.local(2);
+    assertThatThrownBy(
+            () ->
+                group.run(
+                    communicator -> {
+                      Tensor tensor = Tensor.allocate(DType.F32, 4 + communicator.rank());
+                      communicator.broadcast(tensor, tensor, 0);
+                    }))
+        .isInstanceOf(MismatchException.class);
+    group.close();
+  }
+
+  @Test
+  void anOperationOfOneRankOnAThreadThatHasEndedIsToldAtClose() throws Exception {
+    LocalGroup group = Communicator.local(2);
+    Thread caller = new Thread(() -> broadcastFrom(1, group.communicator(1)));
+    caller.start();
+    caller.join();
+    assertThatThrownBy(group::close)
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("rank 1 calls broadcast(4 x f32, root 1)");
+  }
+
+  @Test
+  void anAsynchronousOperationOfOneRankIsToldAtClose() {
+    LocalGroup group = Communicator.local(2);
+    group.communicator(1).async(communicator -> broadcastFrom(1, group.communicator(1))).await();
+    assertThatThrownBy(group::close).isInstanceOf(MismatchException.class);
+  }
+
+  @Test
+  void aGroupAbortedAndClosedBetweenCallsOfItsThreadsEndsThemAndIsQuiet() throws Exception {
+    for (int round = 0; round < 300; round++) {
+      LocalGroup group = Communicator.local(2);
+      List<Throwable> ends = new CopyOnWriteArrayList<>();
+      List<Thread> callers = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        Communicator communicator = group.communicator(rank);
+        Thread caller =
+            new Thread(
+                () ->
+                    ends.add(
+                        catchThrowable(
+                            () -> {
+                              while (true) {
+                                broadcastFrom(0, communicator);
+                              }
+                            })));
+        caller.start();
+        callers.add(caller);
+      }
+      while (group.communicator(1).report().ranks().get(1).recent().size() < 10) {
+        Thread.onSpinWait();
+      }
+      group.communicator(round % 2).abort("over");
+      group.close();
+      for (Thread caller : callers) {
+        caller.join();
+      }
+      assertThat(ends)
+          .hasSize(2)
+          .allMatch(end -> end instanceof ClosedException || end instanceof AbortedException);
     }
   }
 

@@ -156,14 +156,20 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /** Makes a communicator from this one; null where the native call gives no handle. */
-  private Communicator join(NativeCall nativeCall) {
+  Communicator join(NativeCall nativeCall) {
     long handle = call(nativeCall);
     if (handle == 0) {
       return null;
     }
-    Communicator child = new Communicator(handle, deadline, null);
-    membership.joined(child);
-    return child;
+    try {
+      Communicator child = new Communicator(handle, deadline, null);
+      membership.joined(child);
+      return child;
+    } catch (Throwable e) {
+      // Its ranks would wait for this one. The handle stays: the watcher may know it already.
+      Native.wl_comm_close(handle, 0);
+      throw e;
+    }
   }
 
   /** A batch of tensors to redistribute among the ranks of this communicator. */
@@ -197,8 +203,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> call(nativeCall));
     }
-    endpoint.begin(thread);
     try (Scratch scratch = Scratch.take()) {
+      endpoint.begin(thread);
       int code = nativeCall.call(scratch.out(), endpoint.error);
       if (code != Native.WL_OK) {
         throw endpoint.settle(code, null, null);

@@ -242,12 +242,23 @@ public final class Link implements AutoCloseable {
    */
   @Override
   public void close() {
+    WindlassException first = senders == null ? null : closing(senders);
+    WindlassException second = closing(communicator);
+    if (first != null && second != null) {
+      first.addSuppressed(second);
+    }
+    if (first != null || second != null) {
+      throw first != null ? first : second;
+    }
+  }
+
+  /** What closing it throws, or null. */
+  private static WindlassException closing(Communicator communicator) {
     try {
-      if (senders != null) {
-        senders.close();
-      }
-    } finally {
       communicator.close();
+      return null;
+    } catch (WindlassException e) {
+      return e;
     }
   }
 

@@ -88,13 +88,18 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Closes every rank's communicator. Idempotent; legal while ranks are inside operations.
    *
+   * <p>Ranks whose threads still call operations, outside of {@link #run}, may be one operation
+   * apart when they are closed, which looks as if they had called different things: {@link
+   * Communicator#abort} one of them first.
+   *
    * @throws MismatchException as {@link Communicator#close} does, once all are closed; not during a
-   *     {@link #run}, which ends with what its ranks throw
+   *     {@link #run}, which ends with what its ranks throw, nor where a failure stands, which a call has thrown
    */
   @Override
   public void close() {
     unclosed.closed();
-    boolean cut = running.get();
+    // Whoever saw a failure has thrown it.
+    boolean told = running.get() || communicators.stream().anyMatch(LocalGroup::hasFailed);
     WindlassException first = null;
     for (Communicator communicator : communicators) {
       try {
@@ -103,9 +108,13 @@ public final class LocalGroup implements AutoCloseable {
         first = first == null ? e : first; // of one failure record, the same from every rank
       }
     }
-    if (first != null && !cut) {
+    if (first != null && !told) {
       throw first;
     }
+  }
+
+  private static boolean hasFailed(Communicator communicator) {
+    return communicator.failure().filter(e -> !(e instanceof ClosedException)).isPresent();
   }
 
   @Override

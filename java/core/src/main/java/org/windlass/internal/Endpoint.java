@@ -217,11 +217,15 @@ public final class Endpoint {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(handle, scratch.error());
       failure = code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
+    } catch (OutOfMemoryError e) {
+      Native.wl_comm_close(handle, 0); // peers learn of it whether there is room to say more or not
+      throw e;
+    } finally {
+      closed = true;
+      queue.shutdown();
+      drain();
+      forgetIfDone();
     }
-    closed = true;
-    queue.shutdown();
-    drain();
-    forgetIfDone();
     return failure;
   }
 

@@ -30,10 +30,11 @@ final class Watcher {
     synchronized (LOCK) {
       ENDPOINTS.add(endpoint);
       if (thread == null) {
-        thread = new Thread(null, Watcher::watch, "windlass-watcher", 0, false);
-        thread.setDaemon(true);
-        thread.setContextClassLoader(null);
-        thread.start();
+        Thread made = new Thread(null, Watcher::watch, "windlass-watcher", 0, false);
+        made.setDaemon(true);
+        made.setContextClassLoader(null);
+        made.start();
+        thread = made; // once there is one: where it can't start, the next to come tries again
       }
     }
   }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.Scratch;
+
+/** What a rank whose heap is full does to its peers, in a JVM that may end so. */
+@Timeout(60)
+class ShortMemoryTest {
+  @Test
+  void aCommunicatorThatCannotBeWrappedIsLeft() throws Exception {
+    assertThat(run("split"))
+        .contains("rank 0: java.lang.OutOfMemoryError")
+        .contains("rank 1: org.windlass.AbortedException");
+  }
+
+  @Test
+  void aRankLeavesWithoutMemoryToSaySo() throws Exception {
+    assertThat(run("close"))
+        .contains("rank 0: java.lang.OutOfMemoryError")
+        .contains("rank 1: org.windlass.AbortedException: rank 0 closed the communicator");
+  }
+
+  private static String run(String what) throws Exception {
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx32m",
+                "-XX:+UseSerialGC",
+                "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+                "-cp",
+                System.getProperty("java.class.path"),
+                ShortMemory.class.getName(),
+                what)
+            .redirectErrorStream(true)
+            .start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    process.waitFor();
+    return output;
+  }
+
+  /** Rank 0 on the main thread, rank 1 on another one that waits for it. */
+  static final class ShortMemory {
+    private static Object[] ballast;
+
+    private ShortMemory() {}
+
+    public static void main(String[] arguments) throws Exception {
+      CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(Duration.ofSeconds(8));
+      try (LocalGroup group = Communicator.local(2, options)) {
+        group.run( // so that classes are there
+            communicator -> {
+              try (Communicator pair = communicator.split(0, 0)) {
+                pair.barrier();
+              }
+            });
+        boolean splits = arguments[0].equals("split");
+        Communicator own = group.communicator(0);
+        Communicator other = group.communicator(1);
+        Thread peer = new Thread(() -> report(1, () -> meet(splits ? other.split(0, 0) : other)));
+        peer.start();
+        Thread.sleep(200);
+        report(0, splits ? () -> split(own) : () -> close(own));
+        peer.join();
+      } catch (WindlassException e) {
+        System.out.println("closed: " + e);
+      }
+    }
+
+    private static void report(int rank, Runnable body) {
+      String end;
+      try {
+        body.run();
+        end = "nothing";
+      } catch (Throwable e) {
+        ballast = null;
+        end = e.toString();
+      }
+      System.out.println("rank " + rank + ": " + end);
+    }
+
+    private static void meet(Communicator communicator) {
+      communicator.barrier();
+    }
+
+    private static void split(Communicator communicator) {
+      communicator.join(
+          (out, error) -> {
+            int code =
+                Native.wl_comm_split(communicator.endpoint.handle, 0, 0, 0, out, error);
+            fillHeap();
+            return code;
+          });
+    }
+
+    private static void close(Communicator communicator) {
+      for (int i = 0; i < 64; i++) {
+        Scratch.take(); // more than are kept for the next one
+      }
+      fillHeap();
+      communicator.close();
+    }
+
+    private static void fillHeap() {
+      for (int size = 1 << 20; size > 0; size /= 2) {
+        try {
+          while (true) {
+            Object[] more = new Object[size];
+            more[0] = ballast;
+            ballast = more;
+          }
+        } catch (OutOfMemoryError e) {
+          // Smaller ones may find room.
+        }
+      }
+    }
+  }
+}
