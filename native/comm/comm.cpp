@@ -93,7 +93,13 @@ Code Comm::partsOutcome(wl_error_t* error) const {
   if (without.load(std::memory_order_relaxed) != sequence_) return WL_OK;
   uint32_t rank = 0;
   while (!group_->entered(rank, sequence_) || group_->parts(rank, sequence_) != nullptr) ++rank;
-  return copyError(error, noMemory(rank), nullptr);
+  wl_error_t why = noMemory(rank);
+  why.operation = current_.operation();
+  why.culprit_count = 1;
+  why.culprits[0] = static_cast<int32_t>(rank);
+  char prefix[64];
+  std::snprintf(prefix, sizeof prefix, "%s: ", operationName(why.operation));
+  return copyError(error, why, prefix);
 }
 
 Code Comm::status(wl_error_t* error) const {
@@ -204,6 +210,11 @@ PartTable* Comm::stateParts(const Call& call) {
   table.room = lists.room;
   table.refused = 0;
   return &table;
+}
+
+void Comm::ring() {
+  own_.state.awaited.fetch_add(0, std::memory_order_seq_cst);
+  group_->wakeSleepers();
 }
 
 void Comm::announce(int32_t awaited) {

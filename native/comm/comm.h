@@ -111,6 +111,8 @@ class alignas(kLine) Comm {
   // Fills in this rank's table for the operation in progress; nullptr without memory for one.
   PartTable* stateParts(const Call& call);
   // Makes stores so far visible to ranks that sleep.
+  void ring();
+  // And says for whom this rank waits: a rank, -1 nobody, -2 several.
   void announce(int32_t awaited);
 
   template <class K>

@@ -113,6 +113,7 @@ struct alignas(kLine) State {
   std::atomic<int32_t> core;     // on which this rank last began an operation
   std::atomic<uint32_t> closing;
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
+  std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
 };
 

@@ -312,10 +312,14 @@ Code Comm::publishTimeout(int64_t limitNs) {
     const bool works = collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
       return state.busy.load() != 0 && state.sequence.load() == sequence() &&
-             state.operation.load() == current_.operation() && state.awaited.load() == -1;
+             state.operation.load() == current_.operation() &&
+             // A rank that waits runs others' items where those are claimed.
+             (state.awaited.load() == -1 || state.running.load() > 0);
     });
-    // Where items are claimed, a rank that waits runs others' and says that it waits.
-    if (!works && claims()) {
+    // An item of its own, or of a worker of its own.
+    if (!works && own_.state.running.load() > 0) {
+      culprits[count++] = static_cast<int32_t>(rank_);
+    } else if (!works && claims()) {
       const uint64_t all = phaseWord(sequence_, claimedPhases_);
       uint64_t fewest = all;
       const auto finished = [&](uint32_t rank) {

@@ -180,8 +180,9 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
 
 void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
   wl_error_t record =
-      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
-              rank, operationName(why.operation), why.message);
+      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since the call that makes it failed "
+              "there: %s",
+              rank, why.message);
   record.operation = why.operation;
   record.observer = static_cast<int32_t>(rank);
   record.culprit_count = 1;

@@ -261,11 +261,11 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
     lines.stage.store(phaseWord(sequence_, phase), std::memory_order_release);
-    announce(-2);
+    ring();
     return;
   }
   lines.released.store(sequence_, std::memory_order_release);
-  announce(-2);
+  ring();
 }
 
 template <class K>
@@ -295,7 +295,9 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
     return false;
   }
   const uint32_t blocks = K::blocks(launch, owner);
+  own_.state.running.fetch_add(1, std::memory_order_relaxed);
   K::phase(launch, owner, claim.block, phase);
+  own_.state.running.fetch_sub(1, std::memory_order_relaxed);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
     offerItems(owner, phase + 1, blocks);
     finishPhase(owner, phase);

@@ -181,5 +181,34 @@ TEST(Items, ATimeoutOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
   EXPECT_EQ(0, error.culprits[0]) << error.message;
 }
 
+TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
+  Comms ranks(3, 64, 1, 20 * kMs);
+  enterAndWait(ranks.group->lines(1), 2);
+  enterAndWait(ranks.group->lines(2), 1);
+  ranks.group->lines(1).state.running = 1;
+  Error error;
+  EXPECT_EQ(WL_TIMEOUT,
+            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+  EXPECT_EQ(1, error.culprit_count) << error.message;
+  EXPECT_EQ(1, error.culprits[0]) << error.message;
+}
+
+// ---- what a rank says between operations ---------------------------------------------------------
+
+TEST(Items, ARankThatOpensAStageSaysAfterwardsThatItWaitsForNobody) {
+  Comms ranks(2, 1);
+  for (int round = 0; round < 50; ++round) {
+    ranks.run([&](uint32_t, Comm& comm) {
+      Error error;
+      EXPECT_EQ(WL_OK, comm.run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)))
+          << error.message;
+    });
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(-1, ranks.group->lines(rank).state.awaited.load());
+      EXPECT_EQ(0u, ranks.group->lines(rank).state.running.load());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace windlass_test

@@ -131,6 +131,34 @@ class LeavingTest {
   }
 
   @Test
+  void aThrowableThatHasNoTextEndsThePeersAllTheSame() {
+    LocalGroup group = Communicator.local(2);
+    long start = System.nanoTime();
+    assertThat(
+            catchThrowable(
+                () ->
+                    group.run(
+                        communicator -> {
+                          if (communicator.rank() == 0) {
+                            throw new NoText();
+                          }
+                          communicator.barrier();
+                        })))
+        .isInstanceOf(NoText.class);
+    assertThat(System.nanoTime() - start).isLessThan(15_000_000_000L);
+    group.close();
+  }
+
+  private static final class NoText extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("no text");
+    }
+  }
+
+  @Test
   void whatARunHasThrownIsThrownNoMore() {
     LocalGroup group = Communicator.local(2);
     assertThatThrownBy(

@@ -28,6 +28,11 @@ class ShortMemoryTest {
         .contains("rank 1: org.windlass.AbortedException: rank 0 closed the communicator");
   }
 
+  @Test
+  void theWatcherOutlivesAFullHeap() throws Exception {
+    assertThat(run("watch")).contains("interrupted: org.windlass.AbortedException");
+  }
+
   private static String run(String what) throws Exception {
     Process process =
         new ProcessBuilder(
@@ -61,6 +66,10 @@ class ShortMemoryTest {
                 pair.barrier();
               }
             });
+        if (arguments[0].equals("watch")) {
+          watch(group.communicator(0));
+          return;
+        }
         boolean splits = arguments[0].equals("split");
         Communicator own = group.communicator(0);
         Communicator other = group.communicator(1);
@@ -72,6 +81,31 @@ class ShortMemoryTest {
       } catch (WindlassException e) {
         System.out.println("closed: " + e);
       }
+    }
+
+    /** Keeps the heap full for several looks of the watcher, then interrupts a call. */
+    private static void watch(Communicator communicator) throws Exception {
+      fillHeap();
+      long end = System.nanoTime() + 400_000_000L;
+      while (System.nanoTime() < end) {
+        fillHeap();
+      }
+      ballast = null;
+      String[] told = new String[1];
+      Thread caller =
+          new Thread(
+              () -> {
+                try {
+                  communicator.barrier();
+                } catch (WindlassException e) {
+                  told[0] = e.toString();
+                }
+              });
+      caller.start();
+      Thread.sleep(100);
+      caller.interrupt();
+      caller.join();
+      System.out.println("interrupted: " + told[0]);
     }
 
     private static void report(int rank, Runnable body) {

@@ -43,6 +43,16 @@ class CheckpointWriterTest {
   }
 
   @Test
+  void whatIsNoFileIsNotReplaced() throws Exception {
+    Path pipe = folder.resolve("pipe");
+    assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
+    assertThatThrownBy(() -> CheckpointWriter.begin(pipe, true))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("pipe: is a device, a pipe or a socket, which Windlass did not write");
+    assertThat(names()).containsExactly("pipe");
+  }
+
+  @Test
   void nothingStandsUnderTheNameUntilTheCommit() throws IOException {
     Path out = folder.resolve("out");
     try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {

@@ -44,6 +44,9 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** Keeps the group reachable, so that it isn't taken for a leak. */
   private final LocalGroup group;
 
+  /** What an abort ends too, or null. */
+  private volatile Communicator abortedToo;
+
   /**
    * Takes over a native handle.
    *
@@ -225,7 +228,16 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public void abort(String reason) {
     endpoint.abort(reason == null ? "no reason given" : reason);
+    Communicator too = abortedToo;
+    if (too != null) {
+      too.abort(reason);
+    }
     Reference.reachabilityFence(this);
+  }
+
+  /** Lets an abort of this one abort {@code other} too, which may be null. */
+  void abortsToo(Communicator other) {
+    abortedToo = other;
   }
 
   /** Aborts this communicator and those that this rank is in by {@link #split}. */

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 
@@ -47,6 +48,9 @@ public final class Link implements AutoCloseable {
   private final DeviceMesh receiving;
   private final int rankBefore;
 
+  /** The thread whose call is in progress. */
+  private final AtomicReference<Thread> caller = new AtomicReference<>();
+
   private int registrations;
 
   private Link(
@@ -66,6 +70,7 @@ public final class Link implements AutoCloseable {
     this.communicator = communicator;
     this.senders = senders;
     this.senderRanks = senderRanks;
+    communicator.abortsToo(senders);
   }
 
   /** Collective over {@code before}; null on a rank of neither side. */
@@ -128,7 +133,7 @@ public final class Link implements AutoCloseable {
       List<Class<? extends WindlassException>> shared) {
     if (shared.stream().noneMatch(kind -> kind.isInstance(failure))
         && communicator.failure().isEmpty()) {
-      communicator.abort(operation + " failed there: " + failure);
+      communicator.abort(reason(operation, failure));
     }
     if (failure instanceof Error error) {
       throw error;
@@ -136,6 +141,14 @@ public final class Link implements AutoCloseable {
     return failure instanceof WindlassException known
         ? Failures.within(operation, known)
         : (RuntimeException) failure;
+  }
+
+  private static String reason(String operation, Throwable failure) {
+    try {
+      return operation + " failed there: " + failure;
+    } catch (Throwable e) {
+      return "a call on a link failed there with a throwable that has no text";
+    }
   }
 
   private static void agree(
@@ -189,6 +202,29 @@ public final class Link implements AutoCloseable {
   /** Tensors that move together. */
   public LinkBatch batch() {
     return new LinkBatch(this);
+  }
+
+  /**
+   * Makes the calling thread the one that calls operations of this link, whichever of its batches
+   * they are of: they share its communicator.
+   *
+   * @throws InvalidArgumentException where another thread does; nothing was sent
+   */
+  void enter(String what) {
+    Thread other = caller.compareAndExchange(null, Thread.currentThread());
+    if (other != null) {
+      throw new InvalidArgumentException(
+          what
+              + ": link '"
+              + name
+              + "' is in a call of thread \""
+              + other.getName()
+              + "\"; one thread at a time may call operations on it");
+    }
+  }
+
+  void leave() {
+    caller.set(null);
   }
 
   /** The senders alone, in ascending order; null on another rank. */

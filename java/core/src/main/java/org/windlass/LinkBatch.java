@@ -184,19 +184,12 @@ public final class LinkBatch {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
     checkViews();
-    Targets views = new Targets(receives, targets, inPlace);
-    byte[] offer = new Offer(checksums, inPlace, sends, receives).encode();
-    if (offer.length > Gathered.MOST_BYTES) {
-      throw new InvalidArgumentException(
-          "register: the list of this rank's tensors takes "
-              + offer.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
-              + "; register them as several batches");
-    }
-    registered = true;
+    link.enter("register");
     List<Transfer> transfers = new ArrayList<>();
     try {
+      Targets views = new Targets(receives, targets, inPlace);
+      byte[] offer = offer();
+      registered = true;
       boolean checked = join(offer, views, new Until(deadlineNs), transfers);
       return new LinkTransfer(link, transfers, views, checked);
     } catch (RuntimeException | Error e) {
@@ -209,7 +202,23 @@ public final class LinkBatch {
               MismatchException.class,
               UnsupportedException.class,
               InvalidArgumentException.class));
+    } finally {
+      link.leave();
     }
+  }
+
+  /** What this rank's peers are told of it. */
+  private byte[] offer() {
+    byte[] offer = new Offer(checksums, inPlace, sends, receives).encode();
+    if (offer.length > Gathered.MOST_BYTES) {
+      throw new InvalidArgumentException(
+          "register: the list of this rank's tensors takes "
+              + offer.length
+              + " bytes, of at most "
+              + Gathered.MOST_BYTES
+              + "; register them as several batches");
+    }
+    return offer;
   }
 
   /** Makes a transfer for each half; whether what arrives is checked. */

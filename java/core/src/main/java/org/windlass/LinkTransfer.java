@@ -6,7 +6,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
-import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.internal.Native;
 
 /**
@@ -52,8 +51,6 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** As many; or none. */
   private final List<Checksums> checksums = new ArrayList<>();
-
-  private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   /** Into which the next version goes; the caller's alone. */
   private int next;
@@ -147,7 +144,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private long move(String what, long wanted, long deadlineNs) {
-    enter(what);
+    link.enter(what);
     long version = wanted;
     try {
       Until until = new Until(deadlineNs);
@@ -174,7 +171,7 @@ public final class LinkTransfer implements AutoCloseable {
           e,
           List.of(MismatchException.class, VerificationFailedException.class));
     } finally {
-      caller.set(null);
+      link.leave();
     }
   }
 
@@ -246,17 +243,6 @@ public final class LinkTransfer implements AutoCloseable {
     return new MismatchException(message, null, "", List.of(a, b));
   }
 
-  private void enter(String what) {
-    Thread other = caller.compareAndExchange(null, Thread.currentThread());
-    if (other != null) {
-      throw new InvalidArgumentException(
-          what
-              + ": the transfer is in a call of thread \""
-              + other.getName()
-              + "\"; one thread at a time may call operations on it");
-    }
-  }
-
   /** The version that this receiver holds whole; empty before the first one. */
   public OptionalLong version() {
     requireReceiver("version");
@@ -320,18 +306,17 @@ public final class LinkTransfer implements AutoCloseable {
     if (!link.sends()) {
       throw new InvalidArgumentException("checkReplicas: this rank is no sender of " + link);
     }
-    enter("checkReplicas");
+    link.enter("checkReplicas");
     try {
       Until until = new Until(Deadlines.DEFAULT);
       Replicas.check(until, link.senders(), link.senderRanks(), transfers.get(0).tensors());
     } catch (RuntimeException | Error e) {
-      throw Link.failed(
-          link.senders(),
-          link.operation("checkReplicas"),
-          e,
-          List.of(VerificationFailedException.class));
+      List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
+      // The link's failure too, which the other ranks of the link look at.
+      Link.failed(communicator, link.operation("checkReplicas"), e, shared);
+      throw Link.failed(link.senders(), link.operation("checkReplicas"), e, shared);
     } finally {
-      caller.set(null);
+      link.leave();
     }
   }
 

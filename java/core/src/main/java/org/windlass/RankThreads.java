@@ -18,12 +18,14 @@ final class RankThreads<T, E extends Exception> {
   private final Object[] results;
 
   /** In the order in which ranks failed. Guarded by itself. */
-  private final List<Throwable> failures = new ArrayList<>();
+  /** With room for every rank's: a rank may fail since the heap is full. */
+  private final List<Throwable> failures;
 
   RankThreads(List<Communicator> communicators, RankFunction<T, E> function) {
     this.communicators = communicators;
     this.function = function;
     this.results = new Object[communicators.size()];
+    this.failures = new ArrayList<>(communicators.size());
   }
 
   List<T> run() {
@@ -72,7 +74,16 @@ final class RankThreads<T, E extends Exception> {
     synchronized (failures) {
       failures.add(failure);
     }
-    communicators.get(rank).abortAll("rank " + rank + " ended with " + failure);
+    communicators.get(rank).abortAll(reason(rank, failure));
+  }
+
+  /** What ended the rank, also where what it threw can't be told. */
+  private static String reason(int rank, Throwable failure) {
+    try {
+      return "rank " + rank + " ended with " + failure;
+    } catch (Throwable e) {
+      return "its rank ended with a throwable that has no text";
+    }
   }
 
   /** Waits for all threads; an interrupt goes on to them. True if there was one. */

@@ -50,6 +50,9 @@ final class WriteMark {
                 + "; links are not followed here, so name what it leads to");
       }
       if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+        if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
+          throw refused(shown, "is a device, a pipe or a socket, which");
+        }
         if (!isMarked(path) && Files.size(path) > 0) {
           throw refused(shown, "is a file that");
         }

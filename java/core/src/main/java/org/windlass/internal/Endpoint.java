@@ -26,6 +26,9 @@ public final class Endpoint {
   /** Whether this JDK image has what events are made of. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
+  private static final byte[] NO_MEMORY =
+      NativeMemory.utf8("it has no memory left, not even to say more");
+
   static {
     try {
       var lookup = MethodHandles.lookup();
@@ -112,7 +115,12 @@ public final class Endpoint {
     CALLS.setOpaque(this, calls + 1);
     // The class of the event takes long to load: not before the first recording.
     if (EVENTS && FlightRecorder.isInitialized() && CollectiveEvent.wanted()) {
-      event = CollectiveEvent.begin(handle);
+      try {
+        event = CollectiveEvent.begin(handle);
+      } catch (OutOfMemoryError e) {
+        end();
+        throw e;
+      }
     }
   }
 
@@ -193,10 +201,18 @@ public final class Endpoint {
   public void abort(String reason) {
     if (nativeHandle.pin()) {
       try {
-        Native.wl_comm_abort(handle, NativeMemory.utf8(reason.replace('\0', ' ')), 0);
+        Native.wl_comm_abort(handle, text(reason), 0);
       } finally {
         nativeHandle.unpin();
       }
+    }
+  }
+
+  private static byte[] text(String reason) {
+    try {
+      return NativeMemory.utf8(reason.replace('\0', ' '));
+    } catch (OutOfMemoryError e) {
+      return NO_MEMORY;
     }
   }
 
@@ -286,7 +302,7 @@ public final class Endpoint {
       watchedCalls = -1;
     } else if (begun != watchedCalls) {
       watchedCalls = begun;
-    } else if (thread.isInterrupted()) {
+    } else if (thread.isInterrupted() && caller == thread && (long) CALLS.getOpaque(this) == begun) {
       abort(interrupted(thread));
       watchedCalls = -1;
     }

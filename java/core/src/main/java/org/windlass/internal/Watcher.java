@@ -46,6 +46,22 @@ final class Watcher {
   }
 
   private static void watch() {
+    while (!over()) {
+      // Looks again once the heap has room: what it is short of now is no reason to stop.
+    }
+  }
+
+  /** Looks until there is nothing to look at (true), or the heap is full (false). */
+  private static boolean over() {
+    try {
+      lookAtAll();
+      return true;
+    } catch (OutOfMemoryError e) {
+      return false;
+    }
+  }
+
+  private static void lookAtAll() {
     boolean busy = false;
     for (; ; ) {
       Endpoint[] watched;
