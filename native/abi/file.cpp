@@ -61,7 +61,8 @@ int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
   }
   const windlass::Descriptor file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
   if (file.get() < 0)
-    return fail(error, WL_RESOURCE, "%s: cannot be created: %s", path, std::strerror(errno));
+    return fail(error, WL_RESOURCE, "%s: cannot be created: %s%s", path, std::strerror(errno),
+                errno == EMFILE ? "; raise the limit (ulimit -n)" : "");
   int number = 0;
   do {
     number = bytes == 0 ? 0 : posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -228,7 +229,6 @@ class CheckpointWriterTest {
       }
     }
     Path single = folder.resolve("x.safetensors");
-    Files.createFile(single);
     for (int value : new int[] {7, 8}) {
       try (CheckpointWriter writer = CheckpointWriter.begin(single, true)) {
         writer.single(ONE_BYTE, Map.of("value", "" + value));
@@ -261,7 +261,7 @@ class CheckpointWriterTest {
   }
 
   @Test
-  void whatIsNotAWritersOwnIsNotReplaced() throws IOException {
+  void whatIsNotAWritersOwnIsNotReplaced() throws Exception {
     Path foreign = SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "a", (byte) 1);
     notReplaced(foreign, "is a file that Windlass did not write");
     Path full = Files.createDirectory(folder.resolve("full"));
@@ -283,6 +283,28 @@ class CheckpointWriterTest {
     Files.delete(copied.resolve("layout.json"));
     Files.write(copied.resolve("layout.json"), bytes);
     notReplaced(copied, "holds layout.json");
+
+    Path same = written("same");
+    Path layout = same.resolve("layout.json");
+    FileTime time = FileTime.from(Files.getLastModifiedTime(layout).toInstant().plusNanos(1_000_000));
+    Files.write(layout, new byte[] {'[', ']'});
+    Files.setLastModifiedTime(layout, time);
+    notReplaced(same, "holds layout.json");
+    Path archive = folder.resolve("archive");
+    String[] copy = {"cp", "-a", written("archived").toString(), archive.toString()};
+    assertThat(new ProcessBuilder(copy).start().waitFor()).isZero();
+    notReplaced(archive, "holds layout.json");
+
+    Path collection = Files.createDirectory(folder.resolve("collection"));
+    for (String name : List.of("a", "b")) {
+      Files.move(
+          written(name).resolve("rank-00000.safetensors"), collection.resolve(name + ".safetensors"));
+    }
+    notReplaced(collection, "is a folder that Windlass did not write");
+    Path renamed = written("renamed");
+    Files.move(renamed.resolve("layout.json"), renamed.resolve("mine.json"));
+    notReplaced(renamed, "is a folder that");
+    notReplaced(Files.createFile(folder.resolve("empty")), "is a file that Windlass did not write");
 
     Path link = Files.createSymbolicLink(folder.resolve("link"), written("target"));
     notReplaced(link, "is a symbolic link to " + folder.resolve("target"));

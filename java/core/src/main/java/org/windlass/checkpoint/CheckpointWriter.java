@@ -199,10 +199,8 @@ public final class CheckpointWriter implements AutoCloseable {
     if (files.isEmpty() && names.isEmpty()) {
       throw new InvalidArgumentException(out + ": nothing was written");
     }
-    if (names.isEmpty()) {
-      WriteMark.set(content());
-    }
     names.forEach(name -> WriteMark.set(content().resolve(name)));
+    WriteMark.set(content());
     if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       exchange();
     } else {

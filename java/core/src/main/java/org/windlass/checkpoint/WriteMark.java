@@ -12,31 +12,33 @@ import java.nio.file.attribute.UserDefinedFileAttributeView;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import java.util.zip.CRC32C;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.FileFault;
 
 /**
- * The mark by which a file that a {@link CheckpointWriter} wrote is known again: the extended
- * attribute {@code user.windlass}, which says the file's length and the second in which it was last
- * written. A copy or a changed file does not bear it, and the file's content knows nothing of it.
+ * The mark by which what a {@link CheckpointWriter} wrote is known again: the extended attribute
+ * {@code user.windlass}. A file's says its inode, its length and when it was last written, a
+ * folder's its inode and the names in it. So a copy doesn't bear it, nor does a changed file, nor a
+ * folder into which files were moved. The content knows nothing of it.
  */
 final class WriteMark {
   private static final String ATTRIBUTE = "windlass";
 
   private WriteMark() {}
 
-  /** Marks a file that is complete. A file system without attributes keeps no mark. */
-  static void set(Path file) {
+  /** Marks a file or a folder that is complete. A file system without attributes keeps no mark. */
+  static void set(Path path) {
     try {
-      view(file).write(ATTRIBUTE, ByteBuffer.wrap(of(file)));
+      view(path).write(ATTRIBUTE, ByteBuffer.wrap(of(path)));
     } catch (IOException | UnsupportedOperationException unmarked) {
       // It is then refused where it would be replaced.
     }
   }
 
   /**
-   * Refuses what may not be destroyed: all but an empty folder, an empty file, a marked file, and a
-   * folder of marked files.
+   * Refuses what may not be destroyed: all but an empty folder, a marked file, and a marked folder of
+   * marked files.
    *
    * @param shown how messages call it
    * @param path where it is
@@ -53,7 +55,7 @@ final class WriteMark {
         if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
           throw refused(shown, "is a device, a pipe or a socket, which");
         }
-        if (!isMarked(path) && Files.size(path) > 0) {
+        if (!isMarked(path)) {
           throw refused(shown, "is a file that");
         }
         return;
@@ -63,9 +65,12 @@ final class WriteMark {
         entries = listed.sorted().toList();
       }
       for (Path entry : entries) {
-        if (!isMarked(entry)) {
+        if (!Files.isRegularFile(entry, LinkOption.NOFOLLOW_LINKS) || !isMarked(entry)) {
           throw refused(shown, "holds " + entry.getFileName() + ", which");
         }
+      }
+      if (!entries.isEmpty() && !isMarked(path)) {
+        throw refused(shown, "is a folder that");
       }
     } catch (IOException fault) {
       throw FileFault.reading(shown, fault);
@@ -79,9 +84,6 @@ final class WriteMark {
   }
 
   private static boolean isMarked(Path file) throws IOException {
-    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
-      return false;
-    }
     byte[] expected = of(file);
     ByteBuffer found = ByteBuffer.allocate(expected.length);
     try {
@@ -104,10 +106,25 @@ final class WriteMark {
     return view;
   }
 
-  private static byte[] of(Path file) throws IOException {
+  private static byte[] of(Path path) throws IOException {
+    Object inode = Files.getAttribute(path, "unix:ino", LinkOption.NOFOLLOW_LINKS);
     BasicFileAttributes about =
-        Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-    long second = about.lastModifiedTime().to(TimeUnit.SECONDS);
-    return (about.size() + " " + second).getBytes(StandardCharsets.US_ASCII);
+        Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+    String text =
+        about.isDirectory()
+            ? inode + " " + checksumOfNames(path)
+            : inode + " " + about.size() + " " + about.lastModifiedTime().to(TimeUnit.NANOSECONDS);
+    return text.getBytes(StandardCharsets.US_ASCII);
+  }
+
+  private static long checksumOfNames(Path folder) throws IOException {
+    CRC32C checksum = new CRC32C();
+    try (Stream<Path> entries = Files.list(folder)) {
+      entries
+          .map(entry -> "/" + entry.getFileName())
+          .sorted()
+          .forEach(name -> checksum.update(name.getBytes(StandardCharsets.UTF_8)));
+    }
+    return checksum.getValue();
   }
 }
