@@ -222,6 +222,7 @@ final class Samples implements AutoCloseable {
     generic("List<org.windlass.checkpoint.SafetensorsHeader$Item>", () -> items);
     generic("Optional<org.windlass.DType>", Optional::empty);
     generic("Optional<org.windlass.Layout>", Optional::empty);
+    generic("Optional<org.windlass.checkpoint.LayoutFile$Parts>", Optional::empty);
     generic(
         "Map<java.lang.String, org.windlass.checkpoint.LayoutFile$Entry>",
         () -> Map.of("w", entry));

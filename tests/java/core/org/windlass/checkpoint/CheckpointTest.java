@@ -226,7 +226,18 @@ class CheckpointTest {
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"layout\":\"4\"}}}",
             "tensor \"a\": layout: "),
         arguments(
-            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"rank\":1}}}", "unknown key \"rank\""));
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"rank\":1}}}", "unknown key \"rank\""),
+        arguments(parts("1,\"extents\":[6]", ""), "tensor \"a\": parts: dim is 1, and the shape [6]"),
+        arguments(parts("0,\"extents\":[4,1]", ""), "parts: extents [4, 1] do not add up to 6"),
+        arguments(parts("0", ""), "tensor \"a\": parts: extents is missing"),
+        arguments(
+            parts("0,\"extents\":[4,2]", ",\"layout\":\"2:S0\""),
+            "tensor \"a\": layout is 2:S0 and there are parts"));
+  }
+
+  private static String parts(String dim, String more) {
+    return "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[6],\"parts\":{\"layout\":\"2:S0\",\"dim\":" + dim + "}"
+        + more + "}}}";
   }
 
   @ParameterizedTest
@@ -248,7 +259,13 @@ class CheckpointTest {
                 new LayoutFile.Entry(
                     List.of(4L, 0L), Optional.of(DType.F8E4M3), Optional.of(Layout.parse("1x4@8:R,S1"))),
                 "v",
-                new LayoutFile.Entry(List.of(), Optional.empty(), Optional.empty())));
+                new LayoutFile.Entry(List.of(), Optional.empty(), Optional.empty()),
+                "qkv",
+                new LayoutFile.Entry(
+                    List.of(2L, 16L),
+                    Optional.of(DType.F32),
+                    Optional.empty(),
+                    Optional.of(new LayoutFile.Parts(1, List.of(8L, 4L, 4L), Layout.parse("2:S1"))))));
     assertThat(LayoutFile.parse("f", written.encode())).isEqualTo(written);
   }
 }

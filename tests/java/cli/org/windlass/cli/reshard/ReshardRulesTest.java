@@ -253,6 +253,34 @@ class ReshardRulesTest {
   }
 
   @Test
+  void aTensorCutByUnequalPartsIsNotReadAsAPlainCut() throws IOException {
+    TestFile.Tensor[] grouped = {
+      tensor("l.0.q", 0, 8), tensor("l.0.k", 100, 4), tensor("l.0.v", 200, 4)
+    };
+    fused("2:S0", grouped, new long[][] {{0, 1, 2, 3, 100, 101, 200, 201}, {4, 5, 6, 7, 102, 103, 202, 203}});
+    Path cut = folder.resolve("fused");
+    Path rules = folder.resolve("from.json");
+    Files.writeString(rules, "[{\"match\":\"*\",\"from\":\"2@1:S0\"}]");
+    Path next = folder.resolve("next");
+    for (List<Object> more :
+        List.<List<Object>>of(
+            List.of(), List.of("--from", "2@1:S0"), List.of("--rules", rules), List.of("--verify"))) {
+      List<Object> arguments = new ArrayList<>(List.of("reshard", "--to", "2:S0", cut, next));
+      arguments.addAll(more);
+      Cli refused = Cli.run(arguments.toArray());
+      assertThat(refused.status()).as(more + ": " + refused.out() + refused.err()).isEqualTo(2);
+      assertThat(refused.err())
+          .contains("tensor \"l.0.qkv\"", "[8, 4, 4]", "the checkpoint that it was made of");
+      assertThat(next).doesNotExist();
+    }
+    for (String lies : List.of("1:S0", "2:R")) {
+      fused(lies, grouped, new long[][] {{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 200, 201, 202, 203}});
+      Cli done = Cli.run("reshard", "--to", "2:S0", cut, next, "--verify", "--force");
+      assertThat(done.status()).as(done.err()).isZero();
+    }
+  }
+
+  @Test
   void equalPartsAreAStridedWhole() throws IOException {
     TestFile.Tensor[] equal = {
       tensor("l.0.q", 0, 4), tensor("l.0.k", 100, 4), tensor("l.0.v", 200, 4)

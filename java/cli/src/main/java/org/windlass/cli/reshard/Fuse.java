@@ -7,6 +7,7 @@ import java.util.Optional;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.Placement;
+import org.windlass.checkpoint.LayoutFile;
 
 /**
  * How a target is cut that a rule fuses of parts: each part by itself, so that a rank holds its
@@ -71,8 +72,18 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   }
 
   /**
-   * The layout of what is fused as one tensor. Where all parts are equal it is their concatenation,
-   * strided; else the ranks' pieces one after another are the tensor.
+   * Says in {@code layout.json} how the tensor is cut, where no layout of the whole does: its parts
+   * are cut and differ in extent.
+   */
+  Optional<LayoutFile.Parts> parts() {
+    return pieces > 1 && extents.stream().distinct().count() > 1
+        ? Optional.of(new LayoutFile.Parts(dim, extents, layout))
+        : Optional.empty();
+  }
+
+  /**
+   * The layout by which ranks hold the tensor. Where all parts are equal it is that of their
+   * concatenation, strided; else it gives the ranks' shapes, and {@link #runs} what they hold.
    */
   Layout whole(Layout to) {
     if (extents.stream().distinct().count() > 1) {

@@ -105,6 +105,7 @@ final class MoveList {
     matches.forEach(
         (name, match) -> match.rule().from().ifPresent(from -> ruled.put(name, from)));
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
+    sources.refuseParts();
     checkCovered(sources);
     if (in.byRank()) {
       sources.checkRankFiles();

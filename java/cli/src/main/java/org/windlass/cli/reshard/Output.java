@@ -80,10 +80,14 @@ final class Output {
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     for (TargetTensor target : targets) {
+      Optional<LayoutFile.Parts> parts = target.fuse().flatMap(Fuse::parts);
       tensors.put(
           target.name(),
           new LayoutFile.Entry(
-              target.shapeList(), Optional.of(target.dtype()), Optional.of(target.to())));
+              target.shapeList(),
+              Optional.of(target.dtype()),
+              parts.isPresent() ? Optional.empty() : Optional.of(target.to()),
+              parts));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }

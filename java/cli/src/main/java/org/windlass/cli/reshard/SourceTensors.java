@@ -34,6 +34,27 @@ final class SourceTensors {
     this.ruled = ruled;
   }
 
+  /**
+   * Refuses tensors that lie on their ranks in parts of unequal extents, which no layout cuts.
+   *
+   * @throws InvalidArgumentException naming the first
+   */
+  void refuseParts() {
+    for (String name : in.names()) {
+      entry(name)
+          .flatMap(LayoutFile.Entry::parts)
+          .ifPresent(
+              parts -> {
+                throw new InvalidArgumentException(
+                    in.path() + ": tensor \"" + name + "\": layout.json says that it is fused of parts"
+                        + " of extents " + parts.extents() + " along dimension " + parts.dim()
+                        + ", each cut by itself as " + parts.layout()
+                        + "; no layout reads that as one tensor. Reshard from the checkpoint that it"
+                        + " was made of");
+              });
+    }
+  }
+
   /** The source layout that a tensor has before defaults apply, if anything gives it one. */
   Optional<Layout> declared(String name) {
     return Optional.ofNullable(ruled.get(name))
