@@ -221,6 +221,13 @@ class PlanPageTest {
   }
 
   @Test
+  void anEmptyNameIsRefused() {
+    Cli refused = plan(Path.of(""));
+    assertThat(refused.status()).isEqualTo(2);
+    assertThat(refused.err()).contains("'--html'", "the path is empty");
+  }
+
+  @Test
   void onlyAPageOrAnEmptyFileIsReplaced() throws IOException {
     Path page = folder.resolve("plan.html");
     assertThat(plan(page).status()).isZero();

@@ -305,6 +305,8 @@ class ReshardCommandTest {
         List.of(in, in.resolve("out"), in.resolve("../in"), folder.resolve("link"), folder.resolve("link/out"))) {
       refused(2, List.of("OUT is"), layouts[0], layouts[1], layouts[2], layouts[3], layouts[4], in, out);
     }
+    refused(2, List.of("(OUT): the path is empty"), "--from", "1:R", "--to", "1:R", "--force", file, "");
+    refused(2, List.of("(IN): the path is empty"), "--from", "1:R", "--to", "1:R", "", out());
     refused(2, List.of("OUT is IN itself"), "--from", "1:R", "--to", "1:R", "--force", file, file);
     refused(2, List.of("is inside OUT"), "--from", "1:R", "--to", "1:R", "--force", file, folder.resolve("deep"));
     refused(2, List.of("no such file"), "--from", "1:R", "--to", "1:R", folder.resolve("gone"), out());

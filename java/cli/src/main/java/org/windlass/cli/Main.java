@@ -8,6 +8,7 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Function;
 import org.windlass.ErrorCode;
@@ -22,6 +23,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /** The {@code windlass} command. */
 @Command(
@@ -94,6 +96,7 @@ public final class Main implements Runnable {
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
       line.setCaseInsensitiveEnumValuesAllowed(true);
+      line.registerConverter(Path.class, Main::path);
       line.setParameterExceptionHandler(
           (wrong, given) -> complain.apply(Complaint.ofUsage(wrong)));
       line.setExecutionStrategy(
@@ -117,6 +120,14 @@ public final class Main implements Runnable {
     } finally {
       err.flush();
     }
+  }
+
+  /** A path of the command line; an empty one, as of an unset variable, would be the current folder. */
+  private static Path path(String text) {
+    if (text.isEmpty()) {
+      throw new TypeConversionException("the path is empty");
+    }
+    return Path.of(text);
   }
 
   /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
