@@ -118,7 +118,10 @@ final class DoctorCommand implements Runnable {
   /** Facts by name: texts, numbers, or lists of texts. */
   private static Map<String, Object> facts(Natives natives, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();
-    natives.ask(Native::wl_version).ifPresent(version -> facts.put("version", version));
+    natives
+        .ask(Native::wl_version)
+        .or(Main.Version::ofJar)
+        .ifPresent(version -> facts.put("version", version));
     natives.ask(Native::wl_abi_version).ifPresent(abi -> facts.put("abi", abi));
     facts.put("natives", natives.refusal().orElseGet(NativeLoader::loadedFrom));
     facts.put(

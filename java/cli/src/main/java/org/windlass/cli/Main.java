@@ -10,6 +10,7 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
@@ -147,8 +148,13 @@ public final class Main implements Runnable {
     return new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8);
   }
 
-  /** The version, as the native library says it. */
+  /** The version, as the native library says it; the jar's where that does not load. */
   static final class Version implements IVersionProvider {
+    /** The version of the command's jar; empty for classes that lie in no jar. */
+    static Optional<String> ofJar() {
+      return Optional.ofNullable(Main.class.getPackage().getImplementationVersion());
+    }
+
     @Override
     public String[] getVersion() {
       try {
@@ -156,7 +162,10 @@ public final class Main implements Runnable {
         return new String[] {"windlass " + Native.wl_version()};
       } catch (UnsatisfiedLinkError unloaded) {
         // Asked for whenever a command line is made, help included.
-        return new String[] {"windlass, without its natives: windlass doctor shows why"};
+        return new String[] {
+          "windlass" + ofJar().map(version -> " " + version).orElse("")
+              + ", without its natives: windlass doctor shows why"
+        };
       }
     }
   }
