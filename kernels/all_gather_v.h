@@ -7,9 +7,9 @@
 //          aux  PartTable: out, the same on every rank
 // phases   one: TPUT of a piece of the own input into the output of every rank, one after the
 //          other, so that it comes from memory once
-//          eager: TGET of each rank's input from the copy that rides with ENTER
+//          staged: TGET of each rank's input from the copy that rides with ENTER
 // signals  ENTER of the peer before its output is written; DONE of every rank before return, since
-//          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
+//          they write this rank's output. Staged: ENTER of the peer before its copy is read; no
 //          DONE.
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
@@ -36,13 +36,11 @@ struct AllGatherV : PartItems<kGatheredPiece> {
   }
 };
 
-struct AllGatherVEager : AllGatherV {
-  static constexpr bool kStaged = true;
+struct AllGatherVPull : AllGatherV {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     move<Way::kGet>(launch, peer(launch, rank, block), rank, block / launch.ranks,
                     pieces(launch, rank));
   }
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

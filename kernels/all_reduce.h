@@ -38,11 +38,6 @@ struct AllReduceOnePhase {
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
-struct AllReduceEager : AllReduceOnePhase {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
-};
-
 struct AllReduceTwoPhase : AllReduceOnePhase {
   // Pieces are dealt out: rank r owns pieces r, r + ranks, ...
   static void plan(Launch& launch) {

@@ -9,7 +9,7 @@
 //          since they write this rank's output
 //          pull: ENTER of the peer before its input is read; DONE of every rank before return,
 //          since they read this rank's input
-//          eager: pull from the copy of a small input that rides with ENTER; no DONE
+//          staged: pull from the copy of a small input that rides with ENTER; no DONE
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
@@ -40,11 +40,6 @@ struct AllToAllPull : detail::AllToAllItems {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     move<Way::kGet>(launch, peer(launch, rank, block), rank, block / launch.ranks);
   }
-};
-
-struct AllToAllEager : AllToAllPull {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

@@ -6,7 +6,7 @@
 // phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the
 //          stage.
 // signals  ENTER of the root before its input is read; DONE of every reader before the root
-//          returns. A reader waits for the root alone. Eager: a small input rides with ENTER; no
+//          returns. A reader waits for the root alone. Staged: a small input rides with ENTER; no
 //          DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
@@ -43,11 +43,6 @@ struct Broadcast {
   static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;
   }
-};
-
-struct BroadcastEager : Broadcast {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

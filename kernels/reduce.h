@@ -5,7 +5,7 @@
 //          out  bytes, the root's; may be its in (in place)
 // phases   one: TFOLD of a piece over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of the root before any other rank
-//          returns. Eager: a small input rides with ENTER; no DONE.
+//          returns. Staged: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Each piece is read whole before it is written.
 #pragma once
 
@@ -31,11 +31,6 @@ struct Reduce {
   static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kNobody : launch.root;
   }
-};
-
-struct ReduceEager : Reduce {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

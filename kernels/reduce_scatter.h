@@ -5,7 +5,7 @@
 //          out  bytes; may be the rank's own part of in (in place)
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
-//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
+//          read this rank's input. Staged: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
 //          safe.
 #pragma once
@@ -30,11 +30,6 @@ struct ReduceScatter {
         [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
   }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
-};
-
-struct ReduceScatterEager : ReduceScatter {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

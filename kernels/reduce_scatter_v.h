@@ -7,7 +7,7 @@
 //          aux  PartTable: in, the same on every rank
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
-//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
+//          read this rank's input. Staged: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
 //          safe.
 #pragma once
@@ -36,11 +36,6 @@ struct ReduceScatterV {
         });
   }
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
-};
-
-struct ReduceScatterVEager : ReduceScatterV {
-  static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "native/abi/handles.h"
-#include "native/isa/isa.h"
+#include "native/base/dtype.h"
 
 namespace windlass {
 

@@ -7,7 +7,7 @@
 #include "native/base/cores.h"
 #include "native/comm/adjustment.h"
 #include "native/comm/host_operations.h"
-#include "native/isa/isa.h"
+#include "native/comm/kernels.h"
 
 using namespace windlass;
 
@@ -78,7 +78,7 @@ const char* wl_version(void) {
   return WINDLASS_VERSION;
 }
 const char* wl_target(void) {
-  return "sim";
+  return kKernels.limits.name;
 }
 const char* wl_code_name(int32_t code) {
   return codeName(code);
@@ -87,7 +87,7 @@ const char* wl_operation_name(int32_t operation) {
   return operationName(operation);
 }
 const char* wl_isa_path(void) {
-  return isaPathName();
+  return kKernels.path();
 }
 int32_t wl_allowed_cores(void) {
   return allowedCores();
@@ -122,7 +122,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
                 config->adjust_threads);
   }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
-  if (const char* why = isaPathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
+  if (const char* why = kKernels.pathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
   own.ranks = static_cast<uint32_t>(config->ranks);
   // Only its low 32 bits are told, so that 0 is the one that follows 2^32 - 1.

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "native/abi/floor_threads.h"
+#include "native/base/dtype.h"
 #include "native/base/error.h"
-#include "native/isa/isa.h"
+#include "native/comm/kernels.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 
@@ -40,7 +41,7 @@ uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
 }
 
 void copy(const Move& move) {
-  copyBytes(move.dst, move.src, move.bytes);
+  kKernels.copy(move.dst, move.src, move.bytes);
 }
 
 void stream(const Move& move) {
@@ -49,12 +50,13 @@ void stream(const Move& move) {
   const auto viewOf = [&](const std::byte* data) {
     return StridedView{const_cast<std::byte*>(data), DType::kU8, 1, &count, &kUnitStride};
   };
-  TMOVE_CVT(viewOf(move.dst), viewOf(move.src), DType::kU8, Stores::kStreaming);
+  const StridedView to = viewOf(move.dst);
+  kKernels.move(&to, 1, viewOf(move.src), DType::kU8, Stores::kStreaming);
 }
 
 // How an operation writes so many bytes.
 Stores storesOf(uint64_t written, std::size_t threads) {
-  return written / threads >= kStreamingCopyBytes ? Stores::kStreaming : Stores::kCached;
+  return written / threads >= kKernels.limits.streamingBytes ? Stores::kStreaming : Stores::kCached;
 }
 
 double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
@@ -184,7 +186,7 @@ class Sum {
   }
 
   void run(Stores stores) const {
-    TFOLD(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
+    kKernels.fold(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
           static_cast<uint32_t>(ins_.size()), ReduceOp::kSum, DType::kF32, stores);
   }
 
@@ -294,7 +296,7 @@ class Copies {
   }
 
   void run(Stores stores) const {
-    TMOVE_CVT(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
+    kKernels.move(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
   }
 
   void check() const {

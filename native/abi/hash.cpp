@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "native/abi/tensors.h"
+#include "native/base/dtype.h"
 #include "native/base/xxh64.h"
-#include "native/isa/isa.h"
+#include "native/comm/kernels.h"
 
 using namespace windlass;
 
@@ -92,9 +93,9 @@ void hashInTiles(const Hashed& what, Xxh64* hash) {
       views[i].shape = shape;
     }
     if (what.count == 1) {
-      TMOVE_CVT(packed, views[0], what.wire);
+      kKernels.move(&packed, 1, views[0], what.wire, Stores::kCached);
     } else {
-      TFOLD(&packed, 1, views.data(), what.count, what.op, what.wire);
+      kKernels.fold(&packed, 1, views.data(), what.count, what.op, what.wire, Stores::kCached);
     }
     hash->update(tile, inner * static_cast<uint64_t>(dims > 0 ? shape[dims - 1] : 1));
   });

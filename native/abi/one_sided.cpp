@@ -4,8 +4,8 @@
 #include "native/comm/one_sided.h"
 
 #include "native/abi/tensors.h"
+#include "native/base/dtype.h"
 #include "native/base/extent.h"
-#include "native/isa/isa.h"
 
 using namespace windlass;
 

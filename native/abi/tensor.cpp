@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "native/abi/tensors.h"
-#include "native/isa/isa.h"
+#include "native/base/dtype.h"
+#include "native/comm/kernels.h"
 
 using namespace windlass;
 
@@ -18,7 +19,8 @@ int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_
   if (!canCast(static_cast<DType>(src->dtype), static_cast<DType>(dst->dtype))) {
     return fail(error, WL_UNSUPPORTED, "no cast from dtype %d to dtype %d", src->dtype, dst->dtype);
   }
-  TMOVE_CVT(viewOf(*dst), viewOf(*src));
+  const StridedView to = viewOf(*dst);
+  kKernels.move(&to, 1, viewOf(*src), to.dtype, Stores::kCached);
   return WL_OK;
 }
 
@@ -31,7 +33,8 @@ int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* 
   std::memcpy(value, element, sizeOf(one.dtype));
   one.data = value;
   one.strides = zeros;
-  TMOVE_CVT(viewOf(*dst), one);
+  const StridedView to = viewOf(*dst);
+  kKernels.move(&to, 1, one, to.dtype, Stores::kCached);
   return WL_OK;
 }
 
@@ -62,7 +65,8 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
     views[i] = viewOf(*sources[i]);
   }
   const StridedView target = viewOf(*dst);
-  TFOLD(&target, 1, views.data(), count, static_cast<ReduceOp>(op));
+  kKernels.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
+                Stores::kCached);
   return WL_OK;
 }
 

@@ -3,18 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/all_gather.h"
-#include "kernels/all_gather_v.h"
-#include "kernels/all_reduce.h"
-#include "kernels/all_to_all.h"
-#include "kernels/all_to_all_v.h"
-#include "kernels/barrier.h"
-#include "kernels/broadcast.h"
-#include "kernels/reduce.h"
-#include "kernels/reduce_scatter.h"
-#include "kernels/reduce_scatter_v.h"
-#include "kernels/scatter.h"
-#include "native/comm/launch.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 namespace {
@@ -76,8 +65,8 @@ Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t by
   call.workBytes = bytes * ranks * ranks;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  if (stages(comm, call.inBytes, kStagedMove)) return comm.run<AllToAllEager>(call);
-  return chosen == WL_PUSH ? comm.run<AllToAllPush>(call) : comm.run<AllToAllPull>(call);
+  if (stages(comm, call.inBytes, kStagedMove)) return comm.run(Kernel::kAllToAllStaged, call);
+  return chosen == WL_PUSH ? comm.run(Kernel::kAllToAllPush, call) : comm.run(Kernel::kAllToAllPull, call);
 }
 
 Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -91,8 +80,8 @@ Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   call.workBytes = bytes * comm.group().ranks();
   call.deadlineNs = deadlineNs;
   call.error = error;
-  return stages(comm, bytes, kStagedBroadcast) ? comm.run<BroadcastEager>(call)
-                                               : comm.run<Broadcast>(call);
+  return stages(comm, bytes, kStagedBroadcast) ? comm.run(Kernel::kBroadcastStaged, call)
+                                               : comm.run(Kernel::kBroadcast, call);
 }
 
 Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -101,8 +90,8 @@ Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   const Descriptor descriptor = Descriptor::of(as, count, dtype);
   const Call call = {
       descriptor, {in, out, nullptr}, bytes, bytes, bytes * ranks * ranks, deadlineNs, error};
-  return stages(comm, bytes, kStagedMove) ? comm.run<AllGatherEager>(call)
-                                          : comm.run<AllGather>(call);
+  return stages(comm, bytes, kStagedMove) ? comm.run(Kernel::kAllGatherStaged, call)
+                                          : comm.run(Kernel::kAllGather, call);
 }
 
 Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
@@ -112,8 +101,8 @@ Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64
   const Call call = {descriptor,    {in, out, nullptr},    bytes,
                      bytes * ranks, bytes * ranks * ranks, deadlineNs,
                      error};
-  return stages(comm, call.inBytes, kStagedMove) ? comm.run<ReduceScatterEager>(call)
-                                                 : comm.run<ReduceScatter>(call);
+  return stages(comm, call.inBytes, kStagedMove) ? comm.run(Kernel::kReduceScatterStaged, call)
+                                                 : comm.run(Kernel::kReduceScatter, call);
 }
 
 Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -122,12 +111,12 @@ Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t b
   const Descriptor descriptor = Descriptor::of(WL_OP_ALL_REDUCE, count, dtype, op, algorithm);
   const Call call = {descriptor,        {in, out, nullptr}, bytes, bytes,
                      2 * bytes * ranks, deadlineNs,         error};
-  if (algorithm == WL_RING && ranks > 1) return comm.run<AllReduceRing>(call);
+  if (algorithm == WL_RING && ranks > 1) return comm.run(Kernel::kAllReduceRing, call);
   if (algorithm == WL_BIDIRECTIONAL_RING && ranks > 1)
-    return comm.run<AllReduceBidirectionalRing>(call);
-  if (stages(comm, bytes, kStagedAllReduce)) return comm.run<AllReduceEager>(call);
-  return algorithm == WL_TWO_PHASE ? comm.run<AllReduceTwoPhase>(call)
-                                   : comm.run<AllReduceOnePhase>(call);
+    return comm.run(Kernel::kAllReduceBidirectionalRing, call);
+  if (stages(comm, bytes, kStagedAllReduce)) return comm.run(Kernel::kAllReduceStaged, call);
+  return algorithm == WL_TWO_PHASE ? comm.run(Kernel::kAllReduceTwoPhase, call)
+                                   : comm.run(Kernel::kAllReduceOnePhase, call);
 }
 
 Code scatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -135,7 +124,7 @@ Code scatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byt
   const Descriptor descriptor = Descriptor::of(WL_OP_SCATTER, count, dtype, 0, 0, root);
   const Call call = {
       descriptor, {in, out, nullptr}, bytes, 0, bytes * comm.group().ranks(), deadlineNs, error};
-  return comm.run<Scatter>(call);
+  return comm.run(Kernel::kScatter, call);
 }
 
 Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -143,7 +132,7 @@ Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
   const Descriptor descriptor = Descriptor::of(WL_OP_GATHER, count, dtype, 0, 0, root);
   const Call call = {
       descriptor, {in, out, nullptr}, bytes, 0, bytes * comm.group().ranks(), deadlineNs, error};
-  return comm.run<Gather>(call);
+  return comm.run(Kernel::kGather, call);
 }
 
 Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -152,18 +141,19 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
   const Call call = {descriptor, {in, out, nullptr},           bytes,
                      bytes,      bytes * comm.group().ranks(), deadlineNs,
                      error};
-  return stages(comm, bytes, kStagedMove) ? comm.run<ReduceEager>(call) : comm.run<Reduce>(call);
+  return stages(comm, bytes, kStagedMove) ? comm.run(Kernel::kReduceStaged, call) : comm.run(Kernel::kReduce, call);
 }
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
                int64_t deadlineNs, wl_error_t* error) {
-  return comm.runParts<AllToAllV>(exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
+  return comm.runParts(Kernel::kAllToAllV,
+                       exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
 }
 
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
   const Call call = exchange(comm, in, out, parts, true, dtype, deadlineNs, error);
-  if (Code code = comm.runParts<AllToAllVPacked>(call); code != WL_OK) return code;
+  if (Code code = comm.runParts(Kernel::kAllToAllVPacked, call); code != WL_OK) return code;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   const PartTable& own = comm.parts(comm.rank());
   for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
@@ -196,8 +186,8 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return stages(comm, all.largest * elementBytes, kStagedMove) ? comm.runParts<AllGatherVEager>(call)
-                                                               : comm.runParts<AllGatherV>(call);
+  const bool staged = stages(comm, all.largest * elementBytes, kStagedMove);
+  return comm.runParts(staged ? Kernel::kAllGatherVStaged : Kernel::kAllGatherV, call);
 }
 
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
@@ -213,8 +203,8 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
-  return stages(comm, call.inBytes, kStagedMove) ? comm.runParts<ReduceScatterVEager>(call)
-                                                 : comm.runParts<ReduceScatterV>(call);
+  const bool staged = stages(comm, call.inBytes, kStagedMove);
+  return comm.runParts(staged ? Kernel::kReduceScatterVStaged : Kernel::kReduceScatterV, call);
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {
@@ -222,7 +212,7 @@ Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {
   call.descriptor = Descriptor::of(WL_OP_BARRIER, 0);
   call.deadlineNs = deadlineNs;
   call.error = error;
-  return comm.run<Barrier>(call);
+  return comm.run(Kernel::kBarrier, call);
 }
 
 }  // namespace windlass

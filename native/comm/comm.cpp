@@ -9,8 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "native/comm/launch.h"
-#include "native/isa/isa.h"
+#include "native/comm/cpu_executor.h"
 
 namespace windlass {
 namespace {
@@ -85,6 +84,11 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   recorder_.leave(code, waitedNs_, code != WL_OK || waitedNs_ > 0 || isLong);
   leaveCall();
   return code;
+}
+
+Code Comm::runParts(Kernel kernel, const Call& call) {
+  const Code code = run(kernel, call);
+  return code == WL_OK ? partsOutcome(call.error) : code;
 }
 
 // A rank that lacks its own table may be the first to return; all others have seen every entry.
@@ -176,7 +180,11 @@ void Comm::fillEntry(const Call& call, bool staged) {
   if (staged) {
     unsigned char* stage =
         call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
-    copyBytes(stage, call.args.in, call.inBytes);
+    if (call.inBytes <= kShortCopyBytes) {
+      copyShort(stage, call.args.in, call.inBytes);
+    } else {
+      kKernels.copy(stage, call.args.in, call.inBytes);
+    }
     entry.args.in = stage;
   }
 }

@@ -19,6 +19,11 @@ struct PartLists {
   uint64_t room;              // bytes of the output, where its parts are packed as they come
 };
 
+// From this many bytes over all ranks, items are claimed one by one and may run on any rank's
+// thread.
+constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
+enum class Kernel : uint32_t;  // native/comm/kernels.h
+
 // One operation as its caller states it.
 struct Call {
   Descriptor descriptor;
@@ -48,13 +53,14 @@ class alignas(kLine) Comm {
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
   const PartTable& parts(uint32_t rank) const { return *group_->parts(rank, sequence_); }
 
-  // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/launch.h says how.
+  // Runs a kernel of the target as this rank's next operation.
+  Code run(Kernel kernel, const Call& call);
+  // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h says how.
   template <class K>
   Code run(const Call& call);
   // The same for an operation that has parts: an error of all ranks where one finds no memory to
   // state its own.
-  template <class K>
-  Code runParts(const Call& call);
+  Code runParts(Kernel kernel, const Call& call);
   // The same with `own` as the call's aux. Peers write to it, and may do so still when this rank's
   // call has failed: it is retired then.
   template <class K, class Own>

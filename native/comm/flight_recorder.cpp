@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "native/base/cpu.h"
 #include "native/comm/flight_recorder.h"
 
 #include "native/base/clock.h"
-#include "native/isa/isa.h"
 
 namespace windlass {
 namespace {

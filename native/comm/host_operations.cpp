@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "native/comm/launch.h"
+#include "native/comm/cpu_executor.h"
 
 namespace windlass {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/one_sided.h"
 
-#include "kernels/one_sided.h"
-#include "native/comm/launch.h"
+#include "native/comm/cpu_executor.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 namespace {
@@ -61,18 +61,18 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
-  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error, [&] { oneSidedPut(remote, local); });
+  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error, [&] { kKernels.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                        [&] { oneSidedAccumulate(remote, local); });
+                        [&] { kKernels.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
-  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error, [&] { oneSidedGet(local, remote); });
+  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error, [&] { kKernels.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
@@ -84,7 +84,7 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                        [&] { oneSidedNotify(signal, value); });
+                        [&] { kKernels.notify(signal, value); });
 }
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "native/base/cpu.h"
 #include "native/comm/adjustment.h"
 #include "native/comm/comm.h"
-#include "native/isa/isa.h"
 
 namespace windlass {
 namespace {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "native/base/cpu.h"
 #include "native/comm/workers.h"
 
 #include <linux/futex.h>
@@ -12,7 +13,6 @@
 #include <exception>
 
 #include "native/base/clock.h"
-#include "native/isa/isa.h"
 
 namespace windlass {
 namespace {

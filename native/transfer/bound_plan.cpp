@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "native/isa/isa.h"
+#include "native/base/dtype.h"
 #include "native/transfer/transfer.h"
 
 namespace windlass {

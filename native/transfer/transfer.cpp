@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <new>
 
-#include "kernels/chunk.h"
-#include "native/comm/launch.h"
+#include "native/comm/cpu_executor.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 namespace {
@@ -158,7 +158,7 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
     call.args.aux = const_cast<ChunkBlocks*>(&own.blocks(w));
     call.workBytes = 0;
     for (const auto& plan : plans_) call.workBytes += plan->workBytes(w);
-    if (Code code = comm_.run<Redistribute>(call); code != WL_OK) return code;
+    if (Code code = comm_.run(Kernel::kRedistribute, call); code != WL_OK) return code;
   }
   return WL_OK;
 }

@@ -56,6 +56,17 @@ constexpr int32_t kReduceOpCount = 5;
 
 constexpr uint32_t kMaxDims = 16;
 
+// Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
+// line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
+enum class Stores { kCached, kStreaming };
+
+// What a target has.
+struct Limits {
+  const char* name;
+  uint64_t streamingBytes;  // from which what one core writes outgrows its caches
+  uint64_t tileBytes;       // of on-core memory that a kernel's tiles are placed in
+};
+
 constexpr uint64_t sizeOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -195,6 +206,14 @@ struct Launch {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
   }
+};
+
+// Kernel K on inputs so small that each rides with its rank's ENTER: nobody waits for who reads it.
+// K writes its own rank's output alone.
+template <class K>
+struct Staged : K {
+  static constexpr bool kStaged = true;
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

@@ -125,34 +125,4 @@ const char* isaPathError() noexcept {
   return *error == '\0' ? nullptr : error;
 }
 
-bool canCast(DType from, DType to) noexcept {
-  return from == to || (floatIndex(from) >= 0 && floatIndex(to) >= 0);
-}
-
-bool canAccumulate(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kI32:
-    case DType::kI16:
-    case DType::kI8:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool canReduce(DType dtype, ReduceOp op) noexcept {
-  switch (dtype) {
-    case DType::kF8E8M0:
-    case DType::kC64:
-      return false;
-    case DType::kBool:
-      return op == ReduceOp::kMax || op == ReduceOp::kMin;
-    default:
-      return op != ReduceOp::kAvg || floatIndex(dtype) >= 0;
-  }
-}
-
 }  // namespace windlass

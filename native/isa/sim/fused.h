@@ -15,20 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "native/base/cpu.h"
+#include "native/base/dtype.h"
+#include "native/isa/limits.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
-
-// Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
-// line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
-enum class Stores { kCached, kStreaming };
-
-// True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
-bool canCast(DType from, DType to) noexcept;
-// True for the six float dtypes with any op, integers with all but avg, bool with max and min.
-bool canReduce(DType dtype, ReduceOp op) noexcept;
-// True for what every target adds atomically: f32 f16 bf16 i32 i16 i8.
-bool canAccumulate(DType dtype) noexcept;
 
 // dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
@@ -76,47 +68,21 @@ inline Rows rowsAt(uint32_t count, const At& at) noexcept {
 void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
            uint32_t terms, Stores stores) noexcept;
 
-// Copies longer than this leave the inline code.
-constexpr size_t kInlineCopyBytes = 64;
 // Contiguous copies of at least this size stream of themselves.
-constexpr size_t kStreamingCopyBytes = size_t{16} << 20;
+constexpr size_t kStreamingCopyBytes = kLimits.streamingBytes;
 
 namespace detail {
 
 void copyLong(void* dst, const void* src, size_t bytes) noexcept;
 
-template <size_t N>
-inline void copyPair(unsigned char* d, const unsigned char* s, size_t bytes) noexcept {
-  // Two possibly overlapping loads of N bytes cover N to 2N bytes.
-  struct Block {
-    unsigned char byte[N];
-  } head, tail;
-  __builtin_memcpy(&head, s, N);
-  __builtin_memcpy(&tail, s + bytes - N, N);
-  __builtin_memcpy(d, &head, N);
-  __builtin_memcpy(d + bytes - N, &tail, N);
-}
-
 }  // namespace detail
 
 // dst = src; the ranges do not overlap, or are equal.
 inline void copyBytes(void* dst, const void* src, size_t bytes) noexcept {
-  auto* d = static_cast<unsigned char*>(dst);
-  const auto* s = static_cast<const unsigned char*>(src);
-  if (bytes > kInlineCopyBytes) {
+  if (bytes > kShortCopyBytes) {
     detail::copyLong(dst, src, bytes);
-  } else if (bytes > 32) {
-    detail::copyPair<32>(d, s, bytes);
-  } else if (bytes >= 16) {
-    detail::copyPair<16>(d, s, bytes);
-  } else if (bytes >= 8) {
-    detail::copyPair<8>(d, s, bytes);
-  } else if (bytes >= 4) {
-    detail::copyPair<4>(d, s, bytes);
-  } else if (bytes >= 2) {
-    detail::copyPair<2>(d, s, bytes);
-  } else if (bytes == 1) {
-    *d = *s;
+  } else {
+    copyShort(dst, src, bytes);
   }
 }
 

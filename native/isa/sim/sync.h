@@ -7,9 +7,9 @@
 // whichever thread notifies.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
+
+#include "native/base/cpu.h"
 
 namespace windlass {
 
@@ -38,24 +38,6 @@ inline void pipe_barrier(pipe_t) noexcept {
 }
 inline void dsb(mem_dsb_t) noexcept {
   __asm__ volatile("" ::: "memory");
-}
-
-// Between two looks at a signal: gives the core's resources to its neighbour.
-inline void cpuPause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// A clock that all cores read alike, in ticks of a steady but unknown rate.
-inline int64_t cpuTicks() noexcept {
-#if defined(__x86_64__)
-  return static_cast<int64_t>(__builtin_ia32_rdtsc());
-#else
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-#endif
 }
 
 namespace comm {

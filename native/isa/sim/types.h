@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "native/isa/limits.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -122,7 +123,7 @@ class GlobalTensor {
 };
 
 // Bytes of on-core memory that tiles are placed in.
-constexpr size_t kUnifiedBufferBytes = size_t{192} << 10;
+constexpr size_t kUnifiedBufferBytes = kLimits.tileBytes;
 
 namespace detail {
 // This thread's on-core memory, aligned to 64 bytes; made on first use.

@@ -12,11 +12,6 @@
 namespace windlass {
 namespace detail {
 
-template <typename T>
-constexpr bool isFloat = DTypeOf<T>::value == DType::kF64 || DTypeOf<T>::value == DType::kF32 ||
-                         DTypeOf<T>::value == DType::kF16 || DTypeOf<T>::value == DType::kBF16 ||
-                         DTypeOf<T>::value == DType::kF8E5M2 || DTypeOf<T>::value == DType::kF8E4M3;
-
 // A tile's valid part.
 template <typename TileT>
 class ValidView {
@@ -72,7 +67,8 @@ inline void TMIN(const Dst& dst, const A& a, const B& b) noexcept {
 template <RoundMode mode = RoundMode::RINT, typename Dst, typename Src>
 inline void TCVT(const Dst& dst, const Src& src) noexcept {
   static_assert(mode == RoundMode::RINT || mode == RoundMode::NONE, "sim rounds to nearest even");
-  static_assert(detail::isFloat<typename Dst::Element> && detail::isFloat<typename Src::Element>,
+  static_assert(isFloat(DTypeOf<typename Dst::Element>::value) &&
+                    isFloat(DTypeOf<typename Src::Element>::value),
                 "sim converts between float dtypes");
   assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
   const detail::ValidView<Dst> out(dst);

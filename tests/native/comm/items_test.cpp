@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
-#include "native/comm/launch.h"
+#include "native/comm/cpu_executor.h"
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {

@@ -376,7 +376,7 @@ TEST(CopyBytes, EveryLengthAndAlignmentOnEveryPath) {
       std::vector<unsigned char> out(length + 192, 0xa5);
       copyBytes(&out[skew], &source[7], length);
       ASSERT_EQ(out, expected) << length << " bytes at " << skew;
-      if (length <= kInlineCopyBytes) continue;
+      if (length <= kShortCopyBytes) continue;
       for (const auto& [path, table] : reference::availablePaths()) {
         out.assign(length + 192, 0xa5);
         table->copy(&out[skew], &source[7], length);

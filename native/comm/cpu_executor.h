@@ -12,14 +12,12 @@
 
 #include <type_traits>
 
+#include "native/base/cpu.h"
 #include "native/comm/comm.h"
-#include "native/isa/isa.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 
-// From this many bytes over all ranks, items are claimed one by one and may run on any rank's
-// thread.
-constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 // From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less
 // takes about as long as a wake, and the ring waits for the operation's end.
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
@@ -39,7 +37,7 @@ Code Comm::run(const Call& call) {
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  launch.streams = call.workBytes >= kStreamingCopyBytes * group_->config().cores;
+  launch.streams = call.workBytes >= kKernels.limits.streamingBytes * group_->config().cores;
   launch.entries =
       reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);
@@ -57,12 +55,6 @@ Code Comm::run(const Call& call) {
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
-}
-
-template <class K>
-Code Comm::runParts(const Call& call) {
-  const Code code = run<K>(call);
-  return code == WL_OK ? partsOutcome(call.error) : code;
 }
 
 template <class K, class Own>

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each dtype casts to, reduces with and adds atomically, on every target or on none; what one
+// target lacks beside that is in its limits.
+#pragma once
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+constexpr bool isFloat(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
+constexpr bool canCast(DType from, DType to) noexcept {
+  return from == to || (isFloat(from) && isFloat(to));
+}
+
+// True for the six float dtypes with any op, integers with all but avg, bool with max and min.
+constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
+  switch (dtype) {
+    case DType::kF8E8M0:
+    case DType::kC64:
+      return false;
+    case DType::kBool:
+      return op == ReduceOp::kMax || op == ReduceOp::kMin;
+    default:
+      return op != ReduceOp::kAvg || isFloat(dtype);
+  }
+}
+
+// True for what every target adds atomically: f32 f16 bf16 i32 i16 i8.
+constexpr bool canAccumulate(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace windlass
