@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "native/abi/floor_threads.h"
+#include "native/floor/threads.h"
 #include "native/isa/isa.h"
 
 namespace {

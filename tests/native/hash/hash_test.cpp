@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "native/base/xxh64.h"
+#include "native/hash/xxh64.h"
 #include "windlass/windlass.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "native/abi/floor_threads.h"
+#include "native/floor/threads.h"
 #include "native/base/dtype.h"
 #include "native/base/error.h"
 #include "native/comm/kernels.h"
