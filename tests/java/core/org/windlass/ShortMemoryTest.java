@@ -14,18 +14,22 @@ import org.windlass.internal.Scratch;
 /** What a rank whose heap is full does to its peers, in a JVM that may end so. */
 @Timeout(60)
 class ShortMemoryTest {
+  // The peer may lack memory for the text of its failure, too; it doesn't wait for its deadline.
+
   @Test
   void aCommunicatorThatCannotBeWrappedIsLeft() throws Exception {
     assertThat(run("split"))
         .contains("rank 0: java.lang.OutOfMemoryError")
-        .contains("rank 1: org.windlass.AbortedException");
+        .containsPattern("rank 1: (org.windlass.AbortedException|java.lang.OutOfMemoryError)");
   }
 
   @Test
   void aRankLeavesWithoutMemoryToSaySo() throws Exception {
     assertThat(run("close"))
         .contains("rank 0: java.lang.OutOfMemoryError")
-        .contains("rank 1: org.windlass.AbortedException: rank 0 closed the communicator");
+        .containsPattern(
+            "rank 1: (org.windlass.AbortedException: rank 0 closed the communicator"
+                + "|java.lang.OutOfMemoryError)");
   }
 
   @Test
