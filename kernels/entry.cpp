@@ -68,14 +68,6 @@ constexpr Kernels makeKernels() {
   return kernels;
 }
 
-constexpr bool isWhole(const Kernels& kernels) {
-  for (const auto run : kernels.run) {
-    if (run == nullptr) return false;
-  }
-  return true;
-}
-static_assert(isWhole(makeKernels()), "every kernel has its entry");
-
 }  // namespace
 
 constexpr Kernels kKernels = makeKernels();

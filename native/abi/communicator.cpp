@@ -41,7 +41,7 @@ Code make(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** o
   if (*out != nullptr) return WL_OK;
   wl_error_t why = noMemory(comm->comm.rank());
   why.operation = split.operation;
-  leaveSplit(*group, rank, why);
+  leaveSplit(*group, rank, split.operation, why);
   return copyError(error, why, nullptr);
 }
 

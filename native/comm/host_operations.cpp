@@ -72,6 +72,7 @@ struct MakeWindow : MadeByRankZero {
 struct SplitRequest {
   enum : uint32_t { kAwaited, kGiven, kFailed };
 
+  wl_operation operation;
   int32_t color;
   int32_t key;
   const GroupConfig* config;
@@ -87,13 +88,13 @@ struct SplitRequest {
     group = made;
     rank = as;
     if (state.exchange(kGiven, std::memory_order_acq_rel) == kFailed) {
-      leaveSplit(*group, rank, failure);
+      leaveSplit(*group, rank, operation, failure);
     }
   }
   void fail(const wl_error_t& why) {
     failure = why;
     if (state.exchange(kFailed, std::memory_order_acq_rel) == kGiven && group != nullptr) {
-      leaveSplit(*group, rank, failure);
+      leaveSplit(*group, rank, operation, failure);
     }
   }
 };
@@ -178,12 +179,11 @@ Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
   return WL_OK;
 }
 
-void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why) {
+void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_error_t& why) {
   wl_error_t record =
-      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since the call that makes it failed "
-              "there: %s",
-              rank, why.message);
-  record.operation = why.operation;
+      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
+              rank, operationName(operation), why.message);
+  record.operation = operation;
   record.observer = static_cast<int32_t>(rank);
   record.culprit_count = 1;
   record.culprits[0] = static_cast<int32_t>(rank);
@@ -197,6 +197,7 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
                 uint32_t* rank, wl_error_t* error) {
   const auto request = makeRequest<SplitRequest>();
   if (request != nullptr) {
+    request->operation = split.operation;
     request->color = split.color;
     request->key = split.key;
     request->config = &comm.group().config();

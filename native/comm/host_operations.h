@@ -29,7 +29,7 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
                 uint32_t* rank, wl_error_t* error);
 
 // Takes `rank`, which never joined, out of a group that a split made, and ends the group: it names
-// the rank, and `why` the split failed there.
-void leaveSplit(Group& group, uint32_t rank, const wl_error_t& why);
+// the rank, its `operation`, a split or a subset, and `why` that failed there.
+void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_error_t& why);
 
 }  // namespace windlass

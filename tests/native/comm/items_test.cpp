@@ -2,6 +2,7 @@
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
 #include "native/comm/cpu_executor.h"
+#include "native/comm/kernels.h"
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {
@@ -191,6 +192,11 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
             ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.culprit_count) << error.message;
   EXPECT_EQ(1, error.culprits[0]) << error.message;
+}
+
+TEST(Items, EveryKernelHasItsEntry) {
+  for (uint32_t kernel = 0; kernel < windlass::kKernelCount; ++kernel)
+    EXPECT_NE(nullptr, windlass::kKernels.run[kernel]) << kernel;
 }
 
 // ---- what a rank says between operations ---------------------------------------------------------

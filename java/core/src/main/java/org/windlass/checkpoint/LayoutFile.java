@@ -17,6 +17,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
+import org.windlass.internal.Native;
 
 /**
  * {@code layout.json}: what the tensors of a folder of rank files are as wholes.
@@ -81,6 +82,10 @@ public record LayoutFile(Map<String, Entry> tensors) {
   public record Parts(int dim, List<Long> extents, Layout layout) {
     /** Checks the components. */
     public Parts {
+      if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
+        throw new InvalidArgumentException(
+            "parts: dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
+      }
       extents = Copies.list(extents, "extents");
       Objects.requireNonNull(layout, "layout");
     }
