@@ -53,6 +53,7 @@ class IndexArgumentsTest {
   /** A dimension of tensors to come. */
   private static final Set<String> ANY_DIMENSION =
       Set.of(
+          "LayoutFile.Parts(dim)",
           "Placement.shard(dim)",
           "Placement.Shard(dim)",
           "Placement.stridedShard(dim)",

@@ -12,7 +12,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
 /** What a rank whose heap is full does to its peers, in a JVM that may end so. */
-@Timeout(60)
+@Timeout(180)
 class ShortMemoryTest {
   // The peer may lack memory for the text of its failure, too; it doesn't wait for its deadline.
 
@@ -62,7 +62,8 @@ class ShortMemoryTest {
     private ShortMemory() {}
 
     public static void main(String[] arguments) throws Exception {
-      CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(Duration.ofSeconds(8));
+      CommunicatorOptions options =
+          CommunicatorOptions.defaults().withDeadline(Duration.ofSeconds(30));
       try (LocalGroup group = Communicator.local(2, options)) {
         group.run( // so that classes are there
             communicator -> {
