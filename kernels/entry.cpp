@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kernels of one target: here alone they are instantiated, once for each executor.
+// The table of kernels of one target: here alone they are instantiated.
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_v.h"
 #include "kernels/all_reduce.h"
@@ -24,37 +24,39 @@ Code onCpu(Comm& comm, const Call& call) {
   return comm.run<K>(call);
 }
 
+template <class K>
+constexpr void set(Kernels& kernels, Kernel kernel) {
+  kernels.run[static_cast<uint32_t>(kernel)] = onCpu<K>;
+}
+
 constexpr Kernels makeKernels() {
   Kernels kernels = {};
-  const auto set = [&](Kernel kernel, Code (*onCpu)(Comm&, const Call&)) {
-    kernels.run[static_cast<uint32_t>(kernel)] = onCpu;
-  };
-  set(Kernel::kAllToAllPush, onCpu<AllToAllPush>);
-  set(Kernel::kAllToAllPull, onCpu<AllToAllPull>);
-  set(Kernel::kAllToAllStaged, onCpu<Staged<AllToAllPull>>);
-  set(Kernel::kBroadcast, onCpu<Broadcast>);
-  set(Kernel::kBroadcastStaged, onCpu<Staged<Broadcast>>);
-  set(Kernel::kAllGather, onCpu<AllGather>);
-  set(Kernel::kAllGatherStaged, onCpu<Staged<AllGatherPull>>);
-  set(Kernel::kReduceScatter, onCpu<ReduceScatter>);
-  set(Kernel::kReduceScatterStaged, onCpu<Staged<ReduceScatter>>);
-  set(Kernel::kAllReduceOnePhase, onCpu<AllReduceOnePhase>);
-  set(Kernel::kAllReduceTwoPhase, onCpu<AllReduceTwoPhase>);
-  set(Kernel::kAllReduceRing, onCpu<AllReduceRing>);
-  set(Kernel::kAllReduceBidirectionalRing, onCpu<AllReduceBidirectionalRing>);
-  set(Kernel::kAllReduceStaged, onCpu<Staged<AllReduceOnePhase>>);
-  set(Kernel::kScatter, onCpu<Scatter>);
-  set(Kernel::kGather, onCpu<Gather>);
-  set(Kernel::kReduce, onCpu<Reduce>);
-  set(Kernel::kReduceStaged, onCpu<Staged<Reduce>>);
-  set(Kernel::kAllToAllV, onCpu<AllToAllV>);
-  set(Kernel::kAllToAllVPacked, onCpu<AllToAllVPacked>);
-  set(Kernel::kAllGatherV, onCpu<AllGatherV>);
-  set(Kernel::kAllGatherVStaged, onCpu<Staged<AllGatherVPull>>);
-  set(Kernel::kReduceScatterV, onCpu<ReduceScatterV>);
-  set(Kernel::kReduceScatterVStaged, onCpu<Staged<ReduceScatterV>>);
-  set(Kernel::kBarrier, onCpu<Barrier>);
-  set(Kernel::kRedistribute, onCpu<Redistribute>);
+  set<AllToAllPush>(kernels, Kernel::kAllToAllPush);
+  set<AllToAllPull>(kernels, Kernel::kAllToAllPull);
+  set<Staged<AllToAllPull>>(kernels, Kernel::kAllToAllStaged);
+  set<Broadcast>(kernels, Kernel::kBroadcast);
+  set<Staged<Broadcast>>(kernels, Kernel::kBroadcastStaged);
+  set<AllGather>(kernels, Kernel::kAllGather);
+  set<Staged<AllGatherPull>>(kernels, Kernel::kAllGatherStaged);
+  set<ReduceScatter>(kernels, Kernel::kReduceScatter);
+  set<Staged<ReduceScatter>>(kernels, Kernel::kReduceScatterStaged);
+  set<AllReduceOnePhase>(kernels, Kernel::kAllReduceOnePhase);
+  set<AllReduceTwoPhase>(kernels, Kernel::kAllReduceTwoPhase);
+  set<AllReduceRing>(kernels, Kernel::kAllReduceRing);
+  set<AllReduceBidirectionalRing>(kernels, Kernel::kAllReduceBidirectionalRing);
+  set<Staged<AllReduceOnePhase>>(kernels, Kernel::kAllReduceStaged);
+  set<Scatter>(kernels, Kernel::kScatter);
+  set<Gather>(kernels, Kernel::kGather);
+  set<Reduce>(kernels, Kernel::kReduce);
+  set<Staged<Reduce>>(kernels, Kernel::kReduceStaged);
+  set<AllToAllV>(kernels, Kernel::kAllToAllV);
+  set<AllToAllVPacked>(kernels, Kernel::kAllToAllVPacked);
+  set<AllGatherV>(kernels, Kernel::kAllGatherV);
+  set<Staged<AllGatherVPull>>(kernels, Kernel::kAllGatherVStaged);
+  set<ReduceScatterV>(kernels, Kernel::kReduceScatterV);
+  set<Staged<ReduceScatterV>>(kernels, Kernel::kReduceScatterVStaged);
+  set<Barrier>(kernels, Kernel::kBarrier);
+  set<Redistribute>(kernels, Kernel::kRedistribute);
   kernels.limits = kLimits;
   kernels.copy = copyBytes;
   kernels.move = TMOVE_CVT;

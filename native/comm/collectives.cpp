@@ -66,7 +66,7 @@ Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t by
   call.deadlineNs = deadlineNs;
   call.error = error;
   if (stages(comm, call.inBytes, kStagedMove)) return comm.run(Kernel::kAllToAllStaged, call);
-  return chosen == WL_PUSH ? comm.run(Kernel::kAllToAllPush, call) : comm.run(Kernel::kAllToAllPull, call);
+  return comm.run(chosen == WL_PUSH ? Kernel::kAllToAllPush : Kernel::kAllToAllPull, call);
 }
 
 Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
@@ -141,7 +141,8 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
   const Call call = {descriptor, {in, out, nullptr},           bytes,
                      bytes,      bytes * comm.group().ranks(), deadlineNs,
                      error};
-  return stages(comm, bytes, kStagedMove) ? comm.run(Kernel::kReduceStaged, call) : comm.run(Kernel::kReduce, call);
+  const bool staged = stages(comm, bytes, kStagedMove);
+  return comm.run(staged ? Kernel::kReduceStaged : Kernel::kReduce, call);
 }
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,

@@ -22,6 +22,7 @@ struct PartLists {
 // From this many bytes over all ranks, items are claimed one by one and may run on any rank's
 // thread.
 constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
+
 enum class Kernel : uint32_t;  // native/comm/kernels.h
 
 // One operation as its caller states it.
@@ -55,11 +56,12 @@ class alignas(kLine) Comm {
 
   // Runs a kernel of the target as this rank's next operation.
   Code run(Kernel kernel, const Call& call);
-  // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h says how.
+  // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h
+  // says how.
   template <class K>
   Code run(const Call& call);
-  // The same for an operation that has parts: an error of all ranks where one finds no memory to
-  // state its own.
+  // The same for a kernel of the target whose operation has parts: an error of all ranks where one
+  // finds no memory to state its own.
   Code runParts(Kernel kernel, const Call& call);
   // The same with `own` as the call's aux. Peers write to it, and may do so still when this rank's
   // call has failed: it is retired then.

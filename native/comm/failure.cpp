@@ -328,8 +328,8 @@ Code Comm::publishTimeout(int64_t limitNs) {
       };
       for (uint32_t rank = 0; rank < group_->ranks(); ++rank)
         fewest = std::min(fewest, finished(rank));
-      const auto unfinished = [&](uint32_t rank) { return fewest < all && finished(rank) == fewest; };
-      if (!collect(unfinished) && unfinished(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
+      const auto slowest = [&](uint32_t rank) { return fewest < all && finished(rank) == fewest; };
+      if (!collect(slowest) && slowest(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
     }
   }
   char what[256];

@@ -82,8 +82,8 @@ class Group {
   bool claim(uint32_t rank);
   void unclaim(uint32_t rank);
 
-  // Marks `rank`, which enters nothing any more, as gone, and rings those that wait for it. False if
-  // it was marked before.
+  // Marks `rank`, which enters nothing any more, as gone, and rings those that wait for it. False
+  // if it was marked before.
   bool leave(uint32_t rank);
 
   const wl_error_t* failure() const { return shared_->failure.load(std::memory_order_seq_cst); }

@@ -61,7 +61,8 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
-  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error, [&] { kKernels.put(remote, local); });
+  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
+                        [&] { kKernels.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
@@ -72,7 +73,8 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
-  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error, [&] { kKernels.get(local, remote); });
+  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
+                        [&] { kKernels.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {

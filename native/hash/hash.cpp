@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "native/comm/kernels.h"
 #include "native/hash/xxh64.h"
 
 namespace windlass {

@@ -2,7 +2,9 @@
 // XXH64 of a tensor's elements in row-major order, as they lie or as several fold into them.
 #pragma once
 
-#include "native/comm/kernels.h"
+#include <cstdint>
+
+#include "windlass/kernel.h"
 
 namespace windlass {
 
