@@ -15,8 +15,8 @@ using reference::kFormats;
 constexpr size_t kBlock = 4096;
 
 // One input in so many, coprime to every field of the format.
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStep = 4099;  // these loops share nothing between threads
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kStep = 4099;
 #else
 constexpr uint64_t kStep = 257;
 #endif

@@ -184,7 +184,7 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
 // Matrices of ranks 0 and 1, one of them transposed, go to two ranks in turn, to each twice, on odd
 // ranks transposed: whoever does it for all writes to each, and counts there what it wrote.
 TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
-  constexpr int64_t kRows = 301, kColumns = 257;
+  constexpr int64_t kRows = kSlow > 1 ? 101 : 301, kColumns = 257;
   for (const int n : {1, 2, 3, 8}) {
     for (const int cores : {1, 64}) {
       LocalRanks ranks(n, 20'000'000'000, 1, cores);
@@ -599,7 +599,8 @@ TEST(Transfer, StagedRoundsGiveTheBitsOfTheDirectPass) {
   const wl_dtype floats[] = {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2};
   uint32_t trial = std::random_device{}();
   std::printf("seed %u\n", trial);
-  for (const Size size : {Size{1, 5}, Size{3, 5}, Size{260, 5}, Size{4, 8000}, Size{260, 200}}) {
+  for (const Size size : {Size{1, 5}, Size{3, 5}, Size{260, 5}, Size{4, kSlow > 1 ? 2000 : 8000},
+                          Size{kSlow > 1 ? 65 : 260, 200}}) {
     for (const int n : {1, 2, 5}) {
       for (const int cores : {1, 64}) {
         ++trial;
