@@ -96,7 +96,9 @@ TEST_P(Blocks, GiveTheBitsOfOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Blocks,
-                         testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(1, 64)));
+                         testing::Combine(testing::ValuesIn(kSlow > 1 ? std::vector<int>{3}
+                                                                      : std::vector<int>{1, 2, 3, 4}),
+                                          testing::Values(1, 64)));
 
 TEST(Workers, StepOnlyBetweenOpenAndClose) {
   struct Job {

@@ -110,7 +110,7 @@ TEST_P(Moves, PutAndGetMoveTheElementsOfAViewAndNoOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Moves,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8),
+                         testing::Combine(testing::ValuesIn(rankCounts()),
                                           testing::Values(1, 64)));
 
 // Beyond the size from which copies use non-temporal stores.

@@ -259,7 +259,7 @@ TEST_P(Parts, ReduceScatterKeepsTheCanonicalOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Parts,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8),
+                         testing::Combine(testing::ValuesIn(rankCounts()),
                                           testing::Values(1, 64)));
 
 // One window, other counts each time, counts and inputs rewritten as soon as a call returns, with

@@ -13,14 +13,14 @@ import org.windlass.testing.RandomSeeds;
 
 /** Random layout pairs, shapes and paddings against the slow reference. */
 class PlanPropertyTest {
-  @RandomSeeds(1500)
+  @RandomSeeds(750)
   void everyTargetElementIsWrittenOnceWithTheRightValue(long seed) {
     Plan plan = plan(seed, 16, 12, 2500);
     new PlanSimulation(plan).check();
     new PlanSimulation(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan)).check();
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void largeMeshesToo(long seed) {
     Plan plan = plan(seed, 512, 12, 800);
     new PlanSimulation(plan).check();
@@ -32,7 +32,7 @@ class PlanPropertyTest {
     requireRestrictions(plan(seed, 512, 4, 800));
   }
 
-  @RandomSeeds(1500)
+  @RandomSeeds(750)
   void localTensorsAreWhatTheReferenceSays(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long[] shape = random.shape(12, 2500);
@@ -56,19 +56,19 @@ class PlanPropertyTest {
     }
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void aRankFindsItsRoutesByItself(long seed) {
     Plan plan = plan(seed, 16, 4, 2500);
     requireRestrictions(plan);
     requireRestrictions(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan));
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void replicasSendEqualShares(long seed) {
     requireEvenSending(plan(seed, 16, 4, 2500));
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void aRankThatHoldsItsRegionCopiesItLocally(long seed) {
     Plan plan = plan(seed, 16, 3, 600);
     for (Route route : plan.routes()) {
@@ -85,7 +85,7 @@ class PlanPropertyTest {
     }
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void everyTermOfAReductionHasItsRoute(long seed) {
     Plan plan = plan(seed, 16, 3, 600);
     Map<String, Integer> wanted = new HashMap<>();
@@ -149,7 +149,7 @@ class PlanPropertyTest {
     }
   }
 
-  @RandomSeeds(1000)
+  @RandomSeeds(500)
   void stagingKeepsToTwoBucketsForEachPeer(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));

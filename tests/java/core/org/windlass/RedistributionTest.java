@@ -13,12 +13,12 @@ import org.windlass.testing.RandomSeeds;
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
  * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
- * buckets of any size, on strided views, padded or not, with casts and Partial. 3,000 tensors;
- * 21,000 where the system property {@code windlass.long} is true.
+ * buckets of any size, on strided views, padded or not, with casts and Partial. 2,000 tensors;
+ * 20,000 where the system property {@code windlass.long} is true.
  */
 class RedistributionTest {
-  private static final int TRIES = 150;
-  private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 7 : 1;
+  private static final int TRIES = 100;
+  private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 10 : 1;
   private static final int TENSORS_A_BATCH = 20;
 
   /** Stands for the number of an element that is none. */

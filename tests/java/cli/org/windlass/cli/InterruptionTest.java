@@ -23,12 +23,12 @@ import org.windlass.testing.SafetensorsBytes;
 
 /**
  * A process gets a signal at random moments: it ends with status 130 and says nothing of what then
- * fails in it. Four moments of each command; 40 where the system property {@code windlass.long} is
+ * fails in it. Two moments of each command; 40 where the system property {@code windlass.long} is
  * true.
  */
 @Timeout(1800)
 class InterruptionTest {
-  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 40 : 4;
+  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 40 : 2;
   private static final int BYTES = 24 << 20;
 
   /** What a JVM says that a signal met before it was one. */

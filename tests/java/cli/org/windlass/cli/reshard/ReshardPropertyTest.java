@@ -34,7 +34,7 @@ class ReshardPropertyTest {
   private DType wire;
   private DType dtype;
 
-  @RandomSeeds(250)
+  @RandomSeeds(120)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     tensors.clear();
