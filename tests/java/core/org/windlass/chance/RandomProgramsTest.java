@@ -18,7 +18,7 @@ class RandomProgramsTest {
   private static final Duration HANG = Duration.ofSeconds(60);
 
   /** Programs until the runtime has made what it keeps. */
-  private static final int WARM_UP = 10;
+  private static final int WARM_UP = 7;
 
   private int programs;
   private Resources before;

@@ -23,13 +23,13 @@ import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
 
 /**
- * A process of its own is stopped at random moments: OUT is what it was or what it shall be. Three
+ * A process of its own is stopped at random moments: OUT is what it was or what it shall be. Two
  * moments of each kind; 50 where the system property {@code windlass.long} is true.
  */
 @Timeout(900)
 class KilledReshardTest {
   private static final int ELEMENTS = 4 << 20;
-  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 50 : 3;
+  private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 50 : 2;
 
   @TempDir Path folder;
 
