@@ -17,8 +17,10 @@ final class RankThreads<T, E extends Exception> {
   private final RankFunction<T, E> function;
   private final Object[] results;
 
-  /** In the order in which ranks failed. Guarded by itself. */
-  /** With room for every rank's: a rank may fail since the heap is full. */
+  /**
+   * In the order in which ranks failed, with room for every rank's: a rank may fail since the heap is
+   * full. Guarded by itself.
+   */
   private final List<Throwable> failures;
 
   RankThreads(List<Communicator> communicators, RankFunction<T, E> function) {
