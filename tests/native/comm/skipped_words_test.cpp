@@ -89,7 +89,8 @@ TEST_P(SkippedWords, EveryOperationGivesTheRightBits) {
   const uint32_t n = GetParam().ranks;
   ranks.run([&](uint32_t rank, Comm& comm) {
     Error error;
-    for (const uint64_t count : {uint64_t{kSlow > 1 ? 13'000 : 50'000}, uint64_t{3}, uint64_t{9'000}}) {
+    constexpr uint64_t kClaimed = kSlow > 1 ? 13'000 : 50'000;
+    for (const uint64_t count : {kClaimed, uint64_t{3}, uint64_t{9'000}}) {
       const std::vector<int64_t> counts(n, static_cast<int64_t>(count));
       std::vector<uint32_t> in(n * count);
       std::vector<uint32_t> out(n * count);

@@ -10,9 +10,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
  * A test that runs {@link #value()} times, and on for {@link #seconds()}, with another seed as its
- * one {@code long} parameter each time: a few fixed ones, then random ones. It ends at the first failure, whose message begins with
- * the seed and what runs it again: {@code -Dwindlass.seed=N} runs seed N alone. JUnit sees one case,
- * on one instance, so that a case costs what its body does.
+ * one {@code long} parameter each time: a few fixed ones, then random ones. It ends at the first
+ * failure, whose message begins with the seed and what runs it again: {@code -Dwindlass.seed=N} runs
+ * seed N alone. JUnit sees one case, on one instance, so that a case costs what its body does.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
