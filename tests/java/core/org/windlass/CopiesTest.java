@@ -58,7 +58,8 @@ class CopiesTest {
     List<Traffic.Link> links = new ArrayList<>(List.of(new Traffic.Link(0, 1, 8)));
     Traffic traffic = new Traffic(links, 8, 0, links, 8);
     List<Integer> culprits = new ArrayList<>(List.of(1));
-    TimeoutException timeout = new TimeoutException("late", null, "barrier", culprits);
+    DeadlineExceededException timeout =
+        new DeadlineExceededException("late", null, "barrier", culprits);
     Map<String, String> files = new HashMap<>(Map.of("w", "w.safetensors"));
     SafetensorsIndex index = new SafetensorsIndex(files);
     LayoutFile.Entry entry = new LayoutFile.Entry(shape, Optional.empty(), Optional.empty());

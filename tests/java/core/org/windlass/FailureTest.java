@@ -76,9 +76,9 @@ class FailureTest {
           });
       for (int rank = 0; rank < missing; rank++) {
         assertThat(failures[rank])
-            .isInstanceOf(TimeoutException.class)
+            .isInstanceOf(DeadlineExceededException.class)
             .hasMessageContaining("rank " + missing);
-        TimeoutException timeout = (TimeoutException) failures[rank];
+        DeadlineExceededException timeout = (DeadlineExceededException) failures[rank];
         assertThat(timeout.culprits()).containsExactly(missing);
         assertThat(timeout.operation()).isEqualTo("barrier");
         assertThat(timeout.code()).isEqualTo(ErrorCode.TIMEOUT);
@@ -86,8 +86,9 @@ class FailureTest {
       }
       assertThat(Arrays.stream(tookMs).max().orElse(0)).isLessThan(SHORT.toMillis() + 250.0);
       assertThat(group.communicator(missing).failure().orElseThrow())
-          .isInstanceOf(TimeoutException.class);
-      assertThatThrownBy(group.communicator(missing)::barrier).isInstanceOf(TimeoutException.class);
+          .isInstanceOf(DeadlineExceededException.class);
+      assertThatThrownBy(group.communicator(missing)::barrier)
+          .isInstanceOf(DeadlineExceededException.class);
     }
   }
 
@@ -149,7 +150,7 @@ class FailureTest {
       Collectives quick = group.communicator(0).within(SHORT);
       long start = System.nanoTime();
       assertThatThrownBy(quick::barrier)
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1");
       assertThat((System.nanoTime() - start) / 1e6).isBetween(300.0, 5_000.0);
     }

@@ -151,7 +151,7 @@ class LifetimeTest {
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
     try (LocalGroup group = Communicator.local(2, options)) {
       Throwable failure = catchThrowable(() -> group.communicator(0).allToAll(in, out));
-      assertThat(failure).isInstanceOf(TimeoutException.class);
+      assertThat(failure).isInstanceOf(DeadlineExceededException.class);
       memory.end();
       await(() -> watched.released.get() == 1);
     }

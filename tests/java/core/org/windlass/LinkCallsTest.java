@@ -103,7 +103,8 @@ class LinkCallsTest {
             Link link = communicator.link("weights", SENDERS, RECEIVERS);
             LinkTransfer transfer = register(link, "a");
             if (communicator.rank() == 0) {
-              assertThatThrownBy(transfer::checkReplicas).isInstanceOf(TimeoutException.class);
+              assertThatThrownBy(transfer::checkReplicas)
+                  .isInstanceOf(DeadlineExceededException.class);
             } else if (link.receives()) {
               assertThatThrownBy(() -> transfer.receive(Duration.ofSeconds(15)))
                   .isInstanceOf(AbortedException.class)

@@ -197,7 +197,7 @@ class LinkStepsTest {
     for (int rank = 0; rank < 3; rank++) {
       String operation = rank < 2 ? ofSender : ofReceiver;
       assertThat(failures[rank])
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageStartingWith(operation + ": ")
           .hasMessageContaining("rank 3 has not come")
           .satisfies(e -> assertThat(e.getMessage()).doesNotContain("gather"));

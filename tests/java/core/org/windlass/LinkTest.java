@@ -446,7 +446,7 @@ class LinkTest {
         (transfer, source) -> {
           transfer.send(1);
           assertThat(catchThrowable(() -> transfer.send(2, Duration.ofMillis(1))))
-              .isInstanceOf(TimeoutException.class);
+              .isInstanceOf(DeadlineExceededException.class);
         },
         transfer -> {
           transfer.receive();
@@ -456,7 +456,7 @@ class LinkTest {
                     Thread.sleep(200);
                     transfer.receive(Duration.ofMillis(100));
                   })
-              .isInstanceOf(TimeoutException.class);
+              .isInstanceOf(DeadlineExceededException.class);
           assertThat(System.nanoTime() - start).isLessThan(Duration.ofSeconds(20).toNanos());
           // Nothing had moved: the version before is whole even in place.
           assertThat(transfer.version()).hasValue(1);

@@ -280,13 +280,14 @@ class OneSidedTest {
       pair.signals[1].notify(0, 0, 3);
       long start = System.nanoTime();
       assertThatThrownBy(() -> pair.signals[0].within(SHORT).await(1, 0, 4))
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1 has notified no more than 3")
           .satisfies(
               failure ->
-                  assertThat(((TimeoutException) failure).culprits()).containsExactly(1));
+                  assertThat(((DeadlineExceededException) failure).culprits()).containsExactly(1));
       assertThat((System.nanoTime() - start) / 1e6).isBetween(200.0, 5_000.0);
-      assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1)).isInstanceOf(TimeoutException.class);
+      assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1))
+          .isInstanceOf(DeadlineExceededException.class);
     }
   }
 

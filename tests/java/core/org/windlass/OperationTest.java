@@ -265,7 +265,7 @@ class OperationTest {
       Collectives hurried = group.communicator(0).within(ofMillis(100));
       Operation<Void> late = hurried.async(Collectives::barrier);
       assertThatThrownBy(late::await)
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1");
       assertThat(group.communicator(0).failure()).isPresent();
     }
@@ -301,7 +301,7 @@ class OperationTest {
       Operation<Void> barrier = communicator.async(Collectives::barrier);
       long start = System.nanoTime();
       assertThatThrownBy(() -> barrier.await(ofMillis(50)))
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("not over after PT0.05S");
       assertThat((System.nanoTime() - start) / 1e6).isBetween(50.0, 2_000.0);
       assertThat(barrier.isDone()).isFalse();

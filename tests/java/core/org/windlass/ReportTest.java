@@ -127,10 +127,10 @@ class ReportTest {
     try (LocalGroup group = Communicator.local(2)) {
       Communicator first = group.communicator(0);
       Collectives hasty = first.within(Duration.ofMillis(50));
-      assertThat(catchThrowable(hasty::barrier)).isInstanceOf(TimeoutException.class);
+      assertThat(catchThrowable(hasty::barrier)).isInstanceOf(DeadlineExceededException.class);
       group.communicator(1).close();
       Report report = first.report();
-      assertThat(report.failure()).get().isInstanceOf(TimeoutException.class);
+      assertThat(report.failure()).get().isInstanceOf(DeadlineExceededException.class);
       Report.Call call = report.ranks().get(0).recent().get(0);
       assertThat(call.failure()).contains(ErrorCode.TIMEOUT);
       assertThat(call.took()).isGreaterThanOrEqualTo(Duration.ofMillis(50));
@@ -149,7 +149,7 @@ class ReportTest {
     try (LocalGroup group = Communicator.local(2, options)) {
       group.run(communicator -> communicator.allGather(ints(1), ints(2)));
       assertThat(catchThrowable(group.communicator(0)::barrier))
-          .isInstanceOf(TimeoutException.class)
+          .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1 has not come: it finished all-gather(1 x i32 of each rank) #1 ")
           .hasMessageContaining(" ms ago");
     }

@@ -48,13 +48,13 @@ class RetiredWindowTest {
                 try {
                   windows[1].put(local, 0, remote);
                   moved[0] = true;
-                } catch (TimeoutException e) {
+                } catch (DeadlineExceededException e) {
                   // The failure came before the put.
                 }
               });
       slow.start();
       assertThatThrownBy(() -> group.communicator(0).within(Duration.ofMillis(10)).barrier())
-          .isInstanceOf(TimeoutException.class);
+          .isInstanceOf(DeadlineExceededException.class);
       windows[0].close();
       boolean inside = slow.isAlive();
       slow.join();

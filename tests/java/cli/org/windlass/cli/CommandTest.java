@@ -21,13 +21,13 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
+import org.windlass.DeadlineExceededException;
 import org.windlass.DeviceException;
 import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.PeerLostException;
 import org.windlass.ResourceException;
-import org.windlass.TimeoutException;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 
@@ -112,7 +112,7 @@ class CommandTest {
         arguments(new InvalidArgumentException("m"), 2),
         arguments(new MismatchException("m"), 2),
         arguments(new UnsupportedException("m"), 3),
-        arguments(new TimeoutException("m"), 4),
+        arguments(new DeadlineExceededException("m"), 4),
         arguments(new PeerLostException("m"), 5),
         arguments(new AbortedException("m"), 5),
         arguments(new VerificationFailedException("m"), 6),

@@ -22,7 +22,7 @@ import org.windlass.internal.Scratch;
  * #abort}, {@link #close} and the queries are legal from any thread at any time. When an operation
  * returns, its outputs are complete and its inputs may be changed or freed.
  *
- * <p>An operation takes no longer than its deadline. After {@link TimeoutException}, {@link
+ * <p>An operation takes no longer than its deadline. After {@link DeadlineExceededException}, {@link
  * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
  * DeviceException} the communicator is dead: every further operation throws the same. A thread that
  * is interrupted while an operation blocks leaves it with an AbortedException, its interrupt flag

@@ -39,8 +39,8 @@ public final class Operation<T> {
 
   /**
    * {@link #await()} for no longer than {@code deadline}. Then it leaves with a {@link
-   * TimeoutException}, while the operation goes on and the communicator lives; {@link #isDone}
-   * tells that from an operation which passed its own deadline.
+   * DeadlineExceededException}, while the operation goes on and the communicator lives; {@link
+   * #isDone} tells that from an operation which passed its own deadline.
    */
   public T await(Duration deadline) {
     return call.await(Deadlines.nanos(deadline));

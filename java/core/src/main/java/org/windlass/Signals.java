@@ -76,7 +76,7 @@ public final class Signals {
 
   /**
    * Returns once {@code peer} has set its value of signal {@code index} here to {@code value} or
-   * beyond. A {@link TimeoutException} names the peer and what it set last.
+   * beyond. A {@link DeadlineExceededException} names the peer and what it set last.
    */
   public void await(int peer, int index, int value) {
     if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {

@@ -12,7 +12,7 @@ import org.windlass.internal.Copies;
 public abstract sealed class WindlassException extends RuntimeException
     permits InvalidArgumentException,
         MismatchException,
-        TimeoutException,
+        DeadlineExceededException,
         PeerLostException,
         AbortedException,
         VerificationFailedException,

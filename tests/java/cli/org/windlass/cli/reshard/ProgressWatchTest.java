@@ -10,8 +10,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.Communicator;
+import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
-import org.windlass.TimeoutException;
 
 @Timeout(60)
 class ProgressWatchTest {
@@ -46,7 +46,7 @@ class ProgressWatchTest {
   @Test
   void nothingForTheLengthOfTheDeadlineIsATimeout() {
     assertThatThrownBy(() -> run(6000, false))
-        .isInstanceOf(TimeoutException.class)
+        .isInstanceOf(DeadlineExceededException.class)
         .hasMessageContaining("nothing moved for 1.5 s");
   }
 }

@@ -7,13 +7,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.AbortedException;
 import org.windlass.ClosedException;
+import org.windlass.DeadlineExceededException;
 import org.windlass.DeviceException;
 import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.PeerLostException;
 import org.windlass.ResourceException;
-import org.windlass.TimeoutException;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
@@ -55,7 +55,7 @@ public final class Failures {
       case Native.WL_MISMATCH:
         return new MismatchException(message, cause, operation, culprits);
       case Native.WL_TIMEOUT:
-        return new TimeoutException(message, cause, operation, culprits);
+        return new DeadlineExceededException(message, cause, operation, culprits);
       case Native.WL_PEER_LOST:
         return new PeerLostException(message, cause, operation, culprits);
       case Native.WL_ABORTED:

@@ -7,11 +7,12 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.windlass.AbortedException;
+import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
-import org.windlass.TimeoutException;
 
 /**
  * One call in a {@link CallQueue}, and what comes of it. A call that still waits when its
@@ -102,7 +103,7 @@ public final class QueuedCall<T> implements Runnable {
               : outcome.get();
         } catch (InterruptedException e) {
           interrupted = true;
-        } catch (java.util.concurrent.TimeoutException e) {
+        } catch (TimeoutException e) {
           aborted = true;
           endpoint.abort(endpoint.interrupted(Thread.currentThread()));
           withdraw(endpoint.failure());
@@ -133,8 +134,8 @@ public final class QueuedCall<T> implements Runnable {
       return outcome.get(nanos, TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
       throw thrown(e.getCause());
-    } catch (java.util.concurrent.TimeoutException e) {
-      throw new TimeoutException(
+    } catch (TimeoutException e) {
+      throw new DeadlineExceededException(
           "await: the operation of rank "
               + endpoint.rank
               + " is not over after "

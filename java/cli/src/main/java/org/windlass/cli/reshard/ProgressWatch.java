@@ -4,8 +4,8 @@ package org.windlass.cli.reshard;
 import java.time.Duration;
 import java.util.function.LongSupplier;
 import org.windlass.AbortedException;
+import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
-import org.windlass.TimeoutException;
 
 /**
  * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length
@@ -43,7 +43,7 @@ final class ProgressWatch {
   /**
    * Runs {@code body}, which calls operations of the group.
    *
-   * @throws TimeoutException if nothing moved for the length of the deadline
+   * @throws DeadlineExceededException if nothing moved for the length of the deadline
    */
   void run(LocalGroup group, Runnable body) {
     Thread thread = new Thread(() -> look(group), "windlass-progress");
@@ -54,7 +54,7 @@ final class ProgressWatch {
       listener.progress(total, total);
     } catch (AbortedException aborted) {
       if (expired != null) {
-        throw new TimeoutException(expired, aborted);
+        throw new DeadlineExceededException(expired, aborted);
       }
       throw aborted;
     } finally {

@@ -7,16 +7,16 @@ import java.util.List;
  * A deadline passed; the message names the ranks that are behind. The communicator is dead, unless
  * it was the limit of {@link Operation#await(java.time.Duration)}, which ends that wait alone.
  */
-public final class TimeoutException extends WindlassException {
+public final class DeadlineExceededException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
   /** {@code message} says what happened, where and what to do. */
-  public TimeoutException(String message) {
+  public DeadlineExceededException(String message) {
     this(message, null);
   }
 
   /** The same, with what led to it. */
-  public TimeoutException(String message, Throwable cause) {
+  public DeadlineExceededException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -26,7 +26,7 @@ public final class TimeoutException extends WindlassException {
    * @param operation the operation in which the failure was observed
    * @param culprits the ranks at fault
    */
-  public TimeoutException(
+  public DeadlineExceededException(
       String message, Throwable cause, String operation, List<Integer> culprits) {
     super(ErrorCode.TIMEOUT, message, cause, operation, culprits);
   }
