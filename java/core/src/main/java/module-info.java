@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Moves tensors between ranks: communicators, tensors, layouts, plans and transfers. */
+@SuppressWarnings("module") // Those that internal is exported to are compiled after this one.
 module org.windlass {
   requires com.fasterxml.jackson.core;
   requires org.bytedeco.javacpp;
   requires static jdk.jfr;
 
   exports org.windlass;
-  exports org.windlass.checkpoint;
+  exports org.windlass.internal to
+      org.windlass.checkpoint;
 }

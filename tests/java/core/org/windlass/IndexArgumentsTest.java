@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.PublicApi;
 
 /** Indices before the first, one past the last and far out, for every parameter that is one. */
 class IndexArgumentsTest {
@@ -39,7 +40,6 @@ class IndexArgumentsTest {
   private static final Set<String> ANY_RANK =
       Set.of(
           "Bucket.pack(rank)",
-          "Checkpoint.rankFile(rank)",
           "Chunk(rank)",
           "DeviceMesh.ranks(ranks)",
           "Plan.bucketsFor(rank)",
@@ -53,7 +53,6 @@ class IndexArgumentsTest {
   /** A dimension of tensors to come. */
   private static final Set<String> ANY_DIMENSION =
       Set.of(
-          "LayoutFile.Parts(dim)",
           "Placement.shard(dim)",
           "Placement.Shard(dim)",
           "Placement.stridedShard(dim)",
@@ -84,7 +83,7 @@ class IndexArgumentsTest {
   }
 
   static Stream<PublicApi.Argument> indices() {
-    return PublicApi.arguments().stream()
+    return PublicApi.arguments(Communicator.class).stream()
         .filter(argument -> COUNTS.containsKey(argument.name()))
         .filter(argument -> !COUNTS_OF_RANKS.contains(argument.text()));
   }
@@ -142,7 +141,7 @@ class IndexArgumentsTest {
     List<String> texts = indices().map(PublicApi.Argument::text).toList();
     assertThat(texts).containsAll(ANY_RANK).containsAll(ANY_DIMENSION).containsAll(TOTAL);
     assertThat(texts).hasSizeGreaterThan(50);
-    assertThat(PublicApi.arguments())
+    assertThat(PublicApi.arguments(Communicator.class))
         .extracting(PublicApi.Argument::text)
         .containsAll(COUNTS_OF_RANKS);
   }

@@ -30,8 +30,7 @@ class LayerRulesTest {
   void publicSignaturesShowNoJavaCppAndNothingInternal() {
     List<String> shown = new ArrayList<>();
     for (JavaClass type : LIBRARY) {
-      if (type.getPackageName().equals("org.windlass")
-          || type.getPackageName().startsWith("org.windlass.checkpoint")) {
+      if (type.getPackageName().equals("org.windlass")) {
         shown.addAll(internalTypesShownBy(type));
       }
     }
@@ -61,11 +60,9 @@ class LayerRulesTest {
   }
 
   @Test
-  void onlyCheckpointsAndWhatReadsOrWritesJsonKnowJackson() {
+  void onlyWhatReadsOrWritesJsonKnowsJackson() {
     noClasses()
         .that()
-        .resideOutsideOfPackage("org.windlass.checkpoint..")
-        .and()
         .haveNameNotMatching("org\\.windlass\\.(PlanJson|internal\\.JsonText)(\\$.*)?")
         .should()
         .dependOnClassesThat()

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.chance;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
-import java.lang.reflect.Parameter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -18,12 +11,8 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
-import java.util.Set;
-import java.util.TreeSet;
-import java.util.concurrent.CancellationException;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -34,12 +23,14 @@ import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Placement;
 import org.windlass.Plan;
-import org.windlass.PublicApi;
 import org.windlass.Tensor;
 import org.windlass.TensorSpec;
 import org.windlass.Window;
-import org.windlass.WindlassException;
+import org.windlass.testing.PublicApi;
+import org.windlass.testing.RandomArguments;
+import org.windlass.testing.RandomCalls;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Resources;
 
 /**
  * Random calls of the whole public API with random arguments, most of them wrong: each ends soon,
@@ -48,7 +39,6 @@ import org.windlass.testing.RandomSeeds;
 class RandomCallsTest {
   private static final int CALLS_A_SESSION = 400;
   private static final int WARM_UP_SESSIONS = 10;
-  private static final Duration LONGEST_CALL = Duration.ofSeconds(20);
 
   /** A raw address is taken at its word; an exception is its thrower's. */
   private static boolean isLeftOut(Executable call) {
@@ -59,19 +49,12 @@ class RandomCallsTest {
 
   @TempDir private Path folder;
 
-  /** Calls that gave a result, and those that were refused; by name, so that all are seen. */
-  private final Set<String> answered = new TreeSet<>();
+  private final RandomCalls calls =
+      new RandomCalls(
+          PublicApi.calls(Communicator.class).stream().filter(call -> !isLeftOut(call)).toList());
 
-  private final Set<String> tried = new TreeSet<>();
-
-  private List<Executable> calls;
   private int sessions;
   private Resources before;
-
-  @BeforeEach
-  void findCalls() {
-    calls = PublicApi.calls().stream().filter(call -> !isLeftOut(call)).toList();
-  }
 
   @RandomSeeds(value = 2 * WARM_UP_SESSIONS, seconds = 20)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
@@ -83,14 +66,9 @@ class RandomCallsTest {
 
   @AfterEach
   void nothingIsLeftAndMostWereAnswered() {
-    System.out.printf(
-        "%d random calls; %d of %d methods tried, %d answered%n",
-        sessions * CALLS_A_SESSION, tried.size(), calls.size(), answered.size());
     if (before != null) {
       before.requireNoMoreIn(Resources.settled());
-      // Else arguments are so wrong that nothing behind the first check is ever reached.
-      assertThat(tried.size()).isGreaterThan(calls.size() * 3 / 4);
-      assertThat(answered.size()).isGreaterThan(calls.size() / 2);
+      calls.requireMostAnswered(sessions * CALLS_A_SESSION);
     }
   }
 
@@ -119,7 +97,7 @@ class RandomCallsTest {
       arguments.keep(comm.batch());
       arguments.keep(comm.link("link", DeviceMesh.of(1), DeviceMesh.of(1)));
       for (int i = 0; i < CALLS_A_SESSION; i++) {
-        call(i, calls.get(random.nextInt(calls.size())), arguments);
+        calls.next(i, arguments);
       }
     } catch (MismatchException e) {
       // What random calls left in the communicator, which close() tells.
@@ -137,60 +115,5 @@ class RandomCallsTest {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-  }
-
-  private void call(int number, Executable call, RandomArguments arguments) {
-    boolean isStatic = Modifier.isStatic(call.getModifiers());
-    Object on = null;
-    if (call instanceof Method && !isStatic) {
-      on = arguments.instance(call.getDeclaringClass());
-      if (on == null) {
-        return;
-      }
-    }
-    Object[] given =
-        Arrays.stream(call.getGenericParameterTypes()).map(arguments::of).toArray(Object[]::new);
-    String what =
-        "call %d: %s on %s with %s".formatted(number, call, on, Arrays.deepToString(given));
-    tried.add(call.toString());
-    long start = System.nanoTime();
-    try {
-      Object result =
-          call instanceof Constructor<?> constructor
-              ? constructor.newInstance(given)
-              : ((Method) call).invoke(on, given);
-      answered.add(call.toString());
-      arguments.keep(result);
-    } catch (InvocationTargetException e) {
-      requireDocumented(what, call, e.getCause());
-    } catch (ReflectiveOperationException | IllegalArgumentException e) {
-      throw new AssertionError(what + ": could not be called", e);
-    }
-    Duration took = Duration.ofNanos(System.nanoTime() - start);
-    if (took.compareTo(LONGEST_CALL) > 0) {
-      throw new AssertionError(what + ": took " + took);
-    }
-  }
-
-  private static void requireDocumented(String what, Executable call, Throwable failure) {
-    boolean documented =
-        failure instanceof WindlassException
-            || failure instanceof CancellationException
-            || failure instanceof NullPointerException && names(call, failure.getMessage());
-    String said = failure.getMessage();
-    if (!documented || said == null && !(failure instanceof CancellationException)) {
-      throw new AssertionError(what + ": " + failure, failure);
-    }
-    if (failure instanceof WindlassException && failure.getClass().getSimpleName().startsWith("Internal")) {
-      throw new AssertionError(what + ": " + failure, failure);
-    }
-  }
-
-  /** Whether a NullPointerException is the documented one, which names the argument. */
-  private static boolean names(Executable call, String message) {
-    return message != null
-        && Arrays.stream(call.getParameters())
-            .map(Parameter::getName)
-            .anyMatch(name -> message.matches("\\Q" + name + "\\E([\\[ ].*)?"));
   }
 }

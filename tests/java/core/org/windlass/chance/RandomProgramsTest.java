@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Resources;
 
 /**
  * Random programs with random faults. Where a call returned on a rank its data is right; every rank

@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
 
 /** A disk of one MiB is too small: status 7, and what was there is all that is there. */
 class FullDiskTest {

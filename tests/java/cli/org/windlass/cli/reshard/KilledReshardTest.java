@@ -21,6 +21,7 @@ import org.windlass.DType;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
 
 /**
  * A process of its own is stopped at random moments: OUT is what it was or what it shall be. Two

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
 
 /**
  * A thousand ranks cost what their files cost: seconds of processor time, which other load does not

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 import org.windlass.testing.SafetensorsBytes;
+import org.windlass.testing.TestFile;
 
 class ReshardCommandTest {
   @TempDir Path folder;

@@ -19,6 +19,9 @@ import org.windlass.Layout;
 import org.windlass.ReduceOp;
 import org.windlass.cli.Cli;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.ReferenceNumbers;
+import org.windlass.testing.ReferenceTensor;
+import org.windlass.testing.TestFile;
 
 /** Random checkpoints from random layouts to random layouts, bit for bit against a slow reference. */
 class ReshardPropertyTest {

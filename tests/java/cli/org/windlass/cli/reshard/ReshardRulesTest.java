@@ -17,6 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
 
 /** What {@code --rules} takes, what it refuses, and what each kind of rule does. */
 class ReshardRulesTest {

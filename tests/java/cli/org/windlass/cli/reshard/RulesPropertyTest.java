@@ -19,6 +19,8 @@ import org.windlass.Layout;
 import org.windlass.Placement;
 import org.windlass.cli.Cli;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.ReferenceTensor;
+import org.windlass.testing.TestFile;
 
 /**
  * Random tensors with layouts of their own, transposed and joined by a random rule, between random

@@ -8,6 +8,7 @@ import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.TransferMode;
+import org.windlass.reshard.Casts;
 import picocli.CommandLine.Option;
 
 /** From which layout to which, and how bytes move between them. */

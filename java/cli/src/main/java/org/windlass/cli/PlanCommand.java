@@ -14,10 +14,11 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.PlanOptions;
 import org.windlass.TransferMode;
+import org.windlass.checkpoint.TensorList;
 import org.windlass.cli.plan.PlanPage;
 import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
-import org.windlass.cli.plan.TensorList;
+import org.windlass.reshard.Casts;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -148,7 +149,8 @@ final class PlanCommand implements Runnable {
     }
     List<PlannedTensor> planned = new ArrayList<>();
     for (TensorList.Entry entry : TensorList.read(tensors)) {
-      planned.add(entry.planned(layouts.from(), layouts.to(), wire(entry.dtype())));
+      planned.add(
+          PlannedTensor.of(entry, layouts.from(), layouts.to(), wire(entry.dtype())));
     }
     return planned;
   }

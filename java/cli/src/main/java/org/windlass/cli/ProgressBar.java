@@ -6,7 +6,7 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
-import org.windlass.cli.reshard.ProgressListener;
+import org.windlass.reshard.ProgressListener;
 
 /**
  * How far a move is: a bar that redraws itself on a terminal; elsewhere a line at each quarter of a

@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
 
@@ -73,19 +74,18 @@ public final class JsonText implements AutoCloseable {
   /**
    * The bytes of a file in which a JSON text stands.
    *
-   * @throws InvalidArgumentException if it is missing, a folder or too large
-   * @throws org.windlass.ResourceException if it cannot be read
+   * @param fault what an IOException of the file becomes
+   * @throws InvalidArgumentException if it is too large
    */
-  public static byte[] bytesOf(Path path) {
-    try {
-      try (InputStream in = Files.newInputStream(path)) {
-        // What is no regular file may say that it has no bytes, and give them without an end.
-        byte[] bytes = in.readNBytes(LARGEST + 1);
-        requireReadable(path.toString(), bytes.length);
-        return bytes;
-      }
-    } catch (IOException fault) {
-      throw FileFault.reading(path, fault);
+  public static byte[] bytesOf(
+      Path path, BiFunction<Path, IOException, ? extends RuntimeException> fault) {
+    try (InputStream in = Files.newInputStream(path)) {
+      // What is no regular file may say that it has no bytes, and give them without an end.
+      byte[] bytes = in.readNBytes(LARGEST + 1);
+      requireReadable(path.toString(), bytes.length);
+      return bytes;
+    } catch (IOException thrown) {
+      throw fault.apply(path, thrown);
     }
   }
 

@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.windlass.WindlassException;
-import org.windlass.internal.FileFault;
+import org.windlass.checkpoint.FileFault;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
 final class StampsFile implements AutoCloseable {

@@ -19,9 +19,9 @@ import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.TensorSpec;
 import org.windlass.Transfer;
-import org.windlass.cli.reshard.ProgressListener;
 import org.windlass.internal.Floor;
 import org.windlass.internal.Native;
+import org.windlass.reshard.ProgressListener;
 
 /**
  * A trainer's weights become an inference fleet's: twelve ranks of this process, f32 to bf16.

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.InvalidArgumentException;
 import org.windlass.PlanOptions;
-import org.windlass.internal.FileFault;
+import org.windlass.checkpoint.FileFault;
 
 /**
  * A page of plans for a person, as a file: {@code plan.html} with the plans put in as JSON, which

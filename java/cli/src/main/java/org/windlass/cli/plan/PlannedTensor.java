@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
+import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Layout;
 import org.windlass.Plan;
 import org.windlass.PlanOptions;
 import org.windlass.UnsupportedException;
+import org.windlass.checkpoint.TensorList;
 
 /**
  * A tensor to plan.
@@ -21,6 +23,42 @@ import org.windlass.UnsupportedException;
  */
 public record PlannedTensor(
     String name, long[] shape, DType dtype, DType wire, Layout from, Layout to, int count) {
+
+  /**
+   * The tensor of an entry of a list. A default layout's shard of a dimension that the tensor lacks
+   * acts as R; a layout of its own must fit.
+   *
+   * @param defaultFrom the source layout where the entry has none
+   * @param defaultTo the target layout where the entry has none
+   * @param wire the dtype in which it crosses ranks
+   */
+  public static PlannedTensor of(
+      TensorList.Entry entry,
+      Optional<String> defaultFrom,
+      Optional<String> defaultTo,
+      DType wire) {
+    Layout source = Layout.parse(layout(entry, "from", entry.from(), defaultFrom));
+    Layout target = Layout.parseTarget(layout(entry, "to", entry.to(), defaultTo), source);
+    long[] shape = entry.shape().stream().mapToLong(Long::longValue).toArray();
+    return new PlannedTensor(
+        entry.name(),
+        shape,
+        entry.dtype(),
+        wire,
+        entry.from().isPresent() ? source : source.defaultedFor(shape.length),
+        entry.to().isPresent() ? target : target.defaultedFor(shape.length),
+        entry.count());
+  }
+
+  private static String layout(
+      TensorList.Entry entry, String which, Optional<String> own, Optional<String> other) {
+    return own.or(() -> other)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "tensor '" + entry.name() + "': has no " + which + ", and --" + which
+                        + " is missing"));
+  }
 
   /** The plan of the tensor that stands {@code turn}th in its batch. */
   Plan plan(PlanOptions options, int turn) {

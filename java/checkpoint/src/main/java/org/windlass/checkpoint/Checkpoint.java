@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.windlass.DeviceMesh;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
+
+/**
+ * A checkpoint on disk: whole tensors in one safetensors file, or in the files of an index, or each
+ * rank's local tensors in {@code rank-00000.safetensors} and so on. Every header is read and
+ * checked at once; no data is.
+ */
+public final class Checkpoint implements AutoCloseable {
+  private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
+
+  private final Path path;
+  private final List<SafetensorsFile> files;
+  private final Map<String, SafetensorsFile> whole;
+  private final SortedMap<Integer, SafetensorsFile> ranks;
+  private final Optional<LayoutFile> layouts;
+  private final Set<String> names;
+  private final Map<String, String> metadata;
+
+  private Checkpoint(
+      Path path,
+      List<SafetensorsFile> files,
+      Map<String, SafetensorsFile> whole,
+      SortedMap<Integer, SafetensorsFile> ranks,
+      Optional<LayoutFile> layouts,
+      Set<String> names) {
+    this.path = path;
+    this.files = List.copyOf(files);
+    this.whole = Collections.unmodifiableMap(whole);
+    this.ranks = Collections.unmodifiableSortedMap(ranks);
+    this.layouts = layouts;
+    this.names = Collections.unmodifiableSet(names);
+    this.metadata = Collections.unmodifiableMap(metadata(files));
+  }
+
+  /**
+   * Opens a file or a folder and checks every header.
+   *
+   * @throws InvalidArgumentException if it is malformed or no checkpoint; the message names the file
+   * @throws org.windlass.ResourceException if it cannot be read
+   */
+  public static Checkpoint open(Path path) {
+    Objects.requireNonNull(path, "path");
+    List<SafetensorsFile> opened = new ArrayList<>();
+    try {
+      Checkpoint checkpoint = Files.isDirectory(path) ? folder(path, opened) : file(path, opened);
+      opened = List.of();
+      return checkpoint;
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    } finally {
+      opened.forEach(SafetensorsFile::close);
+    }
+  }
+
+  private static Checkpoint file(Path path, List<SafetensorsFile> opened) {
+    SafetensorsFile file = SafetensorsFile.open(path);
+    opened.add(file);
+    Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
+    file.header().tensors().forEach(entry -> whole.put(entry.name(), file));
+    return new Checkpoint(
+        path, opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet());
+  }
+
+  private static Checkpoint folder(Path path, List<SafetensorsFile> opened) throws IOException {
+    SortedMap<Integer, Path> ranks = rankFiles(path);
+    boolean indexed = Files.exists(path.resolve(SafetensorsIndex.NAME));
+    if (indexed && !ranks.isEmpty()) {
+      throw new InvalidArgumentException(
+          path + ": holds both " + SafetensorsIndex.NAME + " and rank files; which one counts?");
+    }
+    if (indexed) {
+      return index(path, opened);
+    }
+    if (ranks.isEmpty()) {
+      throw new InvalidArgumentException(
+          path + ": holds neither " + SafetensorsIndex.NAME + " nor rank-00000.safetensors; a single"
+              + " safetensors file is given by its own name");
+    }
+    return rankFolder(path, ranks, opened);
+  }
+
+  private static Checkpoint index(Path path, List<SafetensorsFile> opened) throws IOException {
+    SafetensorsIndex index = SafetensorsIndex.read(path);
+    if (index.files().isEmpty()) {
+      requireNoFile(path);
+    }
+    Map<String, SafetensorsFile> files = new LinkedHashMap<>();
+    for (String name : index.files().values()) {
+      if (!files.containsKey(name)) {
+        SafetensorsFile file = SafetensorsFile.open(path.resolve(name));
+        opened.add(file);
+        files.put(name, file);
+      }
+    }
+    Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
+    index
+        .files()
+        .forEach(
+            (tensor, name) -> {
+              files.get(name).entry(tensor);
+              whole.put(tensor, files.get(name));
+            });
+    files.forEach(
+        (name, file) -> {
+          for (SafetensorsEntry entry : file.header().tensors()) {
+            if (!name.equals(index.files().get(entry.name()))) {
+              throw new InvalidArgumentException(
+                  file.path() + ": tensor " + JsonText.quoted(entry.name())
+                      + " is not where the weight_map says: "
+                      + (index.files().containsKey(entry.name())
+                          ? "in " + index.files().get(entry.name())
+                          : "it does not list it"));
+            }
+          }
+        });
+    return new Checkpoint(
+        path, opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet());
+  }
+
+  /** An index of no tensors is one of an empty checkpoint, or has lost what it listed. */
+  private static void requireNoFile(Path folder) throws IOException {
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(folder, "*" + Names.SAFETENSORS)) {
+      for (Path file : files) {
+        throw new InvalidArgumentException(
+            folder.resolve(SafetensorsIndex.NAME) + ": weight_map is empty, and "
+                + file.getFileName() + " stands beside it; list its tensors, or give the file itself");
+      }
+    }
+  }
+
+  private static Checkpoint rankFolder(
+      Path path, SortedMap<Integer, Path> files, List<SafetensorsFile> opened) throws IOException {
+    SortedMap<Integer, SafetensorsFile> ranks = new TreeMap<>();
+    Set<String> names = new LinkedHashSet<>();
+    for (Map.Entry<Integer, Path> entry : files.entrySet()) {
+      SafetensorsFile file = SafetensorsFile.open(entry.getValue());
+      opened.add(file);
+      ranks.put(entry.getKey(), file);
+      file.header().tensors().forEach(tensor -> names.add(tensor.name()));
+    }
+    Path layouts = path.resolve(LayoutFile.NAME);
+    Optional<LayoutFile> layout =
+        Files.exists(layouts) ? Optional.of(LayoutFile.read(layouts)) : Optional.empty();
+    if (layout.isPresent()) {
+      for (String name : layout.get().tensors().keySet()) {
+        if (!names.contains(name)) {
+          throw new InvalidArgumentException(
+              layouts + ": lists tensor " + JsonText.quoted(name) + ", which no rank file holds");
+        }
+      }
+    }
+    return new Checkpoint(path, opened, Map.of(), ranks, layout, names);
+  }
+
+  private static SortedMap<Integer, Path> rankFiles(Path folder) throws IOException {
+    SortedMap<Integer, Path> files = new TreeMap<>();
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder)) {
+      for (Path entry : entries) {
+        Matcher matcher = RANK_FILE.matcher(entry.getFileName().toString());
+        if (matcher.matches()) {
+          String digits = matcher.group(1);
+          if (digits.length() > 9
+              || !rankFile(Integer.parseInt(digits)).equals(entry.getFileName().toString())) {
+            throw new InvalidArgumentException(
+                entry + ": ranks are written with five digits, as in rank-00008.safetensors");
+          }
+          files.put(Integer.parseInt(digits), entry);
+        }
+      }
+    }
+    return files;
+  }
+
+  /** The name of a rank's file in a folder of rank files. */
+  public static String rankFile(int rank) {
+    if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "rank is " + rank + "; it must lie in [0, " + DeviceMesh.MAX_RANKS + ")");
+    }
+    return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
+  }
+
+  /** The files' metadata as one: what two of them say must be the same. */
+  private static Map<String, String> metadata(Collection<SafetensorsFile> files) {
+    Map<String, String> all = new LinkedHashMap<>();
+    Map<String, Path> first = new LinkedHashMap<>();
+    for (SafetensorsFile file : files) {
+      file.header()
+          .metadata()
+          .forEach(
+              (key, value) -> {
+                String before = all.putIfAbsent(key, value);
+                if (before != null && !before.equals(value)) {
+                  throw new InvalidArgumentException(
+                      file.path() + ": __metadata__ " + JsonText.quoted(key) + " is "
+                          + JsonText.quoted(value) + ", and " + JsonText.quoted(before) + " in "
+                          + first.get(key));
+                }
+                first.putIfAbsent(key, file.path());
+              });
+    }
+    return all;
+  }
+
+  /** Where the checkpoint is. */
+  public Path path() {
+    return path;
+  }
+
+  /** Whether each file holds one rank's local tensors. */
+  public boolean byRank() {
+    return !ranks.isEmpty();
+  }
+
+  /**
+   * Every tensor's name, in the order of the file, the index, or the rank files one after another.
+   */
+  public Set<String> names() {
+    return names;
+  }
+
+  /** The files' {@code __metadata__} as one. */
+  public Map<String, String> metadata() {
+    return metadata;
+  }
+
+  /** The rank files; empty where tensors are whole. */
+  public SortedMap<Integer, SafetensorsFile> ranks() {
+    return ranks;
+  }
+
+  /** The folder's {@code layout.json}, if there is one. */
+  public Optional<LayoutFile> layouts() {
+    return layouts;
+  }
+
+  /** The file that holds a whole tensor. */
+  public SafetensorsFile whole(String name) {
+    SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
+    if (file == null) {
+      throw new InvalidArgumentException(path + ": holds no whole tensor " + JsonText.quoted(name));
+    }
+    return file;
+  }
+
+  /** Every file, once. */
+  public List<SafetensorsFile> files() {
+    return files;
+  }
+
+  @Override
+  public void close() {
+    files.forEach(SafetensorsFile::close);
+  }
+}

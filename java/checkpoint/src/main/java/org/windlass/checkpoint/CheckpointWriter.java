@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.windlass.ClosedException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.WindlassException;
+import org.windlass.internal.JsonText;
+
+/**
+ * A checkpoint in the making: a folder or a single file that appears under its name complete or not
+ * at all.
+ *
+ * <p>Everything is written into a work folder beside it, put on the disk, and renamed at {@link
+ * #commit}. Closed without a commit, nothing is left. A work folder that a killed process left is
+ * removed by the next writer in the same place.
+ */
+public final class CheckpointWriter implements AutoCloseable {
+  private static final String CONTENT = "content";
+
+  private final Path out;
+  private final boolean replace;
+  private final WorkFolder work;
+  private final List<SafetensorsWriter> files = new ArrayList<>();
+
+  /** Names of the folder's files; empty until there is one. */
+  private final Set<String> names = new HashSet<>();
+
+  private boolean ended;
+
+  private CheckpointWriter(Path out, boolean replace, WorkFolder work) {
+    this.out = out;
+    this.replace = replace;
+    this.work = work;
+  }
+
+  /**
+   * Begins.
+   *
+   * @param out the name that the checkpoint will have
+   * @param replace whether something of that name may stand there already: an empty folder, or what a
+   *     CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
+   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another writer
+   *     is making it, or if its folder does not exist
+   * @throws org.windlass.ResourceException if the folder cannot be written
+   */
+  public static CheckpointWriter begin(Path out, boolean replace) {
+    Objects.requireNonNull(out, "out");
+    Path absolute = out.toAbsolutePath().normalize();
+    Path folder = absolute.getParent();
+    if (folder == null) {
+      throw new InvalidArgumentException(out + ": is the root folder");
+    }
+    if (!Files.isDirectory(folder)) {
+      throw new InvalidArgumentException(out + ": the folder " + folder + " does not exist");
+    }
+    if (Files.exists(absolute, LinkOption.NOFOLLOW_LINKS)) {
+      if (!replace) {
+        throw new InvalidArgumentException(out + ": exists already");
+      }
+      WriteMark.requireReplaceable(out, absolute);
+    }
+    WorkFolder.removeAbandoned(folder);
+    return new CheckpointWriter(
+        absolute, replace, WorkFolder.create(folder, absolute.getFileName().toString()));
+  }
+
+  /**
+   * Adds a safetensors file to the folder.
+   *
+   * @param name of a file in the folder itself; it ends in {@code .safetensors}
+   * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
+   *     single file, or a reader would refuse a name
+   */
+  public synchronized SafetensorsWriter file(
+      String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    checkOpen();
+    Objects.requireNonNull(name, "name");
+    Path path = Names.safetensors(out.toString(), content(), name);
+    requireNew(name);
+    makeFolder();
+    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
+    files.add(file);
+    names.add(name);
+    return file;
+  }
+
+  /**
+   * Makes the checkpoint a single safetensors file.
+   *
+   * @throws InvalidArgumentException if it is one already or has files, or a reader would refuse a
+   *     name
+   */
+  public synchronized SafetensorsWriter single(
+      List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    checkOpen();
+    if (!files.isEmpty() || !names.isEmpty()) {
+      throw new InvalidArgumentException(out + ": holds a file already");
+    }
+    SafetensorsWriter file = SafetensorsWriter.create(content(), items, metadata);
+    files.add(file);
+    return file;
+  }
+
+  /**
+   * Adds a small file to the folder.
+   *
+   * @param name of a file in the folder itself
+   * @throws InvalidArgumentException if the folder has a file of that name, or the checkpoint is a
+   *     single file
+   */
+  public synchronized void text(String name, byte[] bytes) {
+    checkOpen();
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(bytes, "bytes");
+    Path path = Names.file(out.toString(), content(), name);
+    requireNew(name);
+    makeFolder();
+    try (FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
+      ByteBuffer buffer = ByteBuffer.wrap(bytes);
+      while (buffer.hasRemaining()) {
+        channel.write(buffer);
+      }
+      channel.force(true);
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+    names.add(name);
+  }
+
+  private void makeFolder() {
+    try {
+      Files.createDirectories(content());
+    } catch (IOException fault) {
+      throw FileFault.writing(content(), fault);
+    }
+  }
+
+  private void requireNew(String name) {
+    if (names.isEmpty() && !files.isEmpty()) {
+      throw new InvalidArgumentException(
+          out + ": is a single file already, which holds no " + JsonText.quoted(name));
+    }
+    if (names.contains(name)) {
+      throw new InvalidArgumentException(
+          out + ": holds a file " + JsonText.quoted(name) + " already");
+    }
+  }
+
+  private Path content() {
+    return work.path().resolve(CONTENT);
+  }
+
+  private void checkOpen() {
+    if (ended) {
+      throw new ClosedException(out + ": its writer has ended");
+    }
+  }
+
+  /**
+   * Where the checkpoint lies until it is committed: to look at what was written before it appears.
+   */
+  public Path staged() {
+    return content();
+  }
+
+  /** Returns when all that was written is on the disk. */
+  public synchronized void sync() {
+    checkOpen();
+    DiskSync.all(files);
+    if (Files.isDirectory(content())) {
+      syncFolder(content());
+    }
+    syncFolder(work.path());
+  }
+
+  /**
+   * Gives the checkpoint its name; call {@link #sync()} first.
+   *
+   * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
+   * @throws org.windlass.UnsupportedException if the file system cannot exchange two names at once
+   */
+  public synchronized void commit() {
+    checkOpen();
+    if (files.isEmpty() && names.isEmpty()) {
+      throw new InvalidArgumentException(out + ": nothing was written");
+    }
+    names.forEach(name -> WriteMark.set(content().resolve(name)));
+    WriteMark.set(content());
+    if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+      exchange();
+    } else {
+      NativeFiles.publish(content(), out);
+    }
+    syncFolder(out.getParent());
+    close();
+  }
+
+  /** Takes the name from what has it, and gives it back if that may not be destroyed. */
+  private void exchange() {
+    WriteMark.requireReplaceable(out, out);
+    NativeFiles.exchange(content(), out);
+    try {
+      WriteMark.requireReplaceable(out, content());
+    } catch (WindlassException changedMeanwhile) {
+      NativeFiles.exchange(content(), out);
+      throw changedMeanwhile;
+    }
+  }
+
+  /** Ends the writing and removes what was not committed. Idempotent; any thread. */
+  @Override
+  public synchronized void close() {
+    if (ended) {
+      return;
+    }
+    ended = true;
+    files.forEach(SafetensorsWriter::close);
+    work.remove();
+  }
+
+  private static void syncFolder(Path folder) {
+    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+      channel.force(true);
+    } catch (IOException fault) {
+      throw FileFault.writingFolder(folder, fault);
+    }
+  }
+}

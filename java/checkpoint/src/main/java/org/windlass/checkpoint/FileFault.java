@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.ClosedChannelException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
+import java.nio.file.Path;
+import java.util.Objects;
+import java.util.Optional;
+import org.windlass.AbortedException;
+import org.windlass.ClosedException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
+import org.windlass.WindlassException;
+
+/** The Windlass exception that an IOException of a file becomes. */
+public final class FileFault {
+  private FileFault() {}
+
+  /**
+   * A fault while reading {@code path}: a missing file, or a folder in its place, is the caller's
+   * mistake, the rest is the machine's.
+   */
+  public static WindlassException reading(Path path, IOException fault) {
+    requireNonNull(path, fault);
+    if (fault instanceof ClosedChannelException) {
+      return ended(path, fault);
+    }
+    if (fault instanceof NoSuchFileException) {
+      return new InvalidArgumentException(
+          path + ": " + link(path).orElse("no such file or folder"), fault);
+    }
+    if (fault instanceof NotDirectoryException) {
+      return new InvalidArgumentException(path + ": not a folder", fault);
+    }
+    if (isUnderFile(path)) {
+      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
+    }
+    if (Files.isDirectory(path) && !(fault instanceof FileSystemException)) {
+      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
+    }
+    return new ResourceException(path + ": cannot be read: " + reason(fault), fault);
+  }
+
+  /**
+   * A fault while writing {@code path}: a folder in its place, or none around it, is the caller's
+   * mistake, the rest is the machine's.
+   */
+  public static WindlassException writing(Path path, IOException fault) {
+    requireNonNull(path, fault);
+    if (fault instanceof ClosedChannelException) {
+      return ended(path, fault);
+    }
+    if (fault instanceof NoSuchFileException) {
+      return new InvalidArgumentException(
+          path + ": the folder " + path.toAbsolutePath().getParent() + " does not exist", fault);
+    }
+    if (isUnderFile(path)) {
+      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
+    }
+    if (Files.isDirectory(path)) {
+      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
+    }
+    return writingFolder(path, fault);
+  }
+
+  /** A fault while what a folder lists is changed or put on the disk. */
+  public static WindlassException writingFolder(Path folder, IOException fault) {
+    Objects.requireNonNull(folder, "folder");
+    Objects.requireNonNull(fault, "fault");
+    return fault instanceof ClosedChannelException
+        ? ended(folder, fault)
+        : new ResourceException(folder + ": cannot be written: " + reason(fault), fault);
+  }
+
+  /** What to say of a symbolic link, which is not followed or leads nowhere; empty for the rest. */
+  public static Optional<String> link(Path path) {
+    Objects.requireNonNull(path, "path");
+    try {
+      Path target = Files.readSymbolicLink(path);
+      boolean there = Files.exists(path);
+      return Optional.of(
+          "is a symbolic link to " + target + (there ? "" : ", and nothing is there"));
+    } catch (IOException | UnsupportedOperationException noLink) {
+      return Optional.empty();
+    }
+  }
+
+  /** The file was closed, or the thread was interrupted, which closes what it reads or writes. */
+  private static WindlassException ended(Path path, IOException fault) {
+    return fault instanceof ClosedByInterruptException
+        ? new AbortedException(
+            path + ": thread \"" + Thread.currentThread().getName() + "\" was interrupted", fault)
+        : new ClosedException(path + ": was closed", fault);
+  }
+
+  private static void requireNonNull(Path path, IOException fault) {
+    Objects.requireNonNull(path, "path");
+    Objects.requireNonNull(fault, "fault");
+  }
+
+  private static boolean isUnderFile(Path path) {
+    Path above = path.toAbsolutePath().getParent();
+    while (above != null && !Files.exists(above)) {
+      above = above.getParent();
+    }
+    return above != null && !Files.isDirectory(above);
+  }
+
+  private static String reason(IOException fault) {
+    if (fault instanceof AccessDeniedException) {
+      return "permission denied";
+    }
+    if (fault instanceof NoSuchFileException) {
+      return "no such file or folder";
+    }
+    if (fault instanceof FileSystemException system && system.getReason() != null) {
+      return system.getReason();
+    }
+    return fault.getMessage() == null ? fault.getClass().getSimpleName() : fault.getMessage();
+  }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.internal.Copies;
+import org.windlass.internal.JsonText;
+import org.windlass.internal.Native;
+
+/**
+ * {@code layout.json}: what the tensors of a folder of rank files are as wholes.
+ *
+ * @param tensors one entry for each tensor that it lists, in the file's order
+ */
+public record LayoutFile(Map<String, Entry> tensors) {
+  /** Checks the components. */
+  public LayoutFile {
+    tensors = Copies.map(tensors, "tensors");
+  }
+
+  /** The file's own name. */
+  public static final String NAME = "layout.json";
+
+  /**
+   * One tensor.
+   *
+   * @param shape the global shape
+   * @param dtype the dtype, if the file says it
+   * @param layout the layout, if the file says it
+   * @param parts how it is cut where it lies on its ranks in parts; it then has no layout
+   */
+  public record Entry(
+      List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
+    /** Checks the components. */
+    public Entry {
+      shape = Copies.list(shape, "shape");
+      Objects.requireNonNull(dtype, "dtype");
+      Objects.requireNonNull(layout, "layout");
+      Objects.requireNonNull(parts, "parts");
+      for (int d = 0; d < shape.size(); d++) {
+        if (shape.get(d) < 0) {
+          throw new InvalidArgumentException(
+              "shape[" + d + "] is " + shape.get(d) + "; it must be 0 or more");
+        }
+      }
+      if (parts.isPresent()) {
+        parts.get().check(shape);
+        if (layout.isPresent()) {
+          throw new InvalidArgumentException(
+              "layout is " + layout.get() + " and there are parts, which have a layout of their own");
+        }
+      }
+    }
+
+    /** The entry of a tensor that is not in parts. */
+    public Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
+      this(shape, dtype, layout, Optional.empty());
+    }
+  }
+
+  /**
+   * How a tensor is cut that is fused of parts of unequal extents: each part by itself, so that a
+   * rank's tensor is its piece of the first part, then of the second, and no layout cuts the whole
+   * like that.
+   *
+   * @param dim the dimension along which the parts lie one after another
+   * @param extents each part's extent of it
+   * @param layout what cuts each part
+   */
+  public record Parts(int dim, List<Long> extents, Layout layout) {
+    /** Checks the components. */
+    public Parts {
+      if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
+        throw new InvalidArgumentException(
+            "parts: dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
+      }
+      extents = Copies.list(extents, "extents");
+      Objects.requireNonNull(layout, "layout");
+    }
+
+    private void check(List<Long> shape) {
+      if (dim < 0 || dim >= shape.size()) {
+        throw new InvalidArgumentException(
+            "parts: dim is " + dim + ", and the shape " + shape + " has " + shape.size()
+                + " dimensions");
+      }
+      long rest = shape.get(dim);
+      boolean fit = !extents.isEmpty();
+      for (long extent : extents) {
+        fit &= extent >= 0 && extent <= rest;
+        rest -= extent;
+      }
+      if (!fit || rest != 0) {
+        throw new InvalidArgumentException(
+            "parts: extents " + extents + " do not add up to " + shape.get(dim)
+                + ", the extent of dimension " + dim);
+      }
+    }
+  }
+
+  /** Reads and checks a file. */
+  static LayoutFile read(Path path) {
+    return parse(path.toString(), JsonText.bytesOf(path, FileFault::reading));
+  }
+
+  /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */
+  public static LayoutFile parse(String where, byte[] bytes) {
+    Objects.requireNonNull(where, "where");
+    Objects.requireNonNull(bytes, "bytes");
+    Map<String, Entry> tensors = new LinkedHashMap<>();
+    boolean[] found = new boolean[2];
+    JsonText.object(
+        where,
+        bytes,
+        (json, key) -> {
+          switch (key) {
+            case "version" -> {
+              found[0] = true;
+              long version = json.natural("version");
+              if (version != 1) {
+                throw json.bad("version is " + version + "; only 1 is known");
+              }
+            }
+            case "tensors" -> {
+              found[1] = true;
+              json.members("tensors", name -> tensors.put(name, entry(where, json, name)));
+            }
+            default -> throw json.bad("unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (!found[0] || !found[1]) {
+      throw new InvalidArgumentException(
+          where + ": " + (found[0] ? "tensors" : "version") + " is missing");
+    }
+    return new LayoutFile(tensors);
+  }
+
+  private static Entry entry(String where, JsonText json, String name) throws IOException {
+    Names.requireTensor(where, name);
+    String what = "tensor " + JsonText.quoted(name);
+    var fields =
+        new Object() {
+          List<Long> shape;
+          DType dtype;
+          Layout layout;
+          Parts parts;
+        };
+    json.members(
+        what,
+        key -> {
+          switch (key) {
+            case "shape" -> fields.shape = json.naturals(what + ": shape");
+            case "dtype" -> {
+              String text = json.string(what + ": dtype");
+              try {
+                fields.dtype = DType.parse(text);
+              } catch (InvalidArgumentException unknown) {
+                throw json.bad(what + ": dtype: " + unknown.getMessage());
+              }
+            }
+            case "layout" -> fields.layout = layout(json, what + ": layout");
+            case "parts" -> fields.parts = parts(json, what + ": parts");
+            default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (fields.shape == null) {
+      throw json.bad(what + ": shape is missing");
+    }
+    try {
+      return new Entry(
+          fields.shape,
+          Optional.ofNullable(fields.dtype),
+          Optional.ofNullable(fields.layout),
+          Optional.ofNullable(fields.parts));
+    } catch (InvalidArgumentException unfit) {
+      throw json.bad(what + ": " + unfit.getMessage());
+    }
+  }
+
+  private static Layout layout(JsonText json, String what) throws IOException {
+    String text = json.string(what);
+    try {
+      return Layout.parse(text);
+    } catch (InvalidArgumentException malformed) {
+      throw json.bad(what + ": " + malformed.getMessage());
+    }
+  }
+
+  private static Parts parts(JsonText json, String what) throws IOException {
+    var fields =
+        new Object() {
+          long dim = -1;
+          List<Long> extents;
+          Layout layout;
+        };
+    json.members(
+        what,
+        key -> {
+          switch (key) {
+            case "dim" -> fields.dim = json.natural(what + ": dim");
+            case "extents" -> fields.extents = json.naturals(what + ": extents");
+            case "layout" -> fields.layout = layout(json, what + ": layout");
+            default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (fields.dim < 0 || fields.extents == null || fields.layout == null) {
+      String missing = fields.dim < 0 ? "dim" : fields.extents == null ? "extents" : "layout";
+      throw json.bad(what + ": " + missing + " is missing");
+    }
+    return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, fields.layout);
+  }
+
+  /**
+   * The file's bytes.
+   *
+   * @throws InvalidArgumentException if they are none that {@link #parse} takes: for a tensor's name
+   *     or their number
+   */
+  public byte[] encode() {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
+      json.writeStartObject();
+      json.writeNumberField("version", 1);
+      json.writeObjectFieldStart("tensors");
+      for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
+        Entry entry = tensor.getValue();
+        Names.requireTensor(NAME, tensor.getKey());
+        json.writeObjectFieldStart(tensor.getKey());
+        write(json, "shape", entry.shape());
+        if (entry.dtype().isPresent()) {
+          json.writeStringField("dtype", entry.dtype().get().safetensorsName());
+        }
+        if (entry.layout().isPresent()) {
+          json.writeStringField("layout", entry.layout().get().toString());
+        }
+        if (entry.parts().isPresent()) {
+          Parts parts = entry.parts().get();
+          json.writeObjectFieldStart("parts");
+          json.writeNumberField("dim", parts.dim());
+          write(json, "extents", parts.extents());
+          json.writeStringField("layout", parts.layout().toString());
+          json.writeEndObject();
+        }
+        json.writeEndObject();
+      }
+      json.writeEndObject();
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    JsonText.requireReadable(NAME, out.size());
+    return out.toByteArray();
+  }
+
+  private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {
+    json.writeFieldName(key);
+    json.writeArray(numbers.stream().mapToLong(Long::longValue).toArray(), 0, numbers.size());
+  }
+}

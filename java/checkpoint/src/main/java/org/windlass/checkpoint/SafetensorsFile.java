@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Objects;
+import org.windlass.ClosedException;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Tensor;
+import org.windlass.internal.JsonText;
+import org.windlass.internal.Memory;
+import org.windlass.internal.TensorAccess;
+
+/**
+ * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
+ * nothing is copied, and what is written to one of them stays private to this process.
+ *
+ * <p>{@link #tensor} and {@link #bytes} map the file. Its length is checked then and by {@link
+ * #checkLength()}; one that another process cuts short after that faults whoever reads the mapping
+ * (SIGBUS), as every mapped file does. {@link #read} does not map: a file that ends too early is an
+ * exception. Map only files that stay as they are.
+ */
+public final class SafetensorsFile implements AutoCloseable {
+  private final Path path;
+  private final SafetensorsHeader header;
+  private final FileChannel channel;
+  private Memory mapping;
+
+  private SafetensorsFile(Path path, FileChannel channel, SafetensorsHeader header) {
+    this.path = path;
+    this.header = header;
+    this.channel = channel;
+  }
+
+  /**
+   * Opens a file and checks its header.
+   *
+   * @throws InvalidArgumentException if there is no such file or it is malformed; the message names the
+   *     file, the tensor and what is wrong
+   * @throws org.windlass.ResourceException if it cannot be read
+   */
+  public static SafetensorsFile open(Path path) {
+    Objects.requireNonNull(path, "path");
+    FileChannel channel = null;
+    try {
+      if (Files.isDirectory(path)) {
+        throw new InvalidArgumentException(path + ": a folder, not a safetensors file");
+      }
+      if (Files.exists(path) && !Files.isRegularFile(path)) {
+        throw new InvalidArgumentException(path + ": not a regular file");
+      }
+      channel = FileChannel.open(path, StandardOpenOption.READ);
+      SafetensorsFile file =
+          new SafetensorsFile(path, channel, SafetensorsHeader.read(path, channel));
+      channel = null;
+      return file;
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    } finally {
+      closeQuietly(channel);
+    }
+  }
+
+  /** Where the file is. */
+  public Path path() {
+    return path;
+  }
+
+  /** What the file holds. */
+  public SafetensorsHeader header() {
+    return header;
+  }
+
+  /** The tensor's entry in the header. */
+  public SafetensorsEntry entry(String name) {
+    return header
+        .find(name)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(path + ": holds no tensor " + JsonText.quoted(name)));
+  }
+
+  /**
+   * Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. The
+   * format does not demand it.
+   */
+  public boolean isAligned(String name) {
+    return header.isAligned(entry(name));
+  }
+
+  /**
+   * The tensor of that name, in the mapped file.
+   *
+   * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file has
+   *     another length by now
+   * @throws org.windlass.UnsupportedException if its dtype has less than a byte
+   */
+  public Tensor tensor(String name) {
+    SafetensorsEntry entry = entry(name);
+    return view(entry, entry.dtype(), entry.dims());
+  }
+
+  /**
+   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
+   * unaligned ones.
+   */
+  public Tensor bytes(String name) {
+    SafetensorsEntry entry = entry(name);
+    return view(entry, DType.U8, entry.bytes());
+  }
+
+  private Tensor view(SafetensorsEntry entry, DType dtype, long... shape) {
+    requireOpen();
+    if (entry.bytes() == 0) {
+      return Tensor.allocate(dtype, shape);
+    }
+    return TensorAccess.tensor(mapping(), header.dataStart() + entry.begin(), dtype, shape);
+  }
+
+  /**
+   * Reads a tensor's bytes from the file itself, not from the mapping.
+   *
+   * @param from the first byte, counted from the tensor's own
+   * @param into is filled from its position to its limit
+   */
+  public void read(String name, long from, ByteBuffer into) {
+    SafetensorsEntry entry = entry(name);
+    if (Objects.requireNonNull(into, "into").isReadOnly()) {
+      throw new InvalidArgumentException(path + ": into is a read-only buffer");
+    }
+    requireOpen();
+    if (from < 0 || into.remaining() > entry.bytes() - from) {
+      throw new InvalidArgumentException(
+          path + ": tensor " + JsonText.quoted(name) + ": bytes " + from + " to "
+              + (from + into.remaining()) + " of " + entry.bytes());
+    }
+    long at = header.dataStart() + entry.begin() + from;
+    try {
+      while (into.hasRemaining()) {
+        int read = channel.read(into, at);
+        if (read < 0) {
+          throw changed(channel.size());
+        }
+        at += read;
+      }
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    }
+  }
+
+  /**
+   * Looks at the file's length again.
+   *
+   * @throws InvalidArgumentException if it is not what it was when the header was read
+   */
+  public void checkLength() {
+    requireOpen();
+    try {
+      long bytes = channel.size();
+      if (bytes != header.fileBytes()) {
+        throw changed(bytes);
+      }
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    }
+  }
+
+  private InvalidArgumentException changed(long bytes) {
+    return new InvalidArgumentException(
+        path + ": has " + bytes + " bytes now, and had "
+            + (bytes == header.fileBytes() ? "fewer while it was read" : header.fileBytes() + " when it was opened")
+            + "; something writes to it");
+  }
+
+  private void requireOpen() {
+    if (!channel.isOpen()) {
+      throw new ClosedException(path + ": was closed");
+    }
+  }
+
+  private synchronized Memory mapping() {
+    requireOpen();
+    if (mapping == null) {
+      mapping = MappedFile.of(path, header.fileBytes());
+    }
+    return mapping;
+  }
+
+  /**
+   * Lets go of the file. Later use of its tensors throws Closed; the mapping goes when the last
+   * call that uses it is over.
+   */
+  @Override
+  public synchronized void close() {
+    if (mapping != null) {
+      mapping.end();
+    }
+    closeQuietly(channel);
+  }
+
+  private static void closeQuietly(FileChannel channel) {
+    if (channel != null) {
+      try {
+        channel.close();
+      } catch (IOException ignored) {
+        // Nothing was written through it.
+      }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+import org.windlass.internal.JsonText;
+
+/**
+ * {@code model.safetensors.index.json}: which file of the folder holds which tensor.
+ *
+ * @param files the file's name for each tensor, in the index's order
+ */
+public record SafetensorsIndex(Map<String, String> files) {
+  /** Checks the components. */
+  public SafetensorsIndex {
+    files = Copies.map(files, "files");
+  }
+
+  /** The index's own name. */
+  public static final String NAME = "model.safetensors.index.json";
+
+  /**
+   * Reads the index of a folder. Every file it names stands in that folder, if need be as a link: a
+   * download cache keeps the files themselves elsewhere.
+   */
+  static SafetensorsIndex read(Path folder) throws IOException {
+    Path path = folder.resolve(NAME);
+    Map<String, String> files = new LinkedHashMap<>();
+    boolean[] found = {false};
+    JsonText.object(
+        path.toString(),
+        JsonText.bytesOf(path, FileFault::reading),
+        (json, key) -> {
+          switch (key) {
+            case "weight_map" -> {
+              found[0] = true;
+              json.members(
+                  key,
+                  name -> {
+                    String what = "weight_map " + JsonText.quoted(name);
+                    String file = json.string(what);
+                    Names.requireTensor(path.toString(), name);
+                    Names.safetensors(path + ": " + what, folder, file);
+                    files.put(name, file);
+                  });
+            }
+            case "metadata" -> json.skip();
+            default -> throw json.bad("unknown key " + JsonText.quoted(key));
+          }
+        });
+    if (!found[0]) {
+      throw new InvalidArgumentException(path + ": weight_map is missing");
+    }
+    for (String file : files.values().stream().distinct().toList()) {
+      if (!Files.exists(folder.resolve(file))) {
+        throw new InvalidArgumentException(path + ": names " + file + ", which is not in the folder");
+      }
+    }
+    return new SafetensorsIndex(files);
+  }
+
+  /**
+   * The index as JSON, for tensors of {@code totalBytes} bytes in all.
+   *
+   * @throws InvalidArgumentException if it is none that a reader takes: for a tensor's or a file's
+   *     name, or its length
+   */
+  public byte[] encode(long totalBytes) {
+    if (totalBytes < 0) {
+      throw new InvalidArgumentException("totalBytes is " + totalBytes + "; it must be 0 or more");
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
+      json.writeStartObject();
+      json.writeObjectFieldStart("metadata");
+      json.writeNumberField("total_size", totalBytes);
+      json.writeEndObject();
+      json.writeObjectFieldStart("weight_map");
+      for (Map.Entry<String, String> entry : files.entrySet()) {
+        Names.requireTensor(NAME, entry.getKey());
+        Names.safetensors(
+            NAME + ": weight_map " + JsonText.quoted(entry.getKey()), Path.of(""), entry.getValue());
+        json.writeStringField(entry.getKey(), entry.getValue());
+      }
+      json.writeEndObject();
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    JsonText.requireReadable(NAME, out.size());
+    return out.toByteArray();
+  }
+}

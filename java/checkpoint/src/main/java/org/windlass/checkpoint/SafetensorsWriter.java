@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.windlass.ClosedException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
+
+/**
+ * A new safetensors file of its final size, whose tensors are zero at first. The disk blocks are
+ * reserved when it is made: a full disk is an exception there, never one later.
+ */
+public final class SafetensorsWriter implements AutoCloseable {
+  private final Path path;
+  private final SafetensorsHeader header;
+  private final FileChannel channel;
+
+  private SafetensorsWriter(Path path, SafetensorsHeader header, FileChannel channel) {
+    this.path = path;
+    this.header = header;
+    this.channel = channel;
+  }
+
+  /**
+   * Makes the file and writes its header.
+   *
+   * @param path where no file may be yet
+   * @param items the tensors, in the order of the file
+   * @throws org.windlass.ResourceException if the disk is full; then no file is left
+   */
+  public static SafetensorsWriter create(
+      Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    SafetensorsHeader header =
+        SafetensorsHeader.of(
+            Objects.requireNonNull(path, "path").toString(), items, metadata);
+    NativeFiles.create(path, header.fileBytes());
+    try {
+      SafetensorsWriter file =
+          new SafetensorsWriter(
+              path, header, FileChannel.open(path, StandardOpenOption.WRITE));
+      file.write(0, ByteBuffer.wrap(header.encode()));
+      return file;
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+
+  /** Where the file is. */
+  public Path path() {
+    return path;
+  }
+
+  /** What the file holds. */
+  public SafetensorsHeader header() {
+    return header;
+  }
+
+  /**
+   * Writes bytes of a tensor. Threads may write at once.
+   *
+   * @param from the first byte, counted from the tensor's own
+   * @param bytes are written from their position to their limit
+   */
+  public void write(String name, long from, ByteBuffer bytes) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(bytes, "bytes");
+    if (!channel.isOpen()) {
+      throw new ClosedException(path + ": was closed");
+    }
+    SafetensorsEntry entry =
+        header
+            .find(name)
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        path + ": holds no tensor " + JsonText.quoted(name)));
+    if (from < 0 || bytes.remaining() > entry.bytes() - from) {
+      throw new InvalidArgumentException(
+          path + ": tensor " + JsonText.quoted(name) + ": bytes " + from + " to "
+              + (from + bytes.remaining()) + " of " + entry.bytes());
+    }
+    write(header.dataStart() + entry.begin() + from, bytes);
+  }
+
+  private void write(long at, ByteBuffer bytes) {
+    try {
+      while (bytes.hasRemaining()) {
+        at += channel.write(bytes, at);
+      }
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+
+  /** Returns when everything written so far is on the disk. */
+  public void sync() {
+    try {
+      channel.force(true);
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      channel.close();
+    } catch (IOException fault) {
+      throw FileFault.writing(path, fault);
+    }
+  }
+}

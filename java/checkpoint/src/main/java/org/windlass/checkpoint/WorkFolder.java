@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.HexFormat;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
+
+/**
+ * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the
+ * process lives, whatever ends it; a folder whose lock can be had is nobody's any more.
+ */
+final class WorkFolder {
+  // Its first eight digits tell which name it is for, which may be shown cut short.
+  private static final Pattern NAME =
+      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}");
+  private static final String LOCK = "lock";
+  // A file name has at most 255 bytes, and a character of Java at most three of them.
+  private static final int NAME_LIMIT = 60;
+  private static final int ATTEMPTS = 100;
+  // So many meetings of writers that began at the same time are no reason to give up.
+  private static final int MEETINGS = 5;
+  private static final int PAUSE_MILLIS = 20;
+
+  // The system drops all locks of a process on a file when any of its descriptors is closed: the
+  // lock files of this process are not opened again.
+  private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
+
+  private final Path path;
+  private final FileChannel channel;
+
+  private WorkFolder(Path path, FileChannel channel) {
+    this.path = path;
+    this.channel = channel;
+  }
+
+  Path path() {
+    return path;
+  }
+
+  /**
+   * Makes one for the writer of {@code name}.
+   *
+   * @throws InvalidArgumentException if another writer of that name has one
+   */
+  static WorkFolder create(Path folder, String name) {
+    for (int meeting = 0; ; meeting++) {
+      WorkFolder made = make(folder, name);
+      Optional<String> rival = made.rival(folder, name);
+      if (rival.isEmpty()) {
+        return made;
+      }
+      made.remove();
+      if (meeting == MEETINGS) {
+        throw new InvalidArgumentException(
+            folder.resolve(name) + ": process " + rival.get() + " is writing it");
+      }
+      pause();
+    }
+  }
+
+  /** Of two writers that began at the same time one comes first after a while. */
+  private static void pause() {
+    try {
+      Thread.sleep(1 + ThreadLocalRandom.current().nextInt(PAUSE_MILLIS));
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static WorkFolder make(Path folder, String name) {
+    String shown = name.length() <= NAME_LIMIT ? name : name.substring(0, NAME_LIMIT);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+      String nonce = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextInt());
+      Path path =
+          folder.resolve(
+              "." + shown + ".windlass-" + ProcessHandle.current().pid() + "-" + digits(name)
+                  + nonce);
+      OWN.add(path);
+      boolean made = false;
+      try {
+        Files.createDirectory(path);
+        FileChannel channel = lock(path.resolve(LOCK));
+        if (channel != null) {
+          made = true;
+          return new WorkFolder(path, channel);
+        }
+      } catch (NoSuchFileException taken) {
+        // Another writer took the new folder for an abandoned one before it was locked.
+      } catch (IOException fault) {
+        FileTree.removeQuietly(path);
+        throw FileFault.writingFolder(path, fault);
+      } finally {
+        if (!made) {
+          OWN.remove(path);
+        }
+      }
+    }
+    throw new ResourceException(folder + ": other writers keep removing this one's work folder");
+  }
+
+  private static String digits(String name) {
+    return HexFormat.of().toHexDigits(name.hashCode());
+  }
+
+  /** The process of another live writer of the same name. */
+  private Optional<String> rival(Path folder, String name) {
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
+      for (Path entry : entries) {
+        Matcher matcher = NAME.matcher(entry.getFileName().toString());
+        if (!entry.equals(path)
+            && matcher.matches()
+            && matcher.group(2).equals(digits(name))
+            && isHeld(entry)) {
+          return Optional.of(matcher.group(1));
+        }
+      }
+    } catch (IOException unreadable) {
+      // Whoever cannot list the folder meets the other at the commit.
+    }
+    return Optional.empty();
+  }
+
+  private static boolean isHeld(Path entry) {
+    if (OWN.contains(entry)) {
+      return true;
+    }
+    try (FileChannel channel = FileChannel.open(entry.resolve(LOCK), StandardOpenOption.WRITE);
+        FileLock lock = channel.tryLock()) {
+      return lock == null;
+    } catch (OverlappingFileLockException ours) {
+      return true;
+    } catch (IOException over) {
+      return false;
+    }
+  }
+
+  /** Locks the file, making it if need be; null if someone holds it or it was removed meanwhile. */
+  private static FileChannel lock(Path path) throws IOException {
+    FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    boolean locked = false;
+    try {
+      FileLock lock = channel.tryLock();
+      locked = lock != null && Files.exists(path);
+    } catch (OverlappingFileLockException ours) {
+      locked = false;
+    } finally {
+      if (!locked) {
+        channel.close();
+      }
+    }
+    return locked ? channel : null;
+  }
+
+  /** Removes the work folders in {@code folder} whose writers are gone. */
+  static void removeAbandoned(Path folder) {
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
+      for (Path entry : entries) {
+        if (NAME.matcher(entry.getFileName().toString()).matches()
+            && !OWN.contains(entry)
+            && Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
+          removeIfAbandoned(entry);
+        }
+      }
+    } catch (IOException unreadable) {
+      // Whoever cannot list the folder cannot tidy it; writing into it says why if it fails too.
+    }
+  }
+
+  private static void removeIfAbandoned(Path entry) {
+    try (FileChannel channel = lock(entry.resolve(LOCK))) {
+      if (channel != null) {
+        FileTree.remove(entry);
+      }
+    } catch (IOException othersOwn) {
+      // Another user's, or being removed by another writer: not ours to tidy.
+    }
+  }
+
+  void remove() {
+    try (channel) {
+      FileTree.remove(path);
+    } catch (IOException fault) {
+      throw FileFault.writingFolder(path, fault);
+    } finally {
+      OWN.remove(path);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.UserDefinedFileAttributeView;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import java.util.zip.CRC32C;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * The mark by which what a {@link CheckpointWriter} wrote is known again: the extended attribute
+ * {@code user.windlass}. A file's says its inode, its length and when it was last written, a
+ * folder's its inode and the names in it. So a copy doesn't bear it, nor does a changed file, nor a
+ * folder into which files were moved. The content knows nothing of it.
+ */
+final class WriteMark {
+  private static final String ATTRIBUTE = "windlass";
+
+  private WriteMark() {}
+
+  /** Marks a file or a folder that is complete. A file system without attributes keeps no mark. */
+  static void set(Path path) {
+    try {
+      view(path).write(ATTRIBUTE, ByteBuffer.wrap(of(path)));
+    } catch (IOException | UnsupportedOperationException unmarked) {
+      // It is then refused where it would be replaced.
+    }
+  }
+
+  /**
+   * Refuses what may not be destroyed: all but an empty folder, a marked file, and a marked folder of
+   * marked files.
+   *
+   * @param shown how messages call it
+   * @param path where it is
+   * @throws InvalidArgumentException naming what was found
+   */
+  static void requireReplaceable(Path shown, Path path) {
+    try {
+      if (Files.isSymbolicLink(path)) {
+        throw new InvalidArgumentException(
+            shown + ": " + FileFault.link(path).orElse("was a symbolic link")
+                + "; links are not followed here, so name what it leads to");
+      }
+      if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+        if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
+          throw refused(shown, "is a device, a pipe or a socket, which");
+        }
+        if (!isMarked(path)) {
+          throw refused(shown, "is a file that");
+        }
+        return;
+      }
+      List<Path> entries;
+      try (Stream<Path> listed = Files.list(path)) {
+        entries = listed.sorted().toList();
+      }
+      for (Path entry : entries) {
+        if (!Files.isRegularFile(entry, LinkOption.NOFOLLOW_LINKS) || !isMarked(entry)) {
+          throw refused(shown, "holds " + entry.getFileName() + ", which");
+        }
+      }
+      if (!entries.isEmpty() && !isMarked(path)) {
+        throw refused(shown, "is a folder that");
+      }
+    } catch (IOException fault) {
+      throw FileFault.reading(shown, fault);
+    }
+  }
+
+  private static InvalidArgumentException refused(Path shown, String what) {
+    return new InvalidArgumentException(
+        shown + ": " + what + " Windlass did not write, or which was changed since; only an empty"
+            + " folder and what Windlass wrote are replaced");
+  }
+
+  private static boolean isMarked(Path file) throws IOException {
+    byte[] expected = of(file);
+    ByteBuffer found = ByteBuffer.allocate(expected.length);
+    try {
+      UserDefinedFileAttributeView view = view(file);
+      return view.size(ATTRIBUTE) == expected.length
+          && view.read(ATTRIBUTE, found) == expected.length
+          && found.flip().equals(ByteBuffer.wrap(expected));
+    } catch (IOException | UnsupportedOperationException noMark) {
+      return false;
+    }
+  }
+
+  private static UserDefinedFileAttributeView view(Path file) {
+    UserDefinedFileAttributeView view =
+        Files.getFileAttributeView(
+            file, UserDefinedFileAttributeView.class, LinkOption.NOFOLLOW_LINKS);
+    if (view == null) {
+      throw new UnsupportedOperationException();
+    }
+    return view;
+  }
+
+  private static byte[] of(Path path) throws IOException {
+    Object inode = Files.getAttribute(path, "unix:ino", LinkOption.NOFOLLOW_LINKS);
+    BasicFileAttributes about =
+        Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+    String text =
+        about.isDirectory()
+            ? inode + " " + checksumOfNames(path)
+            : inode + " " + about.size() + " " + about.lastModifiedTime().to(TimeUnit.NANOSECONDS);
+    return text.getBytes(StandardCharsets.US_ASCII);
+  }
+
+  private static long checksumOfNames(Path folder) throws IOException {
+    CRC32C checksum = new CRC32C();
+    try (Stream<Path> entries = Files.list(folder)) {
+      entries
+          .map(entry -> "/" + entry.getFileName())
+          .sorted()
+          .forEach(name -> checksum.update(name.getBytes(StandardCharsets.UTF_8)));
+    }
+    return checksum.getValue();
+  }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.Placement;
+import org.windlass.checkpoint.LayoutFile;
+
+/**
+ * How a target is cut that a rule fuses of parts: each part by itself, so that a rank holds its
+ * piece of every part, one after another.
+ *
+ * @param dim the dimension along which the parts lie
+ * @param extents each part's extent of it
+ * @param layout what cuts each part, evenly
+ * @param pieces how many pieces of {@code dim} it makes
+ */
+record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
+  /**
+   * How {@code to} cuts the parts; empty where it does not cut them along {@code dim}.
+   *
+   * @param where begins every complaint
+   * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts what is
+   *     joined and not the parts
+   */
+  static Optional<Fuse> of(
+      String where, Layout to, int dim, List<String> names, List<Assembly.Part> parts) {
+    List<Long> extents = parts.stream().map(part -> part.shape()[dim]).toList();
+    List<Placement> placements = new ArrayList<>();
+    int pieces = 1;
+    boolean cuts = false;
+    for (int m = 0; m < to.mesh().ndim(); m++) {
+      Placement placement = to.placements().get(m);
+      if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
+        if (strided.split() != parts.size() || extents.stream().distinct().count() > 1) {
+          throw new InvalidArgumentException(
+              where + ": " + to + ": " + placement + " cuts what is joined into " + strided.split()
+                  + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
+                  + " cuts each part by itself");
+        }
+        placement = Placement.shard(dim);
+      }
+      if (placement instanceof Placement.Shard shard && shard.dim() == dim) {
+        cuts = true;
+        pieces *= to.mesh().size(m);
+      }
+      placements.add(placement);
+    }
+    if (!cuts || parts.size() == 1) {
+      return Optional.empty();
+    }
+    Fuse fuse = new Fuse(dim, extents, new Layout(to.mesh(), placements), pieces);
+    for (int i = 0; i < parts.size(); i++) {
+      fuse.checkEven(where, to, names.get(i), parts.get(i).shape());
+    }
+    return Optional.of(fuse);
+  }
+
+  private void checkEven(String where, Layout to, String name, long[] shape) {
+    for (int rank : layout.mesh().ranks()) {
+      long held = layout.localShape(shape, rank)[dim];
+      if (held * pieces != shape[dim]) {
+        throw new InvalidArgumentException(
+            where + ": " + to + ": part \"" + name + "\" has extent " + shape[dim] + " along dimension "
+                + dim + ", of which rank " + rank + " would hold " + held + "; parts are fused where "
+                + pieces + " equal pieces make each");
+      }
+    }
+  }
+
+  /**
+   * Says in {@code layout.json} how the tensor is cut, where no layout of the whole does: its parts
+   * are cut and differ in extent.
+   */
+  Optional<LayoutFile.Parts> parts() {
+    return pieces > 1 && extents.stream().distinct().count() > 1
+        ? Optional.of(new LayoutFile.Parts(dim, extents, layout))
+        : Optional.empty();
+  }
+
+  /**
+   * The layout by which ranks hold the tensor. Where all parts are equal it is that of their
+   * concatenation, strided; else it gives the ranks' shapes, and {@link #runs} what they hold.
+   */
+  Layout whole(Layout to) {
+    if (extents.stream().distinct().count() > 1) {
+      return to;
+    }
+    List<Placement> placements = new ArrayList<>();
+    for (Placement placement : layout.placements()) {
+      placements.add(
+          placement instanceof Placement.Shard shard && shard.dim() == dim
+              ? Placement.stridedShard(dim, extents.size())
+              : placement);
+    }
+    return new Layout(to.mesh(), placements);
+  }
+
+  /** Where in each rank's tensor its piece of the part begins that stands at {@code offset}. */
+  long place(long offset) {
+    return offset / pieces;
+  }
+
+  /** What a rank holds of the parts' concatenation. */
+  Runs runs(long[] shape, int rank) {
+    List<Runs> held = new ArrayList<>();
+    for (long extent : extents) {
+      long[] part = shape.clone();
+      part[dim] = extent;
+      held.add(Runs.of(layout, part, rank));
+    }
+    return Runs.joined(held, dim, extents);
+  }
+}

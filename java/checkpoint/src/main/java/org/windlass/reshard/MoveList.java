@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+import org.windlass.checkpoint.Checkpoint;
+
+/**
+ * What a request means for each tensor of a checkpoint, with everything checked that can be before
+ * a byte moves.
+ */
+final class MoveList {
+  private static final int LISTED = 5;
+
+  /** The rule that is for a tensor, and what its pattern captures. */
+  private record Match(Rule rule, Map<String, String> captured) {}
+
+  private final Checkpoint in;
+  private final ReshardRequest request;
+  private final Optional<Layout> defaultFrom;
+  private final Map<String, Match> matches;
+  private final Map<String, String> scales;
+  private final List<TargetTensor> targets = new ArrayList<>();
+  private final List<TensorMove> moves = new ArrayList<>();
+  private final TreeSet<Integer> targetRanks = new TreeSet<>();
+
+  private MoveList(Checkpoint in, ReshardRequest request, Map<String, Match> matches) {
+    this.in = in;
+    this.request = request;
+    this.defaultFrom = request.from().map(Layout::parse);
+    this.matches = matches;
+    this.scales = scales(in.names());
+  }
+
+  /**
+   * Works the moves out.
+   *
+   * @param warnings hears of rules that match nothing
+   * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
+   */
+  static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+    List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
+    Map<String, Match> matches = new HashMap<>();
+    for (String name : in.names()) {
+      match(rules, name).ifPresent(match -> matches.put(name, match));
+    }
+    Set<String> used = new HashSet<>();
+    matches.values().forEach(match -> used.add(match.rule().where()));
+    for (Rule rule : rules) {
+      if (!used.contains(rule.where())) {
+        warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
+      }
+    }
+    MoveList list = new MoveList(in, request, matches);
+    list.build();
+    return list;
+  }
+
+  private static Optional<Match> match(List<Rule> rules, String name) {
+    for (Rule rule : rules) {
+      Optional<Map<String, String>> captured = rule.captures(name);
+      if (captured.isPresent()) {
+        return Optional.of(new Match(rule, captured.get()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** The tensors to write, in the order of what they are made of. */
+  List<TargetTensor> targets() {
+    return targets;
+  }
+
+  /** The moves, in the same order. */
+  List<TensorMove> moves() {
+    return moves;
+  }
+
+  /** The ranks that the target layouts have, ascending. */
+  List<Integer> targetRanks() {
+    return List.copyOf(targetRanks);
+  }
+
+  private Rule rule(String name) {
+    Match match = matches.get(name);
+    return match == null ? null : match.rule();
+  }
+
+  private void build() {
+    checkRequest();
+    Map<String, Layout> ruled = new HashMap<>();
+    matches.forEach(
+        (name, match) -> match.rule().from().ifPresent(from -> ruled.put(name, from)));
+    SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
+    sources.refuseParts();
+    checkCovered(sources);
+    if (in.byRank()) {
+      sources.checkRankFiles();
+    }
+    Layout highest = highest(sources);
+    Optional<Layout> to = request.to().map(text -> Layout.parseTarget(text, highest));
+    if (in.names().isEmpty()) {
+      to.ifPresent(layout -> targetRanks.addAll(layout.mesh().ranks()));
+    }
+    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
+    for (String name : in.names()) {
+      assemble(sources.of(name), assemblies);
+    }
+    Map<String, Assembly> written = new HashMap<>();
+    for (Assembly assembly : assemblies.values()) {
+      List<Assembly.Part> parts = assembly.parts();
+      for (String name : assembly.names()) {
+        Assembly other = written.putIfAbsent(name, assembly);
+        if (other != null) {
+          throw new InvalidArgumentException(
+              "tensors \"" + other.parts().get(0).source().name() + "\" and \""
+                  + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
+        }
+        add(name, assembly, parts, to, highest);
+      }
+    }
+  }
+
+  private void checkRequest() {
+    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+      throw new InvalidArgumentException("--to is missing; reshard takes a target layout");
+    }
+    if (in.names().isEmpty() && defaultFrom.isEmpty()) {
+      throw new InvalidArgumentException("--from is missing; " + in.path() + " has no tensors");
+    }
+    request.to().map(Layout::parse).ifPresent(to -> named("--to", () -> TargetTensor.refusePartial(to)));
+    if (!in.byRank() && defaultFrom.filter(Layout::hasPartial).isPresent()) {
+      throw new InvalidArgumentException(
+          "--from " + defaultFrom.get() + ": holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction");
+    }
+    request.dtype().ifPresent(dtype -> named("--dtype", () -> Casts.require(dtype)));
+  }
+
+  private static void named(String option, Runnable check) {
+    try {
+      check.run();
+    } catch (InvalidArgumentException refused) {
+      throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
+    }
+  }
+
+  /** Every tensor has a source layout and a target layout. */
+  private void checkCovered(SourceTensors sources) {
+    List<String> noFrom = new ArrayList<>();
+    List<String> noTo = new ArrayList<>();
+    for (String name : in.names()) {
+      if (sources.declared(name).isEmpty()) {
+        noFrom.add(name);
+      }
+      if (request.to().isEmpty() && Optional.ofNullable(rule(name)).flatMap(Rule::to).isEmpty()) {
+        noTo.add(name);
+      }
+    }
+    refuseUncovered(
+        noFrom, "source", "no layout.json or rule gives one, and --from is missing");
+    refuseUncovered(noTo, "target", "no rule gives one, and --to is missing");
+  }
+
+  private static void refuseUncovered(List<String> names, String which, String why) {
+    if (!names.isEmpty()) {
+      List<String> listed = names.subList(0, Math.min(LISTED, names.size()));
+      throw new InvalidArgumentException(
+          names.size() + (names.size() == 1 ? " tensor has" : " tensors have") + " no " + which
+              + " layout: \"" + String.join("\", \"", listed) + "\""
+              + (names.size() > LISTED ? " and " + (names.size() - LISTED) + " more" : "")
+              + "; " + why);
+    }
+  }
+
+  /** The source layout whose ranks targets without ranks follow: the one with the highest rank. */
+  private Layout highest(SourceTensors sources) {
+    List<Layout> layouts = new ArrayList<>();
+    defaultFrom.ifPresent(layouts::add);
+    in.names().forEach(name -> layouts.add(sources.declared(name).get()));
+    return layouts.stream()
+        .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
+        .orElseThrow();
+  }
+
+  /** Puts a tensor where its rule says. */
+  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
+    Match match = matches.get(tensor.name());
+    if (match == null) {
+      assemblies
+          .computeIfAbsent(
+              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null))
+          .add("", tensor);
+      return;
+    }
+    Rule rule = match.rule();
+    List<String> names =
+        rule.as().isEmpty()
+            ? List.of(tensor.name())
+            : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
+    String capture = rule.join().isEmpty() ? "" : match.captured().get(rule.joined());
+    List<String> key = new ArrayList<>(names);
+    key.add(0, rule.where());
+    assemblies.computeIfAbsent(key, k -> new Assembly(names, rule)).add(capture, tensor);
+  }
+
+  private void add(
+      String name,
+      Assembly assembly,
+      List<Assembly.Part> parts,
+      Optional<Layout> defaultTo,
+      Layout highest) {
+    long[] shape = assembly.shape(parts);
+    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+    Optional<Layout> ruled = rule.flatMap(Rule::to).map(text -> Layout.parseTarget(text, highest));
+    Layout to = ruled.orElseGet(() -> defaultTo.get().defaultedFor(shape.length));
+    to.check(name, shape);
+    boolean defaulted = ruled.isEmpty() && !to.equals(defaultTo.get());
+    for (Assembly.Part part : parts) {
+      defaulted |= part.source().defaulted();
+    }
+    DType dtype = dtype(parts.get(0).source(), rule);
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
+      if (dtype(source, rule) != dtype) {
+        throw new InvalidArgumentException(
+            rule.get().where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
+                + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
+      }
+    }
+    Optional<Fuse> fuse = fuse(rule, to, parts);
+    Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
+    TargetTensor target = new TargetTensor(name, shape, dtype, written, fuse, defaulted);
+    targets.add(target);
+    targetRanks.addAll(to.mesh().ranks());
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
+      Optional<DType> wire = Casts.touch(source.dtype()) ? request.wire() : Optional.empty();
+      TensorMove move =
+          new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
+      checkScales(move);
+      moves.add(move);
+    }
+  }
+
+  /** How parts are cut, where ranks hold pieces of them. */
+  private Optional<Fuse> fuse(Optional<Rule> rule, Layout to, List<Assembly.Part> parts) {
+    return rule.flatMap(Rule::join)
+        .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
+        .map(Rule.Join.Parts.class::cast)
+        .flatMap(join -> Fuse.of(rule.get().where(), to, join.dim(), join.names(), parts));
+  }
+
+  private DType dtype(SourceTensor source, Optional<Rule> rule) {
+    return Casts.touch(source.dtype())
+        ? rule.flatMap(Rule::dtype).or(request::dtype).orElse(source.dtype())
+        : source.dtype();
+  }
+
+  private void checkScales(TensorMove move) {
+    DType source = move.source().dtype();
+    DType target = move.target().dtype();
+    DType wire = move.wire().orElse(source);
+    // Wider dtypes hold every f8 value.
+    boolean cast = target != source || wire != source && isF8(wire);
+    if (!isF8(source) || !cast || request.ignoreScales()) {
+      return;
+    }
+    String name = move.source().name();
+    String scale = scales.get(parent(name));
+    if (scale != null) {
+      throw new InvalidArgumentException(
+          "tensor \"" + name + "\": casting " + source + " to "
+              + (target == source ? wire : target)
+              + " leaves out its scales in \"" + scale + "\"; --ignore-scales casts it all the same");
+    }
+  }
+
+  private static boolean isF8(DType dtype) {
+    return dtype == DType.F8E4M3 || dtype == DType.F8E5M2;
+  }
+
+  /**
+   * For each module, by its tensors' common name up to the last dot, a tensor that holds scales.
+   */
+  private static Map<String, String> scales(Set<String> names) {
+    Map<String, String> scales = new HashMap<>();
+    for (String name : names) {
+      if (name.indexOf("_scale", parent(name).length()) >= 0) {
+        scales.putIfAbsent(parent(name), name);
+      }
+    }
+    return scales;
+  }
+
+  private static String parent(String name) {
+    return name.substring(0, name.lastIndexOf('.') + 1);
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.checkpoint.FileFault;
+import org.windlass.checkpoint.LayoutFile;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.checkpoint.SafetensorsIndex;
+
+/**
+ * What stands in IN's folder beside the tensors, such as a model's configuration and its tokenizer.
+ * Small files that are no weights are copied as they are, links to them too.
+ *
+ * @param copied those, by name
+ * @param leftOut the names of the rest; a folder's ends in a slash
+ */
+record OtherFiles(List<Path> copied, List<String> leftOut) {
+  private static final long MOST_BYTES = 64L << 20;
+  private static final List<String> ENDINGS =
+      List.of(".json", ".jsonl", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".md");
+  private static final List<String> BEGINNINGS = List.of("tokenizer", "LICENSE", "NOTICE");
+  /** Of weights in whatever form: it names files that OUT does not have. */
+  private static final String INDEX = ".index.json";
+
+  /**
+   * Looks at what there is.
+   *
+   * @param intoFolder whether OUT is a folder, beside whose tensors files can stand
+   */
+  static OtherFiles of(Checkpoint in, boolean intoFolder) {
+    List<Path> copied = new ArrayList<>();
+    List<String> leftOut = new ArrayList<>();
+    if (Files.isDirectory(in.path())) {
+      Set<Path> tensors = new HashSet<>();
+      in.files().stream().map(SafetensorsFile::path).forEach(tensors::add);
+      tensors.add(in.path().resolve(in.byRank() ? LayoutFile.NAME : SafetensorsIndex.NAME));
+      try (Stream<Path> all = Files.list(in.path())) {
+        for (Path file : all.filter(each -> !tensors.contains(each)).sorted().toList()) {
+          if (intoFolder && isCopied(file)) {
+            copied.add(file);
+          } else {
+            leftOut.add(file.getFileName() + (Files.isDirectory(file) ? "/" : ""));
+          }
+        }
+      } catch (IOException fault) {
+        throw FileFault.reading(in.path(), fault);
+      }
+    }
+    return new OtherFiles(copied, leftOut);
+  }
+
+  private static boolean isCopied(Path file) throws IOException {
+    String name = file.getFileName().toString();
+    return Files.isRegularFile(file)
+        && Files.size(file) <= MOST_BYTES
+        && (ENDINGS.stream().anyMatch(name::endsWith)
+            || BEGINNINGS.stream().anyMatch(name::startsWith))
+        && !name.endsWith(INDEX)
+        && !name.equals(LayoutFile.NAME)
+        && name.indexOf('\\') < 0;
+  }
+
+  /** Adds the copies to what is written. */
+  void copyTo(CheckpointWriter writer) {
+    for (Path file : copied) {
+      try {
+        writer.text(file.getFileName().toString(), Files.readAllBytes(file));
+      } catch (IOException fault) {
+        throw FileFault.reading(file, fault);
+      }
+    }
+  }
+
+  /** The names of the copies. */
+  List<String> copiedNames() {
+    return copied.stream().map(file -> file.getFileName().toString()).toList();
+  }
+}

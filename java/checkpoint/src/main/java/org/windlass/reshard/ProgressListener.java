@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+/** Hears how far a redistribution is, several times a second, on a thread of its own. */
+@FunctionalInterface
+public interface ProgressListener {
+  /**
+   * Called while bytes move, and once when all have.
+   *
+   * @param moved bytes written so far
+   * @param total bytes to write
+   */
+  void progress(long moved, long total);
+}

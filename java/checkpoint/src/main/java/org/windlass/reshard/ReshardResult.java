@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.List;
+
+/**
+ * What a redistribution did.
+ *
+ * @param tensors how many tensors moved
+ * @param defaulted those to which a default layout applied as R
+ * @param bytesIn bytes of the tensors that were read, replicas and terms counted
+ * @param bytesOut bytes of the tensors that were written, replicas counted
+ * @param sentBytes bytes that crossed ranks by the layouts' plan
+ * @param localBytes bytes that stayed on their rank by the layouts' plan
+ * @param seconds from the open to the new name, without the verification
+ * @param floorSeconds what copying or casting the written bytes in memory takes here
+ * @param verified whether replicas and the result were compared
+ * @param copied names of files beside IN's tensors that stand beside OUT's too
+ * @param leftOut names of the others
+ */
+public record ReshardResult(
+    int tensors,
+    int defaulted,
+    long bytesIn,
+    long bytesOut,
+    long sentBytes,
+    long localBytes,
+    double seconds,
+    double floorSeconds,
+    boolean verified,
+    List<String> copied,
+    List<String> leftOut) {
+
+  /** Written bytes a second, in units of 1e9. */
+  public double gigabytesPerSecond() {
+    return bytesOut / seconds / 1e9;
+  }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
+
+/**
+ * A tensor of the checkpoint that is written.
+ *
+ * @param name its name, which no other has
+ * @param shape the global shape
+ * @param dtype its dtype
+ * @param to the layout as it applies to this tensor
+ * @param fuse how it is cut where it is fused of parts that the layout cuts one by one
+ * @param defaulted whether a default layout, its own or its sources', shards a dimension that the
+ *     tensor lacks
+ */
+record TargetTensor(
+    String name, long[] shape, DType dtype, Layout to, Optional<Fuse> fuse, boolean defaulted) {
+  /** Refuses a target that holds terms instead of values. */
+  static void refusePartial(Layout to) {
+    if (to.hasPartial()) {
+      throw new InvalidArgumentException(to + ": a target cannot be Partial");
+    }
+  }
+
+  List<Long> shapeList() {
+    return Arrays.stream(shape).boxed().toList();
+  }
+
+  /** Bytes of the whole tensor. */
+  long bytes() {
+    return dtype.bytesOf(elements(shape));
+  }
+
+  static long elements(long[] shape) {
+    long elements = 1;
+    for (long extent : shape) {
+      elements *= extent;
+    }
+    return elements;
+  }
+}

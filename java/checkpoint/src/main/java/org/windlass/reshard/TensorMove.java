@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.Plan;
+
+/**
+ * One tensor's way from layout to layout: into a tensor of its own, or into a part of one that is
+ * joined of several.
+ *
+ * @param source the tensor as it is read
+ * @param axes its dimensions in the order in which they are written
+ * @param target the tensor that it becomes, or becomes a part of
+ * @param dim the dimension along which parts lie one after another
+ * @param offset where along it this part begins
+ * @param wire the dtype between them, if it was asked for and the tensor is floating
+ */
+record TensorMove(
+    SourceTensor source,
+    Axes axes,
+    TargetTensor target,
+    int dim,
+    long offset,
+    Optional<DType> wire) {
+
+  /** The extents of what is written. */
+  long[] shape() {
+    return axes.shape(source.shape());
+  }
+
+  /** The source layout of what is written. */
+  Layout from() {
+    return axes.layout(source.from());
+  }
+
+  /** The dtype in which it crosses ranks. */
+  DType effectiveWire() {
+    return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
+  }
+
+  /** The parts as which it moves from its layout to the target's. */
+  List<Leg> legs() {
+    return legs(from(), target.to());
+  }
+
+  /** The parts as which it moves between layouts of the same ends. */
+  List<Leg> legs(Layout from, Layout to) {
+    if (target.fuse().isPresent() && to.equals(target.to())) {
+      Fuse fuse = target.fuse().get();
+      Leg all = Leg.all(from, fuse.layout(), shape());
+      all.targetStart()[dim] = fuse.place(offset);
+      return List.of(all);
+    }
+    return Arrays.equals(shape(), target.shape())
+        ? List.of(Leg.all(from, to, shape()))
+        : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);
+  }
+
+  /** How messages call it. */
+  String label() {
+    String from = "tensor \"" + source.name() + "\"";
+    return source.name().equals(target.name()) ? from : from + " as \"" + target.name() + "\"";
+  }
+}

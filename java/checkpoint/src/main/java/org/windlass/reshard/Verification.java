@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.verify.SlowCheck;
+import org.windlass.verify.SourcePart;
+
+/** What {@code --verify} does: compares what was read with itself, and then with what was written. */
+final class Verification {
+  private final Checkpoint in;
+  private final MoveList list;
+
+  Verification(Checkpoint in, MoveList list) {
+    this.in = in;
+    this.list = list;
+  }
+
+  /**
+   * Compares the replicas of every source tensor.
+   *
+   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
+   */
+  void compareReplicas() {
+    Map<String, TensorMove> sources = new LinkedHashMap<>();
+    list.moves().forEach(move -> sources.putIfAbsent(move.source().name(), move));
+    sources.values().forEach(move -> part(move).compareReplicas());
+  }
+
+  /**
+   * Reads what was written and compares it with what the source says.
+   *
+   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
+   */
+  void compare(Output output) {
+    Map<TargetTensor, List<SourcePart>> parts = new LinkedHashMap<>();
+    for (TensorMove move : list.moves()) {
+      parts
+          .computeIfAbsent(move.target(), key -> new ArrayList<>())
+          .add(part(move).placed(move.axes().stored(), move.dim(), move.offset()));
+    }
+    Map<Path, SafetensorsFile> reread = new HashMap<>();
+    try {
+      parts.forEach(
+          (target, made) -> {
+            SlowCheck check = new SlowCheck(target.name(), target.shape(), made);
+            for (int rank : output.layout(target).mesh().ranks()) {
+              SafetensorsFile file =
+                  reread.computeIfAbsent(
+                      output.file(target.name(), rank).path(), SafetensorsFile::open);
+              if (output.isWhole()) {
+                check.compareWhole(file);
+              } else if (target.fuse().isPresent()) {
+                Fuse fuse = target.fuse().get();
+                check.compareFused(fuse.layout(), fuse.dim(), fuse.extents(), rank, file);
+              } else {
+                check.compareRank(target.to(), rank, file);
+              }
+            }
+          });
+    } finally {
+      reread.values().forEach(SafetensorsFile::close);
+    }
+  }
+
+  private SourcePart part(TensorMove move) {
+    SourceTensor source = move.source();
+    return in.byRank()
+        ? SourcePart.ofRanks(
+            source.name(),
+            source.shape(),
+            source.from(),
+            move.wire(),
+            rank -> in.ranks().get(rank))
+        : SourcePart.ofWhole(
+            source.name(), source.shape(), source.from(), move.wire(), in.whole(source.name()));
+  }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Elements that a source piece and a target both hold, evenly spaced in each dimension of both.
+ *
+ * @param part the part that the piece is of
+ * @param value what its elements become
+ * @param stored the target
+ * @param sides the dimensions
+ * @param sourceAt the first element in the source
+ * @param targetAt the first element in the target
+ */
+record Box(
+    SourcePart part,
+    SlowValue value,
+    StoredTensor stored,
+    List<Side> sides,
+    long sourceAt,
+    long targetAt) {
+  /**
+   * One dimension.
+   *
+   * @param start the first index in the target's global tensor
+   * @param length how many
+   * @param sourceStride elements from one to the next where the source is stored
+   * @param targetStride the same for the target
+   */
+  record Side(long start, long length, long sourceStride, long targetStride) {}
+
+  /** An element that is not what it shall be, by its index in the target's global tensor. */
+  record Difference(SourcePart part, long[] index, long found, long expected) {}
+
+  /** The elements from {@code begin} to {@code end} in row-major order, for one thread. */
+  record Share(Box box, long begin, long end) {}
+
+  /** What a piece and a target both hold, one box for each run of both in each dimension. */
+  static List<Box> of(
+      SourcePart part, SourcePiece piece, SlowValue value, Holding target, StoredTensor stored) {
+    long[] targetStrides = Holding.rowMajor(target.shape());
+    List<Box> boxes = List.of(new Box(part, value, stored, List.of(), 0, 0));
+    for (int d = 0; d < target.ndim(); d++) {
+      List<Box> longer = new ArrayList<>();
+      for (Holding.Run run : target.runs(d)) {
+        for (Holding.Run other : piece.holding().runs(d)) {
+          long begin = Math.max(run.start(), other.start());
+          long end = Math.min(run.end(), other.end());
+          if (begin < end) {
+            long sourceSkip = (other.local() + begin - other.start()) * piece.strides()[d];
+            long targetSkip = (run.local() + begin - run.start()) * targetStrides[d];
+            Side side = new Side(begin, end - begin, piece.strides()[d], targetStrides[d]);
+            boxes.forEach(box -> longer.add(box.with(side, sourceSkip, targetSkip)));
+          }
+        }
+      }
+      boxes = longer;
+    }
+    return boxes;
+  }
+
+  private Box with(Side side, long sourceSkip, long targetSkip) {
+    List<Side> more = new ArrayList<>(sides);
+    more.add(side);
+    return new Box(part, value, stored, more, sourceAt + sourceSkip, targetAt + targetSkip);
+  }
+
+  long elements() {
+    return sides.stream().mapToLong(Side::length).reduce(1, (a, b) -> a * b);
+  }
+
+  /** All elements, in shares of at most {@code most}. */
+  List<Share> shares(long most) {
+    List<Share> shares = new ArrayList<>();
+    long elements = elements();
+    for (long begin = 0; begin < elements; begin += most) {
+      shares.add(new Share(this, begin, Math.min(elements, begin + most)));
+    }
+    return shares;
+  }
+
+  /** The first element of a share that is not what it shall be. */
+  static Optional<Difference> firstDifference(Share share) {
+    return share.box().firstDifference(share.begin(), share.end());
+  }
+
+  private Optional<Difference> firstDifference(long begin, long end) {
+    Side[] merged = merged();
+    Side row = merged[merged.length - 1];
+    for (long at = begin; at < end; ) {
+      long source = sourceAt;
+      long target = targetAt;
+      long rest = at;
+      for (int d = merged.length - 1; d >= 0; d--) {
+        long index = rest % merged[d].length();
+        rest /= merged[d].length();
+        source += index * merged[d].sourceStride();
+        target += index * merged[d].targetStride();
+      }
+      long count = Math.min(row.length() - at % row.length(), end - at);
+      long same =
+          value.mismatch(source, row.sourceStride(), stored, target, row.targetStride(), count);
+      if (same < count) {
+        return Optional.of(
+            new Difference(
+                part,
+                index(at + same),
+                stored.bits(target + same * row.targetStride()),
+                value.bits(source + same * row.sourceStride())));
+      }
+      at += count;
+    }
+    return Optional.empty();
+  }
+
+  /** The dimensions with those joined that lie evenly spaced in each other, on both sides. */
+  private Side[] merged() {
+    List<Side> merged = new ArrayList<>();
+    merged.add(new Side(0, 1, 1, 1));
+    for (Side side : sides) {
+      Side last = merged.get(merged.size() - 1);
+      boolean even =
+          last.length() == 1
+              || last.sourceStride() == side.length() * side.sourceStride()
+                  && last.targetStride() == side.length() * side.targetStride();
+      if (even) {
+        merged.remove(merged.size() - 1);
+      }
+      merged.add(
+          new Side(
+              0,
+              even ? last.length() * side.length() : side.length(),
+              side.sourceStride(),
+              side.targetStride()));
+    }
+    return merged.toArray(new Side[0]);
+  }
+
+  private long[] index(long position) {
+    long[] index = new long[sides.size()];
+    for (int d = index.length - 1; d >= 0; d--) {
+      index[d] = sides.get(d).start() + position % sides.get(d).length();
+      position /= sides.get(d).length();
+    }
+    return index;
+  }
+}

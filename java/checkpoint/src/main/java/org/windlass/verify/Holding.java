@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.windlass.Layout;
+import org.windlass.Placement;
+
+/**
+ * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension
+ * the list of runs that stands in the rank's local order. Shares nothing with the planner, which it
+ * checks.
+ */
+final class Holding {
+  /**
+   * Global indices {@code start} to {@code start + length}, at local indices from {@code local}.
+   */
+  record Run(long start, long length, long local) {
+    long end() {
+      return start + length;
+    }
+  }
+
+  private final List<List<Run>> dims;
+
+  private Holding(List<List<Run>> dims) {
+    this.dims = dims;
+  }
+
+  /** All of a tensor. */
+  static Holding whole(long[] shape) {
+    List<List<Run>> dims = new ArrayList<>();
+    for (long extent : shape) {
+      dims.add(List.of(new Run(0, extent, 0)));
+    }
+    return new Holding(dims);
+  }
+
+  /** What {@code rank} holds under {@code layout}. */
+  static Holding of(Layout layout, long[] shape, int rank) {
+    int[] coordinates = coordinates(layout, rank);
+    List<List<Run>> dims = new ArrayList<>();
+    for (int d = 0; d < shape.length; d++) {
+      List<Run> runs = List.of(new Run(0, shape[d], 0));
+      for (int m = 0; m < coordinates.length; m++) {
+        int ranks = layout.mesh().size(m);
+        Placement placement = layout.placements().get(m);
+        if (placement instanceof Placement.Shard shard && shard.dim() == d) {
+          runs = chunk(runs, ranks, shard.unit(), coordinates[m]);
+        } else if (placement instanceof Placement.StridedShard strided && strided.dim() == d) {
+          List<Run> joined = new ArrayList<>();
+          for (int piece = 0; piece < strided.split(); piece++) {
+            joined.addAll(
+                chunk(chunk(runs, strided.split(), 1, piece), ranks, 1, coordinates[m]));
+          }
+          runs = joined;
+        }
+      }
+      dims.add(numbered(runs));
+    }
+    return new Holding(dims);
+  }
+
+  /** The coordinates of a rank: its place in the mesh's list, unravelled row-major. */
+  static int[] coordinates(Layout layout, int rank) {
+    int place = layout.mesh().ranks().indexOf(rank);
+    int[] coordinates = new int[layout.mesh().ndim()];
+    for (int m = coordinates.length - 1; m >= 0; m--) {
+      coordinates[m] = place % layout.mesh().size(m);
+      place /= layout.mesh().size(m);
+    }
+    return coordinates;
+  }
+
+  /** Piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units. */
+  private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
+    long extent = runs.stream().mapToLong(Run::length).sum();
+    long units = extent / unit + (extent % unit == 0 ? 0 : 1);
+    long each = units / pieces + (units % pieces == 0 ? 0 : 1);
+    // More than the extent is as good as the extent, and cannot overflow.
+    long size = each > extent / unit ? extent : each * unit;
+    long from = size == 0 ? 0 : index > extent / size ? extent : index * size;
+    long to = from + Math.min(size, extent - from);
+    List<Run> piece = new ArrayList<>();
+    long at = 0;
+    for (Run run : runs) {
+      long begin = Math.max(from, at);
+      long end = Math.min(to, at + run.length());
+      if (begin < end) {
+        piece.add(new Run(run.start() + begin - at, end - begin, 0));
+      }
+      at += run.length();
+    }
+    return piece;
+  }
+
+  private static List<Run> numbered(List<Run> runs) {
+    List<Run> numbered = new ArrayList<>();
+    long local = 0;
+    for (Run run : runs) {
+      if (run.length() > 0) {
+        numbered.add(new Run(run.start(), run.length(), local));
+        local += run.length();
+      }
+    }
+    return numbered;
+  }
+
+  /** The strides of a packed tensor. */
+  static long[] rowMajor(long[] shape) {
+    long[] strides = new long[shape.length];
+    long stride = 1;
+    for (int d = shape.length - 1; d >= 0; d--) {
+      strides[d] = stride;
+      stride *= shape[d];
+    }
+    return strides;
+  }
+
+  /**
+   * The same in a tensor whose dimension {@code d} is dimension {@code axes[d]} here, or a new one
+   * of extent 1 for -1, and where this begins at {@code offset} along {@code dim}.
+   */
+  Holding placed(List<Integer> axes, int dim, long offset) {
+    List<List<Run>> placed = new ArrayList<>();
+    for (int d = 0; d < axes.size(); d++) {
+      List<Run> runs = axes.get(d) < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axes.get(d));
+      long shift = d == dim ? offset : 0;
+      placed.add(
+          runs.stream()
+              .map(run -> new Run(run.start() + shift, run.length(), run.local()))
+              .toList());
+    }
+    return new Holding(placed);
+  }
+
+  /** The same where global indices of {@code dim} begin at {@code offset}. */
+  Holding shifted(int dim, long offset) {
+    List<Integer> axes = IntStream.range(0, dims.size()).boxed().toList();
+    return placed(axes, dim, offset);
+  }
+
+  /** Several that are held one after another along {@code dim} and alike otherwise. */
+  static Holding joined(List<Holding> pieces, int dim) {
+    List<Run> runs = new ArrayList<>();
+    pieces.forEach(piece -> runs.addAll(piece.dims.get(dim)));
+    List<List<Run>> dims = new ArrayList<>(pieces.get(0).dims);
+    dims.set(dim, numbered(runs));
+    return new Holding(dims);
+  }
+
+  int ndim() {
+    return dims.size();
+  }
+
+  List<Run> runs(int dim) {
+    return dims.get(dim);
+  }
+
+  long extent(int dim) {
+    return dims.get(dim).stream().mapToLong(Run::length).sum();
+  }
+
+  long[] shape() {
+    long[] shape = new long[dims.size()];
+    for (int d = 0; d < shape.length; d++) {
+      shape[d] = extent(d);
+    }
+    return shape;
+  }
+
+  static long elements(long[] shape) {
+    long elements = 1;
+    for (long extent : shape) {
+      elements *= extent;
+    }
+    return elements;
+  }
+
+  /** The global index of an element of the packed local tensor. */
+  long[] index(long element) {
+    long[] index = new long[dims.size()];
+    for (int d = index.length - 1; d >= 0; d--) {
+      long local = element % extent(d);
+      element /= extent(d);
+      for (Run run : dims.get(d)) {
+        if (local >= run.local() && local < run.local() + run.length()) {
+          index[d] = run.start() + local - run.local();
+        }
+      }
+    }
+    return index;
+  }
+
+  boolean contains(long[] index) {
+    for (int d = 0; d < index.length; d++) {
+      long at = index[d];
+      if (dims.get(d).stream().noneMatch(run -> at >= run.start() && at < run.end())) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

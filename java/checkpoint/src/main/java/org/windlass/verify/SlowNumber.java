@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+
+/**
+ * Casts and reductions from their definitions, one element at a time, on exact doubles. Shares
+ * nothing with the kernels, which it checks.
+ */
+final class SlowNumber {
+  /** A binary floating-point format; {@code finite} ones have no infinity and saturate. */
+  private record Format(int exponentBits, int mantissaBits, boolean finite, long quietNan) {
+    int bias() {
+      return (1 << (exponentBits - 1)) - 1;
+    }
+
+    long infinity() {
+      return ((1L << exponentBits) - 1) << mantissaBits;
+    }
+
+    /** The bits of the largest number. */
+    long largest() {
+      return finite ? quietNan - 1 : infinity() - 1;
+    }
+  }
+
+  private SlowNumber() {}
+
+  private static Format format(DType dtype) {
+    return switch (dtype) {
+      case F64 -> new Format(11, 52, false, 0x7ff8000000000000L);
+      case F32 -> new Format(8, 23, false, 0x7fc00000L);
+      case BF16 -> new Format(8, 7, false, 0x7fc0L);
+      case F16 -> new Format(5, 10, false, 0x7e00L);
+      case F8E5M2 -> new Format(5, 2, false, 0x7eL);
+      case F8E4M3 -> new Format(4, 3, true, 0x7fL);
+      default -> throw new IllegalArgumentException(dtype + " is no arithmetic format");
+    };
+  }
+
+  static boolean isNan(DType dtype, long bits) {
+    return Double.isNaN(decode(dtype, bits));
+  }
+
+  /** The number that these bits stand for, exactly. */
+  static double decode(DType dtype, long bits) {
+    if (dtype == DType.F64) {
+      return Double.longBitsToDouble(bits);
+    }
+    Format format = format(dtype);
+    long mantissa = bits & ((1L << format.mantissaBits) - 1);
+    int exponent = (int) (bits >>> format.mantissaBits) & ((1 << format.exponentBits) - 1);
+    double sign = (bits >>> (format.exponentBits + format.mantissaBits) & 1) == 0 ? 1 : -1;
+    if (format.finite) {
+      if ((bits & 0x7f) == format.quietNan) {
+        return Double.NaN;
+      }
+    } else if (exponent == (1 << format.exponentBits) - 1) {
+      return mantissa == 0 ? sign * Double.POSITIVE_INFINITY : Double.NaN;
+    }
+    if (exponent == 0) {
+      return sign * Math.scalb((double) mantissa, 1 - format.bias() - format.mantissaBits);
+    }
+    return sign
+        * Math.scalb(
+            (double) (mantissa | 1L << format.mantissaBits),
+            exponent - format.bias() - format.mantissaBits);
+  }
+
+  /** The bits of the nearest number, ties to even. */
+  static long encode(DType dtype, double number) {
+    Format format = format(dtype);
+    if (Double.isNaN(number)) {
+      return format.quietNan;
+    }
+    if (dtype == DType.F64) {
+      return Double.doubleToRawLongBits(number);
+    }
+    long sign =
+        Double.doubleToRawLongBits(number) < 0
+            ? 1L << (format.exponentBits + format.mantissaBits)
+            : 0;
+    double magnitude = Math.abs(number);
+    long overflow = format.finite ? format.largest() : format.infinity();
+    if (Double.isInfinite(magnitude)) {
+      return sign | overflow;
+    }
+    int exponent = Math.max(Math.getExponent(magnitude), 1 - format.bias());
+    long mantissa = (long) Math.rint(Math.scalb(magnitude, format.mantissaBits - exponent));
+    // The leading bit of a normal number's mantissa adds one to the exponent field, a carry another.
+    long bits = ((long) (exponent + format.bias() - 1) << format.mantissaBits) + mantissa;
+    return sign | (bits > format.largest() ? overflow : bits);
+  }
+
+  /** One step from dtype to dtype; the same dtype keeps every bit. */
+  static long cast(DType from, DType to, long bits) {
+    return from == to ? bits : encode(to, decode(from, bits));
+  }
+
+  /**
+   * The terms folded from the left, rounded once into their own dtype. One term keeps every bit.
+   */
+  static long fold(DType dtype, ReduceOp op, long[] terms) {
+    if (terms.length == 1) {
+      return terms[0];
+    }
+    if (dtype == DType.BOOL || dtype.isInteger()) {
+      return foldIntegers(dtype, op, terms);
+    }
+    boolean wide = dtype == DType.F64;
+    double sum = decode(dtype, terms[0]);
+    for (int i = 1; i < terms.length; i++) {
+      double next = combine(op, sum, decode(dtype, terms[i]));
+      // A sum or product of two f32 has few enough bits that rounding the double is rounding the result.
+      sum = wide ? next : (float) next;
+    }
+    if (op == ReduceOp.AVG) {
+      sum = wide ? sum / terms.length : (float) (sum / terms.length);
+    }
+    return encode(dtype, sum);
+  }
+
+  private static double combine(ReduceOp op, double a, double b) {
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PRODUCT -> a * b;
+      case MAX -> Math.max(a, b);
+      case MIN -> Math.min(a, b);
+    };
+  }
+
+  private static long foldIntegers(DType dtype, ReduceOp op, long[] terms) {
+    boolean signed =
+        switch (dtype) {
+          case I8, I16, I32, I64 -> true;
+          default -> false;
+        };
+    int unused = 64 - dtype.bits();
+    long result = 0;
+    for (int i = 0; i < terms.length; i++) {
+      long shifted = terms[i] << unused;
+      long term = signed ? shifted >> unused : shifted >>> unused;
+      if (i == 0) {
+        result = term;
+        continue;
+      }
+      boolean less = signed ? term < result : Long.compareUnsigned(term, result) < 0;
+      result =
+          switch (op) {
+            case SUM -> result + term;
+            case PRODUCT -> result * term;
+            case MIN -> less ? term : result;
+            case MAX -> less ? result : term;
+            case AVG -> throw new IllegalArgumentException("integers have no avg");
+          };
+      result = signed ? result << unused >> unused : result << unused >>> unused;
+    }
+    return result << unused >>> unused;
+  }
+}

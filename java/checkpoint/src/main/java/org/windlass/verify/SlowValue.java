@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import java.util.List;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+
+/** What the elements of a piece become: reduced, cast to the wire, cast to the target. */
+final class SlowValue {
+  // More elements than this are cheaper to look up, where the source has few values.
+  private static final long TABLE_FROM = 1 << 16;
+  private static final int TABLE_BITS = 16;
+  // Elements that are compared at a time: where they lie side by side, a run of the widest dtype.
+  private static final int BLOCK = 1024;
+  private static final int RUN = FilePages.RUN_BYTES / Long.BYTES;
+
+  private final List<StoredTensor> terms;
+  private final Optional<ReduceOp> op;
+  private final DType source;
+  private final DType wire;
+  private final DType target;
+  private long[] table;
+
+  SlowValue(
+      List<StoredTensor> terms, Optional<ReduceOp> op, Optional<DType> wire, DType target) {
+    this.terms = terms;
+    this.op = op;
+    this.source = terms.get(0).dtype();
+    this.wire = wire.orElse(source);
+    this.target = target;
+  }
+
+  /** Whether target bits are source bits. */
+  private boolean plain() {
+    return terms.size() == 1 && source == target && source == wire;
+  }
+
+  /** Prepares for so many elements; call it before threads share this. */
+  void expect(long elements) {
+    if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
+      table = new long[1 << source.bits()];
+      for (int bits = 0; bits < table.length; bits++) {
+        table[bits] = cast(bits);
+      }
+    }
+  }
+
+  private long cast(long bits) {
+    return SlowNumber.cast(wire, target, SlowNumber.cast(source, wire, bits));
+  }
+
+  /** The bits that a target has of the source's element {@code at}. */
+  long bits(long at) {
+    return bits(at, 1, 1)[0];
+  }
+
+  /** Those of {@code count} elements that are {@code stride} apart. */
+  private long[] bits(long at, long stride, int count) {
+    long[][] each = new long[terms.size()][];
+    for (int i = 0; i < each.length; i++) {
+      each[i] = terms.get(i).bits(at, stride, count);
+    }
+    long[] bits = each[0];
+    if (table != null) {
+      for (int i = 0; i < count; i++) {
+        bits[i] = table[(int) bits[i]];
+      }
+      return bits;
+    }
+    long[] folded = new long[each.length];
+    for (int i = 0; i < count; i++) {
+      if (each.length > 1) {
+        for (int term = 0; term < each.length; term++) {
+          folded[term] = each[term][i];
+        }
+        bits[i] = SlowNumber.fold(source, op.orElseThrow(), folded);
+      }
+      bits[i] = cast(bits[i]);
+    }
+    return bits;
+  }
+
+  /**
+   * The first of {@code count} elements, {@code stride} and {@code foundStride} apart, that {@code
+   * found} has otherwise; {@code count} if none.
+   */
+  long mismatch(
+      long at, long stride, StoredTensor found, long foundAt, long foundStride, long count) {
+    if (plain() && (count == 1 || stride == 1 && foundStride == 1)) {
+      return terms.get(0).mismatch(at, found, foundAt, count);
+    }
+    int most = stride == 1 && foundStride == 1 ? RUN : BLOCK;
+    for (long done = 0; done < count; done += most) {
+      int block = (int) Math.min(most, count - done);
+      long[] expected = bits(at + done * stride, stride, block);
+      long[] bits = found.bits(foundAt + done * foundStride, foundStride, block);
+      for (int i = 0; i < block; i++) {
+        if (bits[i] != expected[i] && !(anyNan() && bothNan(bits[i], expected[i]))) {
+          return done + i;
+        }
+      }
+    }
+    return count;
+  }
+
+  /** Arithmetic on NaNs may give any NaN; max, min and casts give the canonical one. */
+  private boolean anyNan() {
+    return terms.size() > 1
+        && target == source
+        && wire == source
+        && op.filter(o -> o != ReduceOp.MAX && o != ReduceOp.MIN).isPresent()
+        && source.canReduce(ReduceOp.AVG);
+  }
+
+  private boolean bothNan(long a, long b) {
+    return SlowNumber.isNan(target, a) && SlowNumber.isNan(target, b);
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.Placement;
+import org.windlass.ReduceOp;
+import org.windlass.VerificationFailedException;
+import org.windlass.checkpoint.SafetensorsFile;
+
+/** A tensor that was read, as all of a tensor that was written or as a part of it. */
+public final class SourcePart {
+  private final String name;
+  private final Layout from;
+  private final Optional<DType> wire;
+  private final List<SourcePiece> stored;
+  private final Holding whole;
+  private final List<Integer> axes;
+  private final int dim;
+  private final long offset;
+
+  private SourcePart(
+      String name,
+      Layout from,
+      Optional<DType> wire,
+      List<SourcePiece> stored,
+      Holding whole,
+      List<Integer> axes,
+      int dim,
+      long offset) {
+    this.name = name;
+    this.from = from;
+    this.wire = wire;
+    this.stored = stored;
+    this.whole = whole;
+    this.axes = axes;
+    this.dim = dim;
+    this.offset = offset;
+  }
+
+  private SourcePart(
+      String name, long[] shape, Layout from, Optional<DType> wire, List<SourcePiece> stored) {
+    this(
+        name,
+        from,
+        wire,
+        stored,
+        Holding.whole(shape),
+        IntStream.range(0, shape.length).boxed().toList(),
+        0,
+        0);
+  }
+
+  /**
+   * All of a tensor that lies in rank files.
+   *
+   * @param from the source layout as it applies to this tensor
+   * @param wire the wire dtype, if it was asked for
+   * @param files each source rank's file
+   */
+  public static SourcePart ofRanks(
+      String name,
+      long[] shape,
+      Layout from,
+      Optional<DType> wire,
+      IntFunction<SafetensorsFile> files) {
+    return new SourcePart(name, shape, from, wire, SourcePiece.of(from, shape, name, files));
+  }
+
+  /** All of a tensor that lies whole in a file. */
+  public static SourcePart ofWhole(
+      String name, long[] shape, Layout from, Optional<DType> wire, SafetensorsFile file) {
+    return new SourcePart(name, shape, from, wire, SourcePiece.whole(shape, name, file));
+  }
+
+  /**
+   * The same tensor in its place in another.
+   *
+   * @param axes for each dimension of that tensor the one of this, or -1 for a new one of extent 1
+   * @param dim the dimension along which this one begins at {@code offset}
+   */
+  public SourcePart placed(List<Integer> axes, int dim, long offset) {
+    return new SourcePart(name, from, wire, stored, whole, axes, dim, offset);
+  }
+
+  /**
+   * Compares every source replica with the first.
+   *
+   * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
+   */
+  public void compareReplicas() {
+    for (SourcePiece piece : stored) {
+      long elements = Holding.elements(piece.holding().shape());
+      for (SourcePiece.Term term : piece.terms()) {
+        for (int i = 1; i < term.stored().size(); i++) {
+          StoredTensor first = term.stored().get(0);
+          StoredTensor other = term.stored().get(i);
+          long same = same(first, other, elements);
+          if (same < elements) {
+            throw new VerificationFailedException(
+                "tensor \"" + name + "\" differs at index "
+                    + Arrays.toString(piece.holding().index(same)) + ": source rank "
+                    + term.ranks().get(0) + " holds 0x" + Long.toHexString(first.bits(same))
+                    + ", and its replica rank " + term.ranks().get(i) + " holds 0x"
+                    + Long.toHexString(other.bits(same)));
+          }
+        }
+      }
+    }
+  }
+
+  /** How many elements are the same before one differs. */
+  private static long same(StoredTensor first, StoredTensor other, long elements) {
+    return LongStream.rangeClosed(0, elements / SlowCheck.SHARE)
+        .parallel()
+        .map(
+            share -> {
+              long begin = share * SlowCheck.SHARE;
+              long count = Math.min(SlowCheck.SHARE, elements - begin);
+              long same = first.mismatch(begin, other, begin, count);
+              return same < count ? begin + same : elements;
+            })
+        .min()
+        .getAsLong();
+  }
+
+  /** The pieces in their places in the target. */
+  List<SourcePiece> pieces() {
+    return stored.stream().map(piece -> piece.placed(axes, dim, offset)).toList();
+  }
+
+  /** The first rank of the source layout that holds an element of the target. */
+  String rankOf(long[] index) {
+    for (int rank : from.mesh().ranks()) {
+      Holding holding = Holding.of(from, whole.shape(), rank).placed(axes, dim, offset);
+      if (holding.contains(index)) {
+        return "source rank " + rank;
+      }
+    }
+    throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
+  }
+
+  /** What becomes of an element, whose terms each stand at the same place, in a target dtype. */
+  SlowValue value(List<SourcePiece.Term> terms, DType target) {
+    Optional<ReduceOp> op =
+        from.placements().stream()
+            .filter(Placement.Partial.class::isInstance)
+            .map(placement -> ((Placement.Partial) placement).op())
+            .findFirst();
+    return new SlowValue(
+        terms.stream().map(term -> term.stored().get(0)).toList(), op, wire, target);
+  }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.IntFunction;
+import org.windlass.Layout;
+import org.windlass.Placement;
+import org.windlass.checkpoint.SafetensorsFile;
+
+/**
+ * The ranks of a source layout that hold the same part of a tensor.
+ *
+ * @param holding the part
+ * @param strides elements from one index to the next of each dimension, where it is stored
+ * @param terms in the order in which they reduce, row-major over the mesh; one unless the layout is Partial
+ */
+record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
+  /**
+   * What replicas hold alike.
+   *
+   * @param ranks the replicas, in the mesh's order
+   * @param stored each replica's copy
+   */
+  record Term(List<Integer> ranks, List<StoredTensor> stored) {}
+
+  /** The pieces of a tensor that lies in rank files. */
+  static List<SourcePiece> of(
+      Layout layout, long[] shape, String name, IntFunction<SafetensorsFile> files) {
+    Map<List<Integer>, Map<List<Integer>, Term>> pieces = new LinkedHashMap<>();
+    Map<List<Integer>, Holding> holdings = new LinkedHashMap<>();
+    for (int rank : layout.mesh().ranks()) {
+      int[] coordinates = Holding.coordinates(layout, rank);
+      List<Integer> cut = new ArrayList<>();
+      List<Integer> partial = new ArrayList<>();
+      for (int m = 0; m < coordinates.length; m++) {
+        Placement placement = layout.placements().get(m);
+        if (placement instanceof Placement.Partial) {
+          partial.add(coordinates[m]);
+        } else if (!(placement instanceof Placement.Replicate)) {
+          cut.add(coordinates[m]);
+        }
+      }
+      holdings.computeIfAbsent(cut, key -> Holding.of(layout, shape, rank));
+      Term term =
+          pieces
+              .computeIfAbsent(cut, key -> new LinkedHashMap<>())
+              .computeIfAbsent(partial, key -> new Term(new ArrayList<>(), new ArrayList<>()));
+      term.ranks().add(rank);
+      term.stored().add(new StoredTensor(files.apply(rank), name));
+    }
+    List<SourcePiece> all = new ArrayList<>();
+    pieces.forEach((cut, terms) -> all.add(stored(holdings.get(cut), List.copyOf(terms.values()))));
+    return all;
+  }
+
+  /** The one piece of a tensor that lies whole in a file. */
+  static List<SourcePiece> whole(long[] shape, String name, SafetensorsFile file) {
+    Term term = new Term(List.of(), List.of(new StoredTensor(file, name)));
+    return List.of(stored(Holding.whole(shape), List.of(term)));
+  }
+
+  private static SourcePiece stored(Holding holding, List<Term> terms) {
+    return new SourcePiece(holding, Holding.rowMajor(holding.shape()), terms);
+  }
+
+  /**
+   * This piece as part of another tensor.
+   *
+   * @param axes for each dimension of that tensor the one of this, or -1 for a new one
+   * @param dim the dimension along which this one begins at {@code offset}
+   */
+  SourcePiece placed(List<Integer> axes, int dim, long offset) {
+    long[] placed = axes.stream().mapToLong(d -> d < 0 ? 0 : strides[d]).toArray();
+    return new SourcePiece(holding.placed(axes, dim, offset), placed, terms);
+  }
+}

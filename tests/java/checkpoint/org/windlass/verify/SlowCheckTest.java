@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.verify;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.VerificationFailedException;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.testing.SafetensorsBytes;
+
+/** A check of a right result passes; with any one bit of it changed, it names the element. */
+class SlowCheckTest {
+  private static final long[] SHAPE = {3, 4};
+
+  @TempDir Path folder;
+
+  private SafetensorsFile file(String name, String dtype, String shape, byte[] data)
+      throws IOException {
+    String header =
+        "{\"w\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[0,%d]}}"
+            .formatted(dtype, shape, data.length);
+    return SafetensorsFile.open(SafetensorsBytes.write(folder.resolve(name), header, data));
+  }
+
+  private static byte[] bytes(int... values) {
+    byte[] bytes = new byte[values.length];
+    for (int i = 0; i < values.length; i++) {
+      bytes[i] = (byte) values[i];
+    }
+    return bytes;
+  }
+
+  @Test
+  void aFusedTensorHoldsEachRanksPieceOfEveryPart() throws IOException {
+    // q of four and k of two elements on two ranks: cut as one tensor, rank 0 would hold q alone.
+    try (SafetensorsFile q = file("q", "U8", "[4]", bytes(0, 1, 2, 3));
+        SafetensorsFile k = file("k", "U8", "[2]", bytes(8, 9));
+        SafetensorsFile right = file("right", "U8", "[3]", bytes(2, 3, 9));
+        SafetensorsFile wrong = file("wrong", "U8", "[3]", bytes(3, 8, 9))) {
+      Layout whole = Layout.parse("1:R");
+      List<SourcePart> parts =
+          List.of(
+              SourcePart.ofWhole("w", new long[] {4}, whole, Optional.empty(), q)
+                  .placed(List.of(0), 0, 0),
+              SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
+                  .placed(List.of(0), 0, 4));
+      SlowCheck check = new SlowCheck("w", new long[] {6}, parts);
+      Layout each = Layout.parse("2:S0");
+      List<Long> extents = List.of(4L, 2L);
+      assertThatCode(() -> check.compareFused(each, 0, extents, 1, right)).doesNotThrowAnyException();
+      assertThatCode(() -> check.compareRank(each, 1, wrong)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareFused(each, 0, extents, 1, wrong))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessageContaining("differs at index [2]: target rank 1 holds 0x3");
+    }
+  }
+
+  @Test
+  void everyBitOfEachRankCounts() throws IOException {
+    // 0 to 11 in three rows of four: by rows from two ranks to columns on two, the second strided.
+    try (SafetensorsFile top = file("a", "U8", "[2,4]", bytes(0, 1, 2, 3, 4, 5, 6, 7));
+        SafetensorsFile bottom = file("b", "U8", "[1,4]", bytes(8, 9, 10, 11))) {
+      List<SafetensorsFile> sources = List.of(top, bottom);
+      SourcePart part =
+          SourcePart.ofRanks("w", SHAPE, Layout.parse("2:S0"), Optional.empty(), sources::get);
+      assertThatCode(part::compareReplicas).doesNotThrowAnyException();
+      SlowCheck check = new SlowCheck("w", SHAPE, List.of(part));
+      Layout to = Layout.parse("2@8:SS1/2");
+      byte[] right = bytes(0, 2, 4, 6, 8, 10);
+      try (SafetensorsFile good = file("good", "U8", "[3,2]", right)) {
+        assertThatCode(() -> check.compareRank(to, 8, good)).doesNotThrowAnyException();
+        assertThatThrownBy(() -> check.compareRank(to, 9, good))
+            .isInstanceOf(VerificationFailedException.class)
+            .hasMessage(
+                "tensor \"w\" differs at index [0, 1]: target rank 9 holds 0x0, and source rank 0 gives 0x1");
+      }
+      for (int bit = 0; bit < 8 * right.length; bit++) {
+        byte[] wrong = right.clone();
+        wrong[bit / 8] ^= (byte) (1 << bit % 8);
+        String index = "[" + bit / 16 + ", " + (bit / 8 % 2) * 2 + "]";
+        try (SafetensorsFile bad = file("bad" + bit, "U8", "[3,2]", wrong)) {
+          assertThatThrownBy(() -> check.compareRank(to, 8, bad))
+              .hasMessageContaining("index " + index)
+              .hasMessageContaining("source rank " + (bit / 16 < 2 ? 0 : 1));
+        }
+      }
+    }
+  }
+
+  @Test
+  void termsAreReducedAndCastTwice() throws IOException {
+    List<SafetensorsFile> sources = new ArrayList<>();
+    for (float term : new float[] {1, 0x1p-9f}) {
+      byte[] data = new byte[4];
+      ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).putFloat(term);
+      sources.add(file("t" + term, "F32", "[]", data));
+    }
+    SourcePart part =
+        SourcePart.ofRanks(
+            "w", new long[0], Layout.parse("2:P"), Optional.of(DType.BF16), sources::get);
+    SlowCheck check = new SlowCheck("w", new long[0], List.of(part));
+    // The sum needs nine bits after the point: the bf16 wire drops them before the f16 target sees them.
+    try (SafetensorsFile right = file("right", "F16", "[]", bytes(0x00, 0x3c));
+        SafetensorsFile unwired = file("unwired", "F16", "[]", bytes(0x02, 0x3c))) {
+      assertThatCode(() -> check.compareWhole(right)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareWhole(unwired))
+          .hasMessageContaining("index []")
+          .hasMessageContaining("holds 0x3c02")
+          .hasMessageContaining("gives 0x3c00");
+    }
+    sources.forEach(SafetensorsFile::close);
+  }
+
+  @Test
+  void rowsLongerThanItsBufferAreComparedToo() throws IOException {
+    byte[] data = new byte[3 << 20];
+    new java.util.Random(3).nextBytes(data);
+    byte[] wrong = data.clone();
+    wrong[wrong.length - 7] ^= 1;
+    String shape = "[" + data.length + "]";
+    try (SafetensorsFile source = file("s", "U8", shape, data);
+        SafetensorsFile same = file("same", "U8", shape, data);
+        SafetensorsFile other = file("other", "U8", shape, wrong)) {
+      long[] length = {data.length};
+      SourcePart part =
+          SourcePart.ofWhole("w", length, Layout.parse("3:S0"), Optional.empty(), source);
+      SlowCheck check = new SlowCheck("w", length, List.of(part));
+      assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareWhole(other))
+          .hasMessageContaining("index [" + (data.length - 7) + "]")
+          .hasMessageContaining("source rank 2");
+    }
+  }
+
+  @Test
+  void longRowsAreComparedAsTheyAreCastToo() throws IOException {
+    int elements = 100_000;
+    ByteBuffer ones = ByteBuffer.allocate(4 * elements).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer cast = ByteBuffer.allocate(2 * elements).order(ByteOrder.LITTLE_ENDIAN);
+    for (int i = 0; i < elements; i++) {
+      ones.putFloat(i % 100);
+      cast.putShort((short) (Float.floatToRawIntBits(i % 100) >>> 16));
+    }
+    byte[] wrong = cast.array().clone();
+    wrong[2 * (elements - 7)] ^= 1;
+    String shape = "[" + elements + "]";
+    try (SafetensorsFile source = file("s", "F32", shape, ones.array());
+        SafetensorsFile same = file("same", "BF16", shape, cast.array());
+        SafetensorsFile other = file("other", "BF16", shape, wrong)) {
+      long[] length = {elements};
+      SourcePart part =
+          SourcePart.ofWhole("w", length, Layout.parse("1:R"), Optional.empty(), source);
+      SlowCheck check = new SlowCheck("w", length, List.of(part));
+      assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareWhole(other))
+          .hasMessageContaining("index [" + (elements - 7) + "]");
+    }
+  }
+
+  @Test
+  void partsOfABoundaryAreThoseOfTheChunkRule() {
+    Layout layout = Layout.parse("2x2:SS0/2,S0");
+    long[] eight = {8};
+    assertThat(Holding.of(layout, eight, 0).runs(0)).containsExactly(new Holding.Run(0, 2, 0));
+    assertThat(Holding.of(layout, eight, 1).runs(0)).containsExactly(new Holding.Run(4, 2, 0));
+    assertThat(Holding.of(layout, eight, 2).runs(0)).containsExactly(new Holding.Run(2, 2, 0));
+    assertThat(Holding.of(layout, eight, 3).runs(0)).containsExactly(new Holding.Run(6, 2, 0));
+    assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 1).runs(0))
+        .containsExactly(new Holding.Run(128, 128, 0));
+    assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 3).runs(0)).isEmpty();
+    assertThat(Holding.of(Layout.parse("4:S0"), new long[] {5}, 3).extent(0)).isZero();
+    assertThat(Holding.of(Layout.parse("2:S0*4611686018427387904"), new long[] {5}, 0).extent(0))
+        .isEqualTo(5);
+  }
+}

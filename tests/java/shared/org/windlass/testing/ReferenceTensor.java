@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.windlass.DType;
+import org.windlass.Layout;
+import org.windlass.Placement;
+import org.windlass.ReduceOp;
+
+/** A random tensor of a few elements, and what each rank holds of it by the definition of placements, index by index. */
+public final class ReferenceTensor {
+  public final String name;
+  public final int[] shape;
+  public final DType dtype;
+  public final Layout from;
+  /** The bits of each element, for each term of a reduction in row-major order of the mesh. */
+  private final Map<List<Integer>, long[]> terms = new LinkedHashMap<>();
+
+  public ReferenceTensor(String name, int[] shape, DType dtype, Layout from, Random random) {
+    this.name = name;
+    this.shape = shape;
+    this.dtype = dtype;
+    this.from = from;
+    for (int place = 0; place < from.mesh().size(); place++) {
+      terms.computeIfAbsent(partialCoordinates(from, place), key -> randomBits(random));
+    }
+  }
+
+  private long[] randomBits(Random random) {
+    long[] bits = new long[elements()];
+    long mask = dtype.bits() == 64 ? -1 : (1L << dtype.bits()) - 1;
+    for (int i = 0; i < bits.length; i++) {
+      boolean number = dtype.isFloating() && dtype.canCast(DType.F32) && random.nextInt(4) > 0;
+      bits[i] =
+          number
+              ? ReferenceNumbers.encode(dtype, random.nextGaussian() * 4)
+              : random.nextLong() & mask;
+    }
+    return bits;
+  }
+
+  public int elements() {
+    return Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+  }
+
+  private static int[] coordinates(Layout layout, int place) {
+    int[] coordinates = new int[layout.mesh().ndim()];
+    for (int m = coordinates.length - 1; m >= 0; m--) {
+      coordinates[m] = place % layout.mesh().size(m);
+      place /= layout.mesh().size(m);
+    }
+    return coordinates;
+  }
+
+  private static List<Integer> partialCoordinates(Layout layout, int place) {
+    int[] coordinates = coordinates(layout, place);
+    List<Integer> partial = new ArrayList<>();
+    for (int m = 0; m < coordinates.length; m++) {
+      if (layout.placements().get(m) instanceof Placement.Partial) {
+        partial.add(coordinates[m]);
+      }
+    }
+    return partial;
+  }
+
+  /** The global indices along each dimension that a place of the mesh holds, in local order. */
+  public static List<List<Integer>> indices(Layout layout, int place, int[] shape) {
+    int[] coordinates = coordinates(layout, place);
+    List<List<Integer>> dims = new ArrayList<>();
+    for (int d = 0; d < shape.length; d++) {
+      List<Integer> held = new ArrayList<>();
+      for (int i = 0; i < shape[d]; i++) {
+        held.add(i);
+      }
+      for (int m = 0; m < coordinates.length; m++) {
+        Placement placement = layout.placements().get(m);
+        int ranks = layout.mesh().size(m);
+        if (placement instanceof Placement.Shard s && s.dim() == d) {
+          held = piece(held, ranks, (int) s.unit(), coordinates[m]);
+        } else if (placement instanceof Placement.StridedShard s && s.dim() == d) {
+          List<Integer> joined = new ArrayList<>();
+          for (int part = 0; part < s.split(); part++) {
+            joined.addAll(piece(piece(held, s.split(), 1, part), ranks, 1, coordinates[m]));
+          }
+          held = joined;
+        }
+      }
+      dims.add(held);
+    }
+    return dims;
+  }
+
+  private static List<Integer> piece(List<Integer> held, int pieces, int unit, int index) {
+    int units = (held.size() + unit - 1) / unit;
+    int each = (units + pieces - 1) / pieces * unit;
+    int begin = Math.min(held.size(), each * index);
+    return held.subList(begin, Math.min(held.size(), begin + each));
+  }
+
+  /** The linear index of each element of the product of index lists, row-major. */
+  public static int[] linear(List<List<Integer>> dims, int[] shape) {
+    int[] linear = {0};
+    for (int d = 0; d < shape.length; d++) {
+      int[] next = new int[linear.length * dims.get(d).size()];
+      int at = 0;
+      for (int before : linear) {
+        for (int index : dims.get(d)) {
+          next[at++] = before * shape[d] + index;
+        }
+      }
+      linear = next;
+    }
+    return linear;
+  }
+
+  public static int[] localShape(List<List<Integer>> dims) {
+    return dims.stream().mapToInt(List::size).toArray();
+  }
+
+  /** What a place of the source mesh holds. */
+  public TestFile.Tensor source(int place) {
+    List<List<Integer>> dims = indices(from, place, shape);
+    long[] bits = terms.get(partialCoordinates(from, place));
+    return new TestFile.Tensor(
+      name, dtype, localShape(dims), pick(bits, linear(dims, shape)));
+  }
+
+  /** The whole tensor; the source is no reduction. */
+  public TestFile.Tensor whole() {
+    return new TestFile.Tensor(name, dtype, shape, terms.values().iterator().next());
+  }
+
+  private static long[] pick(long[] bits, int[] indices) {
+    return Arrays.stream(indices).mapToLong(i -> bits[i]).toArray();
+  }
+
+  /** What the result holds of the tensor at these indices. */
+  public TestFile.Tensor expected(List<List<Integer>> dims, DType wire, DType target) {
+    int[] linear = linear(dims, shape);
+    long[] result = new long[linear.length];
+    ReduceOp op = from.partialOp().orElse(ReduceOp.SUM);
+    for (int i = 0; i < linear.length; i++) {
+      int element = linear[i];
+      long[] each = terms.values().stream().mapToLong(bits -> bits[element]).toArray();
+      long reduced = ReferenceNumbers.reduce(dtype, op, each);
+      result[i] =
+          ReferenceNumbers.cast(wire, target, ReferenceNumbers.cast(dtype, wire, reduced));
+    }
+    return new TestFile.Tensor(name, target, localShape(dims), result);
+  }
+
+  /** Whether a NaN of the result may have any payload: sums and products of NaNs are not canonical. */
+  public boolean anyNan(DType wire, DType target) {
+    return terms.size() > 1
+        && wire == dtype
+        && target == dtype
+        && dtype.isFloating()
+        && from.partialOp().filter(op -> op != ReduceOp.MAX && op != ReduceOp.MIN).isPresent();
+  }
+}

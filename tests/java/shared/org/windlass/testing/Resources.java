@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/** What this process has in use that operations could leave behind. */
+public record Resources(long threads, long descriptors, long mappings, long residentKib) {
+
+  /** Once what has ended is gone. */
+  public static Resources settled() {
+    Resources least = now();
+    for (int i = 0; i < 20; i++) {
+      System.gc();
+      try {
+        Thread.sleep(50);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      Resources now = now();
+      least =
+          new Resources(
+              Math.min(least.threads, now.threads),
+              Math.min(least.descriptors, now.descriptors),
+              Math.min(least.mappings, now.mappings),
+              Math.min(least.residentKib, now.residentKib));
+    }
+    return least;
+  }
+
+  private static Resources now() {
+    long own =
+        Thread.getAllStackTraces().keySet().stream()
+            .filter(thread -> thread.getName().startsWith("windlass") || isFault(thread))
+            .count();
+    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"));
+        Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"));
+        Stream<String> status = Files.lines(Path.of("/proc/self/status"))) {
+      long resident =
+          status
+              .filter(line -> line.startsWith("VmRSS:"))
+              .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
+              .findFirst()
+              .orElseThrow();
+      return new Resources(own, descriptors.count(), mappings.count(), resident);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static boolean isFault(Thread thread) {
+    return thread.getName().equals("fault");
+  }
+
+  /**
+   * Fails where {@code later} has more than the runtime itself takes for its own: the C library
+   * keeps stacks of ended threads and arenas, some two mappings each.
+   */
+  public void requireNoMoreIn(Resources later) {
+    if (later.threads > threads
+        || later.descriptors > descriptors
+        || later.mappings > mappings + 150
+        || later.residentKib > residentKib + (64 << 10)) {
+      throw new AssertionError("left behind: " + this + " became " + later);
+    }
+  }
+}
