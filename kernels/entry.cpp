@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kernels of one target: here alone they are instantiated.
+// The table of kernels of one target: here alone they are instantiated, once for each executor.
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_v.h"
 #include "kernels/all_reduce.h"
@@ -8,6 +8,7 @@
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
 #include "kernels/chunk.h"
+#include "kernels/in_line.h"
 #include "kernels/one_sided.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
@@ -26,7 +27,9 @@ Code onCpu(Comm& comm, const Call& call) {
 
 template <class K>
 constexpr void set(Kernels& kernels, Kernel kernel) {
-  kernels.run[static_cast<uint32_t>(kernel)] = onCpu<K>;
+  const auto index = static_cast<uint32_t>(kernel);
+  kernels.onCpu[index] = onCpu<K>;
+  kernels.inLine[index] = {K::kStaged, K::plan, K::phases, runInLine<K>};
 }
 
 constexpr Kernels makeKernels() {

@@ -121,6 +121,14 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
     return fail(error, WL_INVALID_ARGUMENT, "adjust_threads is %d, not 0 or 1",
                 config->adjust_threads);
   }
+  if (config->device_cores < 0 || config->device_cores > WL_MAX_DEVICE_CORES) {
+    return fail(error, WL_INVALID_ARGUMENT, "device_cores is %d, not 0 to %d",
+                config->device_cores, WL_MAX_DEVICE_CORES);
+  }
+  if (config->device_cores > 0 && config->ranks > WL_MAX_DEVICE_RANKS) {
+    return fail(error, WL_UNSUPPORTED, "the device executor takes %d ranks at most, not %d",
+                WL_MAX_DEVICE_RANKS, config->ranks);
+  }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
   if (const char* why = kKernels.pathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig own;
@@ -130,6 +138,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
       config->first_sequence == 0 ? uint64_t{1} << 32 : uint64_t{config->first_sequence};
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);
   own.blocks = static_cast<uint32_t>(config->blocks);
+  own.deviceCores = static_cast<uint32_t>(config->device_cores);
   own.adjustsThreads = config->adjust_threads != 0;
   if (config->deadline_ns > 0) own.deadlineNs = config->deadline_ns;
   try {

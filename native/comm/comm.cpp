@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "native/comm/cpu_executor.h"
+#include "native/comm/executor.h"
 
 namespace windlass {
 namespace {
@@ -23,6 +23,7 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       rank_(rank),
       own_(group_->lines(rank)),
       recorder_(group_->recorder(rank)),
+      inLine_(group_->config().deviceCores > 0),
       sequence_(group_->config().firstSequence - 1),
       allEntered_(sequence_) {
   const uint32_t blocks = group_->config().blocks;

@@ -22,8 +22,12 @@ struct PartLists {
 // From this many bytes over all ranks, items are claimed one by one and may run on any rank's
 // thread.
 constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
+// From this many bytes over all ranks, a rank rings peers that sleep before it moves any. Less
+// takes about as long as a wake, and the ring waits for the operation's end.
+constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 enum class Kernel : uint32_t;  // native/comm/kernels.h
+struct InLineKernel;
 
 // One operation as its caller states it.
 struct Call {
@@ -60,6 +64,8 @@ class alignas(kLine) Comm {
   // says how.
   template <class K>
   Code run(const Call& call);
+  // The same by the device executor; native/comm/device_executor.cpp.
+  Code runInLine(const InLineKernel& kernel, const Call& call);
   // The same for a kernel of the target whose operation has parts: an error of all ranks where one
   // finds no memory to state its own.
   Code runParts(Kernel kernel, const Call& call);
@@ -91,6 +97,7 @@ class alignas(kLine) Comm {
  private:
   template <class K>
   class Helped;
+  class Cores;
   struct Look {
     bool (*ready)(void*);
     void* context;
@@ -108,6 +115,7 @@ class alignas(kLine) Comm {
   // What an operation that has parts returns once it is over and all ranks' calls agree.
   Code partsOutcome(wl_error_t* error) const;
   void takeSequence(const Call& call);
+  Launch launchOf(const Call& call) const;
   // Waits until every rank has entered the operation before this one, and compares what they call.
   Code awaitPrevious(Deadline& deadline);
   // States what peers need to know of the operation, in lines that they don't look at yet.
@@ -227,6 +235,7 @@ class alignas(kLine) Comm {
   const uint32_t rank_;
   RankLines& own_;
   FlightRecorder& recorder_;
+  const bool inLine_;                 // the device executor runs this rank's operations
   uint64_t sequence_;                 // of the operation in progress, or of the last one
   uint32_t claimedPhases_ = 0;        // of it, where its items are claimed, else 0
   Descriptor current_ = {};           // of the operation in progress, or of the last one

@@ -22,7 +22,9 @@ constexpr uint32_t kMostBlocksByDefault = 8;
 
 Group::Group(const GroupConfig& config) : config_(config), made_(TickScale::Mark::now()) {
   const uint32_t spare = config.cores / config.ranks;
-  if (config.blocks == 0) config_.blocks = std::clamp(spare, 1u, kMostBlocksByDefault);
+  if (config.deviceCores > 0) {
+    config_.blocks = config.deviceCores;
+  } else if (config.blocks == 0) config_.blocks = std::clamp(spare, 1u, kMostBlocksByDefault);
 }
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
@@ -31,7 +33,8 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
   const uint64_t recorderBytes = sizeof(FlightRecorder) * uint64_t{config.ranks};
   const uint64_t blockBytes = (lineBytes + recorderBytes + kPage - 1) / kPage * kPage;
-  const uint64_t bytes = blockBytes + 2 * group->stageBytes() * config.ranks;
+  const uint64_t stageBytes = 2 * group->stageBytes() * config.ranks;
+  const uint64_t bytes = blockBytes + stageBytes + group->deviceLineStride() * config.ranks;
   // Not of the heap, which long-lived neighbours would keep from shrinking.
   group->mapping_ = mapMemory(bytes);
   if (group->mapping_ == nullptr) return nullptr;
@@ -41,6 +44,7 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
   group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
   group->stages_ = base + blockBytes;
+  group->deviceLines_ = group->stages_ + stageBytes;
   const auto before = static_cast<uint32_t>(config.firstSequence - 1);
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&group->lines_[rank]) RankLines();
@@ -51,6 +55,8 @@ std::shared_ptr<Group> Group::create(const GroupConfig& config) {
     lines.state.awaited.store(-1, std::memory_order_relaxed);
     new (&group->recorders_[rank]) FlightRecorder();
   }
+  for (size_t at = 0; at < group->deviceLineStride() * config.ranks; at += kDeviceLineBytes)
+    new (group->deviceLines_ + at) uint32_t(before << 8 | 0xff);
   group->parts_.resize(config.ranks);
   group->claimed_.resize(config.ranks);
   return group;

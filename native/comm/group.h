@@ -21,6 +21,8 @@ struct GroupConfig {
   uint32_t cores = 1;
   // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
   uint32_t blocks = 0;
+  // Cores of a rank that the device executor runs operations on; 0: the cpu executor runs them.
+  uint32_t deviceCores = 0;
   int64_t deadlineNs = 60'000'000'000;
   // Waits may adjust threads that were not adopted, too.
   bool adjustsThreads = false;
@@ -57,6 +59,12 @@ class Group {
   // What `rank` stated in an operation that has parts; nullptr where it found no memory for it.
   const PartTable* parts(uint32_t rank, uint64_t sequence) const {
     return static_cast<const PartTable*>(lines_[rank].entry[sequence & 1].args.aux);
+  }
+
+  // Signals of the device executor: a line for each core of each rank in every rank's part.
+  unsigned char* deviceLines() const { return deviceLines_; }
+  size_t deviceLineStride() const {
+    return size_t{config_.ranks} * config_.deviceCores * kDeviceLineBytes;
   }
 
   RankLines& lines(uint32_t rank) { return lines_[rank]; }
@@ -115,6 +123,7 @@ class Group {
   SharedLines* shared_ = nullptr;
   FlightRecorder* recorders_ = nullptr;
   unsigned char* stages_ = nullptr;
+  unsigned char* deviceLines_ = nullptr;
   void* mapping_ = nullptr;  // of the lines, the recorders and the stages
   uint64_t mapped_ = 0;
   std::vector<void*> parts_;  // each touched by its rank alone; entries name what is there

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/one_sided.h"
 
-#include "native/comm/cpu_executor.h"
-#include "native/comm/kernels.h"
+#include "native/comm/executor.h"
 
 namespace windlass {
 namespace {

@@ -60,6 +60,9 @@ constexpr uint32_t kMaxDims = 16;
 // line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
 enum class Stores { kCached, kStreaming };
 
+// Bytes from one signal of the device executor to the next: each alone in its line.
+constexpr size_t kDeviceLineBytes = 64;
+
 // What a target has.
 struct Limits {
   const char* name;
@@ -206,6 +209,34 @@ struct Launch {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
   }
+};
+
+// One core of a rank in one operation, as the device executor runs it: kernels/in_line.h.
+struct InLine {
+  uint32_t rank;
+  uint32_t core;
+  uint32_t cores;       // of each rank
+  uint32_t sequence;    // of the operation
+  bool sharesCores;     // ranks exceed cores: relax() gives the core up
+  uint32_t looks;       // at one signal, at most, before the core says that it waits
+  unsigned char* lines;  // rank 0's
+  size_t lineStride;     // bytes from one rank's to the next's
+
+  // Where core `ofCore` of rank `of` signals to rank `owner`.
+  uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
+    return reinterpret_cast<uint32_t*>(lines + owner * lineStride +
+                                       (size_t{of} * cores + ofCore) * kDeviceLineBytes);
+  }
+  // What a core states once `phases` phases of this operation are over.
+  uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
+};
+
+// How far a core has come in it. `left`: its rank may be left.
+struct Position {
+  uint32_t phase = 0;
+  uint32_t block = 0;
+  bool begun = false;
+  bool left = false;
 };
 
 // Kernel K on inputs so small that each rides with its rank's ENTER: nobody waits for who reads it.

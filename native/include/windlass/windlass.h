@@ -122,7 +122,13 @@ typedef enum wl_operation {
 #define WL_MAX_RANKS 4096
 #define WL_MAX_DIMS 16
 #define WL_MAX_BLOCKS 64
+<<<<<<< HEAD
 #define WL_MAX_PHASES 1048576 /* of a transfer */
+=======
+/* Of the device executor. */
+#define WL_MAX_DEVICE_RANKS 64
+#define WL_MAX_DEVICE_CORES 16
+>>>>>>> 689a2dd (WIP device executor)
 #define WL_ERROR_CULPRITS 64
 #define WL_ERROR_MESSAGE 2048
 
@@ -173,6 +179,8 @@ typedef struct wl_group_config {
                               WL_MAX_BLOCKS; 0 = one for each core that a rank has */
   int32_t adjust_threads;  /* 1: operations may do to any thread that calls them what
                               wl_thread_adopt allows; 0 */
+  int32_t device_cores;    /* 0: the cpu executor; 1 to WL_MAX_DEVICE_CORES: the device executor,
+                              as on silicon, on so many cores a rank (blocks is ignored) */
 } wl_group_config_t;
 
 WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,

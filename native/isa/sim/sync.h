@@ -7,6 +7,8 @@
 // whichever thread notifies.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 
 #include "native/base/cpu.h"
@@ -38,6 +40,15 @@ inline void pipe_barrier(pipe_t) noexcept {
 }
 inline void dsb(mem_dsb_t) noexcept {
   __asm__ volatile("" ::: "memory");
+}
+
+// Between two looks at a signal. `sharesCore`: the thread that will write it may need this core.
+inline void relax(bool sharesCore) noexcept {
+  if (sharesCore) {
+    sched_yield();
+  } else {
+    cpuPause();
+  }
 }
 
 namespace comm {

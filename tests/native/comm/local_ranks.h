@@ -64,6 +64,15 @@ inline testing::AssertionResult contains(const char* text, const std::string& pa
   return testing::AssertionFailure() << '"' << text << "\" does not say \"" << part << '"';
 }
 
+// Cores a rank of the device executor, which runs all operations then; 0: the cpu executor does.
+inline int deviceCores() {
+  static const int cores = [] {
+    const char* given = std::getenv("WINDLASS_TEST_DEVICE_CORES");
+    return given == nullptr ? 0 : std::atoi(given);
+  }();
+  return cores;
+}
+
 struct LocalRanks {
   explicit LocalRanks(int ranks, int64_t deadlineNs = 20'000'000'000, uint32_t firstSequence = 1,
                       int cores = 0, int blocks = 0) {
@@ -74,6 +83,7 @@ struct LocalRanks {
     config.cores = cores;
     config.blocks = blocks;
     config.deadline_ns = deadlineNs;
+    config.device_cores = ranks <= WL_MAX_DEVICE_RANKS ? deviceCores() : 0;
     Error error;
     EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
     comms.resize(static_cast<size_t>(ranks));

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device executor: runs a kernel's phases in line, on one core of a rank of 1 to n.
+//
+// args     what the kernel takes; every rank has entered, and its RankArgs can be read
+// phases   the kernel's. A core runs blocks core, core + cores, ... of its rank, phase after phase.
+// signals  a line for each core of each rank, in every rank's own memory: a core states in all of
+//          its lines how many phases are over there, and looks at its own rank's lines alone. An
+//          item waits for its rank's other cores, and for those that `needs` names; a rank is left
+//          once `leavesAfter` is done.
+// order    phase, pipe_barrier and dsb, then TNOTIFY; TTEST, pipe_barrier, then the next phase
+#pragma once
+
+#include "native/isa/isa.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+// Whether a word that only moves forward, by less than 2^30 at a time, has come to `want`. TTEST
+// compares signed: the upper bound first, since the word may wrap between the two looks.
+inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
+  const auto from = static_cast<int32_t>(want);
+  const auto end = static_cast<int32_t>(want ^ 0x80000000u);
+  if (from < 0) {
+    return TTEST(signal, end, comm::WaitCmp::LT) && TTEST(signal, from, comm::WaitCmp::GE);
+  }
+  return TTEST(signal, from, comm::WaitCmp::GE) || TTEST(signal, end, comm::WaitCmp::LT);
+}
+
+// Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
+inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer, uint32_t phases) {
+  const uint32_t first = peer == kEveryRank ? 0 : peer;
+  const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
+  for (uint32_t of = first; peer != kNobody && of < last; ++of) {
+    for (uint32_t core = 0; core < own.cores; ++core) {
+      const comm::Signal line(own.line(own.rank, of, core));
+      uint32_t look = 0;
+      while (!reachedInLine(line, own.word(phases))) {
+        if (++look == own.looks) return false;
+        relax(own.sharesCores);
+      }
+    }
+  }
+  pipe_barrier(PIPE_ALL);
+  return true;
+}
+
+inline void tellInLine(const Launch& launch, const InLine& own, uint32_t phases) {
+  pipe_barrier(PIPE_ALL);
+  dsb(DSB_DDR);
+  for (uint32_t step = 1; step <= launch.ranks; ++step) {
+    const uint32_t peer = (own.rank + step) % launch.ranks;
+    TNOTIFY(comm::Signal(own.line(peer, own.rank, own.core)), static_cast<int32_t>(own.word(phases)),
+            comm::NotifyOp::Set);
+  }
+}
+
+// Goes on from `at` until the core's part of the operation is over, or it waits for longer than
+// `looks`; true once it is over. One thread at a time.
+template <class K>
+inline bool runInLine(const Launch& launch, const InLine& own, Position& at) {
+  const uint32_t phases = K::phases(launch);
+  if (!at.begun) {
+    at.block = own.core;
+    at.begun = true;
+    // A line that no phase writes is written here, so that it does not fall behind.
+    if (phases == 0) tellInLine(launch, own, 0);
+  }
+  for (; at.phase < phases; ++at.phase) {
+    if (at.phase > 0 && !awaitInLine(launch, own, own.rank, at.phase)) return false;
+    const uint32_t blocks = K::blocks(launch, own.rank);
+    for (; at.block < blocks; at.block += own.cores) {
+      const uint32_t need = K::needs(launch, own.rank, at.block, at.phase);
+      if (at.phase > 0 && !awaitInLine(launch, own, need, at.phase)) return false;
+      K::phase(launch, own.rank, at.block, at.phase);
+    }
+    tellInLine(launch, own, at.phase + 1);
+    at.block = own.core;
+  }
+  if (!at.left) at.left = awaitInLine(launch, own, K::leavesAfter(launch, own.rank), phases);
+  return at.left;
+}
+
+}  // namespace windlass
