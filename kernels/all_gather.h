@@ -20,21 +20,20 @@ namespace windlass {
 constexpr uint64_t kGatheredPiece = uint64_t{32} << 10;
 
 struct AllGather : PeerItems<kGatheredPiece> {
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    move<Way::kPut>(launch, rank, peer(launch, rank, block), block / launch.ranks);
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    put(run(launch, rank, peer(launch, rank, block), block / launch.ranks));
   }
-  template <Way way>
-  static void move(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
+  WL_DEVICE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
     const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + start;
     auto* out = static_cast<uint8_t*>(launch.of(to).out) + from * launch.bytes + start;
-    if (in != out) moveRun<way>(launch, out, in, launch.pieceLength(piece));
+    return {out, in, launch.pieceLength(piece)};
   }
 };
 
 struct AllGatherPull : AllGather {
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    move<Way::kGet>(launch, peer(launch, rank, block), rank, block / launch.ranks);
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    get(run(launch, peer(launch, rank, block), rank, block / launch.ranks));
   }
 };
 

@@ -19,27 +19,23 @@
 namespace windlass {
 
 struct AllGatherV : PartItems<kGatheredPiece> {
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    move<Way::kPut>(launch, rank, peer(launch, rank, block), block / launch.ranks,
-                    pieces(launch, rank));
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    put(run(launch, rank, peer(launch, rank, block), block / launch.ranks, pieces(launch, rank)));
   }
-  template <Way way>
-  static void move(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
-                   uint32_t count) {
-    if (!launch.hasParts(from)) return;
+  WL_DEVICE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
+                 uint32_t count) {
+    if (!launch.hasParts(from)) return {};
     const Part whole = launch.parts(from).out[from];
     const Part part = whole.piece(piece, count);
-    if (part.bytes == 0) return;
     const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
     auto* out = static_cast<uint8_t*>(launch.of(to).out) + part.start;
-    if (in != out) moveRun<way>(launch, out, in, part.bytes);
+    return {out, in, part.bytes};
   }
 };
 
 struct AllGatherVPull : AllGatherV {
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    move<Way::kGet>(launch, peer(launch, rank, block), rank, block / launch.ranks,
-                    pieces(launch, rank));
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    get(run(launch, peer(launch, rank, block), rank, block / launch.ranks, pieces(launch, rank)));
   }
 };
 

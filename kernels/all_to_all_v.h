@@ -21,31 +21,32 @@
 namespace windlass {
 
 struct AllToAllV : PartItems<uint64_t{256} << 10> {
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
     if (!launch.hasParts(to)) return;
     const uint32_t count = pieces(launch, rank);
     const uint32_t piece = block / launch.ranks;
     const Part from = launch.parts(rank).in[to].piece(piece, count);
     const Part into = launch.parts(to).out[rank].piece(piece, count);
-    if (from.bytes == 0) return;
     const auto* in = static_cast<const uint8_t*>(launch.of(rank).in);
     auto* out = static_cast<uint8_t*>(launch.of(to).out);
-    moveRun<Way::kPut>(launch, out + into.start, in + from.start, from.bytes);
+    put({out + into.start, in + from.start, from.bytes});
   }
 };
 
 struct AllToAllVPacked : AllToAllV {
-  static constexpr uint32_t phases(const Launch&) { return 2; }
-  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 2; }
+  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+    return kEveryRank;
+  }
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     if (k == 0) {
       if (block == 0) layOut(launch, rank);
-    } else if (__atomic_load_n(&launch.parts(rank).refused, __ATOMIC_RELAXED) == 0) {
+    } else if (TTEST(comm::Signal(&launch.parts(rank).refused), 0, comm::WaitCmp::EQ)) {
       AllToAllV::phase(launch, rank, block, k);
     }
   }
-  static void layOut(const Launch& launch, uint32_t rank) {
+  WL_DEVICE static void layOut(const Launch& launch, uint32_t rank) {
     PartTable& own = launch.parts(rank);
     own.needed = 0;
     for (uint32_t from = 0; from < launch.ranks; ++from) {
@@ -55,7 +56,7 @@ struct AllToAllVPacked : AllToAllV {
     if (own.needed <= own.room) return;
     for (uint32_t other = 0; other < launch.ranks; ++other) {
       if (launch.hasParts(other))
-        __atomic_store_n(&launch.parts(other).refused, 1u, __ATOMIC_RELAXED);
+        TNOTIFY(comm::Signal(&launch.parts(other).refused), 1, comm::NotifyOp::Set);
     }
   }
 };

@@ -24,40 +24,47 @@
 
 namespace windlass {
 
-// Rounds to the wire dtype in between. The sources stay as they are.
-inline void moveChunk(const ChunkItem& item, Stores stores) {
+// Staging for targets that convert and fold in on-core memory.
+using ChunkTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+
+// Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
+// in the next phase.
+WL_DEVICE inline void moveChunk(const ChunkItem& item) {
+  const Stores stores = item.moved != nullptr ? Stores::kByOperation : Stores::kCached;
+  ChunkTile tile;
   if (item.sourceCount == 1) {
-    TMOVE_CVT(item.targets, item.targetCount, item.sources[0], item.wire, stores);
+    TMOVE_CVT(item.targets, item.targetCount, item.sources[0], item.wire, tile, stores);
   } else {
-    TFOLD(item.targets, item.targetCount, item.sources, item.sourceCount, item.op, item.wire,
+    TFOLD(item.targets, item.targetCount, item.sources, item.sourceCount, item.op, item.wire, tile,
           stores);
   }
 }
 
 struct Redistribute {
-  static uint32_t phases(const Launch& launch) { return launch.phases; }
+  WL_DEVICE static uint32_t phases(const Launch& launch) { return launch.phases; }
   static constexpr bool kStaged = false;
-  static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
+  WL_DEVICE static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
     return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);
   }
-  static void plan(Launch& launch) { launch.cut(1, 1); }
-  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_DEVICE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return chunks(launch, rank).blocks;
   }
-  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+    return kEveryRank;
+  }
+  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const ChunkBlocks& own = chunks(launch, rank);
     if (k >= own.phases) return;
     const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
     for (uint64_t i = first[0]; i < first[1]; ++i) {
       const ChunkItem& item = own.items[i];
-      const bool streams = launch.streams && item.moved != nullptr;
-      moveChunk(item, streams ? Stores::kStreaming : Stores::kCached);
+      moveChunk(item);
       for (uint32_t t = 0; item.moved != nullptr && t < item.targetCount; ++t)
-        __atomic_fetch_add(item.moved[t], item.bytes, __ATOMIC_RELEASE);
+        TNOTIFY(comm::Signal(item.moved[t]), 1, comm::NotifyOp::AtomicAdd);
     }
   }
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

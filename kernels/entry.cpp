@@ -20,16 +20,25 @@
 namespace windlass {
 namespace {
 
+// A phase within what its macro-instructions have in common.
+template <class K>
+struct Scoped : K {
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    const PhaseScope scope(launch);
+    K::phase(launch, rank, block, k);
+  }
+};
+
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
-  return comm.run<K>(call);
+  return comm.run<Scoped<K>>(call);
 }
 
 template <class K>
 constexpr void set(Kernels& kernels, Kernel kernel) {
   const auto index = static_cast<uint32_t>(kernel);
   kernels.onCpu[index] = onCpu<K>;
-  kernels.inLine[index] = {K::kStaged, K::plan, K::phases, runInLine<K>};
+  kernels.inLine[index] = {K::kStaged, K::plan, K::phases, runInLine<Scoped<K>>};
 }
 
 constexpr Kernels makeKernels() {

@@ -8,20 +8,19 @@
 
 namespace windlass {
 
+// Staging for targets that fold in on-core memory: of terms, and of their sum in f32.
+using FoldTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+
 // output(d) for d in 0..destinations = fold over ranks s of `input(s)`, `bytes` bytes of
-// launch.dtype. What outgrows the caches streams, unless it takes the place of what has just been
-// read.
+// launch.dtype.
 template <class Input, class Output>
-inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations, Input input,
-                      Output output) {
+WL_DEVICE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations,
+                                Input input, Output output) {
   const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
   if (elements == 0) return;
-  bool streams = launch.streams;
-  for (uint32_t d = 0; streams && d < destinations; ++d) {
-    for (uint32_t s = 0; streams && s < launch.ranks; ++s) streams = output(d) != input(s);
-  }
+  FoldTile tile;
   TFOLD(rowsAt(destinations, output), rowsAt(launch.ranks, input), elements, launch.dtype,
-        launch.op, launch.ranks, streams ? Stores::kStreaming : Stores::kCached);
+        launch.op, launch.ranks, tile);
 }
 
 }  // namespace windlass

@@ -10,6 +10,7 @@
 #else
 #include "native/isa/sim/fused.h"
 #include "native/isa/sim/move.h"
+#include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/sync.h"
 #include "native/isa/sim/types.h"
 #include "native/isa/sim/vector.h"

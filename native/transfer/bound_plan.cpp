@@ -77,7 +77,6 @@ Code BoundPlan::read(const wl_transfer_config_t& config, wl_error_t* error) {
     return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
   if (config.chunk_words > 0) chunkWords_.assign(config.chunks, config.chunks + config.chunk_words);
   chunkCount_ = config.chunk_count;
-  moved_.resize(targets_.size());
   return WL_OK;
 }
 
@@ -88,7 +87,10 @@ Code BoundPlan::resolve(uint32_t rank, const std::vector<const BoundPlan*>& plan
     Box box;
     if (Code code = readChunk(in, index, rank, plans, &box, error); code != WL_OK) return code;
     if (box.bytes == 0) continue;
-    if (!box.moved.empty()) targetBytes_ += box.bytes;
+    if (!box.moved.empty()) {
+      targetBytes_ += box.bytes;
+      box.moved[0]->bytes = box.bytes;
+    }
     boxes_.push_back(std::move(box));
   }
   if (!in.ended()) {
@@ -124,8 +126,15 @@ Code BoundPlan::makeItems(wl_error_t* error) {
     const size_t first = items_.size();
     addItems(share, start, whole.length);
     if (items_.size() == first || whole.moved.empty()) continue;
-    movedOf_.push_back(whole.moved);
-    for (size_t i = first; i < items_.size(); ++i) items_[i].moved = movedOf_.back().data();
+    auto moved = std::make_unique<uint32_t*[]>(whole.moved.size());
+    for (size_t t = 0; t < whole.moved.size(); ++t) {
+      // Several ranks make items of the same chunk.
+      __atomic_fetch_add(&whole.moved[t]->items, static_cast<uint32_t>(items_.size() - first),
+                         __ATOMIC_RELAXED);
+      moved[t] = &whole.moved[t]->done;
+    }
+    for (size_t i = first; i < items_.size(); ++i) items_[i].moved = moved.get();
+    movedOf_.push_back(std::move(moved));
   }
   return makeBlocks(error);
 }
@@ -212,7 +221,11 @@ Code BoundPlan::readChunk(Words& in, uint64_t index, uint32_t rank,
   }
   box->phase = static_cast<uint32_t>(phase);
   box->ndim = target.ndim;
-  if (!isStaged) box->moved.push_back(&moved_[targetIndex]);
+  if (!isStaged) {
+    Progress& progress = progress_.emplace_back();
+    progress.binding = targetIndex;
+    box->moved.push_back(&progress);
+  }
   box->op = static_cast<ReduceOp>(op);
   box->wire = static_cast<DType>(wire);
   box->length = in.take(target.ndim);
@@ -356,12 +369,15 @@ void BoundPlan::addItems(Share& share, const int64_t* start, const int64_t* leng
 }
 
 void BoundPlan::addMoved(uint64_t* moved, uint64_t count) const {
-  for (uint64_t i = 0; i < std::min<uint64_t>(count, moved_.size()); ++i)
-    moved[i] += __atomic_load_n(&moved_[i], __ATOMIC_ACQUIRE);
+  for (const Progress& of : progress_) {
+    if (of.binding >= count || of.items == 0) continue;
+    const uint64_t done = __atomic_load_n(&of.done, __ATOMIC_ACQUIRE);
+    moved[of.binding] += of.bytes / of.items * done + of.bytes % of.items * done / of.items;
+  }
 }
 
 void BoundPlan::resetMoved() {
-  for (uint64_t& bytes : moved_) __atomic_store_n(&bytes, 0, __ATOMIC_RELAXED);
+  for (Progress& of : progress_) __atomic_store_n(&of.done, 0, __ATOMIC_RELAXED);
 }
 
 const int64_t* BoundPlan::keep(const int64_t* values, uint32_t count) {

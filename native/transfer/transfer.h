@@ -2,6 +2,7 @@
 // A plan bound to memory: made once by all ranks together, run many times.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -43,18 +44,26 @@ class BoundPlan {
     return index < sources_.size() ? &sources_[index] : nullptr;
   }
   // Adds the bytes written to each of the first `count` target tensors in the run in progress, or
-  // in the last one. What was written is visible to the caller.
+  // in the last one: of a chunk that some of its items have written, that share of its bytes. What
+  // was written is visible to the caller.
   void addMoved(uint64_t* moved, uint64_t count) const;
   void resetMoved();
 
  private:
+  // What has been written of one chunk of this rank's targets.
+  struct Progress {
+    uint32_t done = 0;   // of the items that write it; each adds one
+    uint32_t items = 0;  // of all ranks
+    uint64_t bytes = 0;
+    size_t binding = 0;
+  };
   // One chunk: views of whole bindings' strides with the chunk's corner as data. Where a box was
   // joined to another, that one has the targets of both.
   struct Box {
     uint32_t phase = 0;
     uint32_t ndim = 0;
     std::vector<StridedView> targets;
-    std::vector<uint64_t*> moved;  // of each target's tensor; none for a stage
+    std::vector<Progress*> moved;  // of each target; none for a stage
     std::vector<StridedView> sources;
     ReduceOp op = ReduceOp::kSum;
     DType wire = DType::kBool;
@@ -85,13 +94,13 @@ class BoundPlan {
   std::vector<ChunkItem> items_;  // by phase
   std::vector<uint64_t> first_;
   std::vector<std::unique_ptr<StridedView[]>> views_;
-  std::vector<std::vector<uint64_t*>> movedOf_;
+  std::vector<std::unique_ptr<uint32_t*[]>> movedOf_;
   std::vector<std::unique_ptr<int64_t[]>> numbers_;
   uint64_t numbersLeft_ = 0;
   int64_t* nextNumber_ = nullptr;
   uint32_t phases_ = 1;
   uint64_t targetBytes_ = 0;
-  std::vector<uint64_t> moved_;  // of each target binding
+  std::deque<Progress> progress_;
   std::vector<ChunkBlocks> windows_;
   std::vector<uint64_t> workBytes_;  // for each window
   ChunkBlocks nothing_ = {nullptr, nullptr, 0, 0};

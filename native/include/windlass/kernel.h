@@ -27,6 +27,11 @@
 #include <cstddef>
 #include <cstdint>
 
+// Marks what a target's cores run, and the host too. A build for cores of their own defines it.
+#ifndef WL_DEVICE
+#define WL_DEVICE
+#endif
+
 namespace windlass {
 
 // Numbers equal wl_dtype and wl_reduce_op of windlass.h (static_asserts in native/abi).
@@ -58,7 +63,8 @@ constexpr uint32_t kMaxDims = 16;
 
 // Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
 // line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
-enum class Stores { kCached, kStreaming };
+// kByOperation streams where the operation in whose phase it stands moves more than caches hold.
+enum class Stores { kCached, kStreaming, kByOperation };
 
 // Bytes from one signal of the device executor to the next: each alone in its line.
 constexpr size_t kDeviceLineBytes = 64;
@@ -70,7 +76,7 @@ struct Limits {
   uint64_t tileBytes;       // of on-core memory that a kernel's tiles are placed in
 };
 
-constexpr uint64_t sizeOf(DType dtype) {
+WL_DEVICE constexpr uint64_t sizeOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kU8:
@@ -125,8 +131,7 @@ struct RankArgs {
 struct ChunkItem {
   const StridedView* targets;
   const StridedView* sources;
-  // For each target where the bytes written to its tensor count, atomically; nullptr for stages.
-  uint64_t* const* moved;
+  uint32_t* const* moved;  // for each target a signal that counts its items; nullptr for stages
   uint32_t targetCount;
   uint32_t sourceCount;
   ReduceOp op;
@@ -136,7 +141,7 @@ struct ChunkItem {
 };
 
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
-constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
+WL_DEVICE constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
   const uint64_t count = bytes / wanted;
   return count < 1 ? 1 : (count > most ? most : static_cast<uint32_t>(count));
 }
@@ -147,7 +152,7 @@ struct Part {
   uint64_t bytes;
 
   // Piece `index` of `count` about equal ones, whole 64-byte lines each but the last.
-  Part piece(uint32_t index, uint32_t count) const {
+  WL_DEVICE Part piece(uint32_t index, uint32_t count) const {
     const uint64_t size = ((bytes + count - 1) / count + 63) / 64 * 64;
     const uint64_t first = index * size < bytes ? index * size : bytes;
     const uint64_t left = bytes - first;
@@ -193,19 +198,19 @@ struct Launch {
   const unsigned char* entries;  // rank 0's RankArgs
   size_t entryStride;            // bytes from one rank's to the next's
 
-  const RankArgs& of(uint32_t rank) const {
+  WL_DEVICE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
-  PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
-  bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
-  uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
-  uint64_t pieceLength(uint32_t piece) const {
+  WL_DEVICE PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
+  WL_DEVICE bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
+  WL_DEVICE uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
+  WL_DEVICE uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);
     const uint64_t left = bytes > start ? bytes - start : 0;
     return left < pieceBytes ? left : pieceBytes;
   }
   // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
-  void cut(uint64_t wanted, uint32_t most) {
+  WL_DEVICE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
   }
@@ -223,12 +228,12 @@ struct InLine {
   size_t lineStride;     // bytes from one rank's to the next's
 
   // Where core `ofCore` of rank `of` signals to rank `owner`.
-  uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
+  WL_DEVICE uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
     return reinterpret_cast<uint32_t*>(lines + owner * lineStride +
                                        (size_t{of} * cores + ofCore) * kDeviceLineBytes);
   }
   // What a core states once `phases` phases of this operation are over.
-  uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
+  WL_DEVICE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
 };
 
 // How far a core has come in it. `left`: its rank may be left.
@@ -244,7 +249,7 @@ struct Position {
 template <class K>
 struct Staged : K {
   static constexpr bool kStaged = true;
-  static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
+  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

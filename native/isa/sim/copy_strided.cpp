@@ -211,4 +211,13 @@ void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
   }
 }
 
+thread_local bool detail::phaseStreams = false;
+
+void detail::putLong(void* dst, const void* src, size_t bytes) noexcept {
+  if (!phaseStreams) return copyLong(dst, src, bytes);
+  activeTable().stream(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src),
+                       bytes);
+  drainStores();
+}
+
 }  // namespace windlass

@@ -82,11 +82,15 @@ class RowList {
 void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,
               int64_t elements, DType dtype, uint32_t terms, Stores stores) {
   const auto bytes = static_cast<int64_t>(sizeOf(dtype));
-  const bool streams = stores == Stores::kStreaming;
   alignas(64) unsigned char accumulator[kFoldBytes];
   alignas(64) unsigned char result[kFoldBytes];
   RowList targets(dst);
   RowList sources(src);
+  // What takes the place of what has just been read is in the caches.
+  bool streams = detail::streams(stores);
+  for (uint32_t d = 0; streams && d < dst.count; ++d) {
+    for (uint32_t s = 0; streams && s < src.count; ++s) streams = targets[d] != sources[s];
+  }
   for (int64_t start = 0; start < elements; start += kFoldElements) {
     const int64_t left = elements - start;
     const auto count = static_cast<size_t>(left < kFoldElements ? left : kFoldElements);
@@ -122,19 +126,19 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
   const DType dtype = src->dtype;
   const FoldSteps steps(table, dtype, op);
   const DefaultFloatMode mode;
-  if (wire == nullptr && stores == Stores::kCached && foldsRows(dst, ndst, src, nsrc)) {
+  const bool streams = detail::streams(stores);
+  if (wire == nullptr && !streams && foldsRows(dst, ndst, src, nsrc)) {
     const auto at = [](const StridedView* views) {
       return [views](uint32_t i) { return views[i].data; };
     };
     foldRows(table, steps, rowsAt(1, at(dst)), rowsAt(nsrc, at(src)), dst->shape[0], dtype, nsrc,
-             stores);
+             Stores::kCached);
     return;
   }
   const Traversal t = makeTraversal(dst, ndst, src, nsrc);
   if (t.empty) return;
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
-  const bool streams = stores == Stores::kStreaming;
   alignas(64) unsigned char accumulator[kFoldBytes];
   alignas(64) unsigned char stage[kFoldBytes];
   alignas(64) unsigned char result[kFoldBytes];
@@ -173,7 +177,7 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
         table.stream(to, packed, count * dstBytes);
       } else {
         copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes), box.extent,
-                    t.ndim, dstBytes, stores);
+                    t.ndim, dstBytes, streams ? Stores::kStreaming : Stores::kCached);
       }
     }
   });

@@ -31,6 +31,12 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
 // dtype; ndst >= 1.
 void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
                Stores stores = Stores::kCached) noexcept;
+// As a kernel calls it: the tile is the staging of targets that stage.
+template <typename TileT>
+inline void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
+                      TileT&, Stores stores = Stores::kByOperation) noexcept {
+  TMOVE_CVT(dst, ndst, src, wire, stores);
+}
 
 // Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
 // dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).
@@ -42,6 +48,11 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 // The same with a cast to `wire` between the sources' dtype and each dst's dtype.
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
+template <typename TileT>
+inline void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+                  ReduceOp op, DType wire, TileT&, Stores stores = Stores::kByOperation) noexcept {
+  TFOLD(dst, ndst, src, nsrc, op, wire, stores);
+}
 
 // Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
 // of them, from `first` on.
@@ -64,9 +75,15 @@ inline Rows rowsAt(uint32_t count, const At& at) noexcept {
 }
 
 // The same of rows of `elements` elements of `dtype`, however many: every dst = the left fold of
-// src in ascending number. avg divides by `terms`: src.count, or more where src[0] is a sum.
+// src in ascending number. avg divides by `terms`: src.count, or more where src[0] is a sum. A dst
+// that is one of the src, by its address, is not streamed.
 void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
            uint32_t terms, Stores stores) noexcept;
+template <typename TileT>
+inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
+                  uint32_t terms, TileT&, Stores stores = Stores::kByOperation) noexcept {
+  TFOLD(dst, src, elements, dtype, op, terms, stores);
+}
 
 // Contiguous copies of at least this size stream of themselves.
 constexpr size_t kStreamingCopyBytes = kLimits.streamingBytes;
@@ -74,6 +91,8 @@ constexpr size_t kStreamingCopyBytes = kLimits.streamingBytes;
 namespace detail {
 
 void copyLong(void* dst, const void* src, size_t bytes) noexcept;
+// The same, past the caches where the operation in whose phase it stands says so.
+void putLong(void* dst, const void* src, size_t bytes) noexcept;
 
 }  // namespace detail
 

@@ -53,7 +53,12 @@ inline void TPUT(const Dst& dst, const Src& src, TileT&) noexcept {
   static_assert(Dst::kLayout == Src::kLayout, "one layout");
   assert(detail::sameShape(dst, src));
   if constexpr (atomic == AtomicType::None && Dst::kOneRow && Src::kOneRow) {
-    copyBytes(dst.data(), src.data(), static_cast<size_t>(src.GetShape(4)) * sizeof(T));
+    const size_t bytes = static_cast<size_t>(src.GetShape(4)) * sizeof(T);
+    if (bytes > kShortCopyBytes) {
+      detail::putLong(dst.data(), src.data(), bytes);
+    } else {
+      copyShort(dst.data(), src.data(), bytes);
+    }
   } else {
     detail::store<atomic, T>(detail::viewOf(dst), detail::viewOf(src));
   }

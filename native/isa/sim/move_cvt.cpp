@@ -193,7 +193,8 @@ void moveBoxes(const Traversal& t, const CastSteps& cast, const StridedView* dst
 namespace detail {
 
 void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
-                 const StridedView& src, const DType* wire, Stores stores) noexcept {
+                 const StridedView& src, const DType* wire, Stores asked) noexcept {
+  const Stores stores = streams(asked) ? Stores::kStreaming : Stores::kCached;
   assert(ndst >= 1 && dst->ndim == src.ndim && src.ndim <= kMaxDims);
   assert(canCast(src.dtype, wire != nullptr ? *wire : dst->dtype));
   assert(wire == nullptr || canCast(*wire, dst->dtype));

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel compiled against a vocabulary without anything behind it: a kernel that uses more
+// than the vocabulary and windlass/kernel.h, or a function that no device runs, doesn't compile.
+#include "kernels/all_gather.h"
+#include "kernels/all_gather_v.h"
+#include "kernels/all_reduce.h"
+#include "kernels/all_to_all.h"
+#include "kernels/all_to_all_v.h"
+#include "kernels/barrier.h"
+#include "kernels/broadcast.h"
+#include "kernels/chunk.h"
+#include "kernels/in_line.h"
+#include "kernels/one_sided.h"
+#include "kernels/reduce.h"
+#include "kernels/reduce_scatter.h"
+#include "kernels/reduce_scatter_v.h"
+#include "kernels/scatter.h"
+
+namespace windlass {
+
+template <typename... Kernels>
+WL_DEVICE void runEach(Launch& launch, const InLine& line, Position& at) {
+  ((Kernels::plan(launch), runInLine<Kernels>(launch, line, at)), ...);
+}
+
+WL_DEVICE void runAll(Launch& launch, const InLine& line, Position& at) {
+  runEach<AllToAllPush, AllToAllPull, Staged<AllToAllPull>, Broadcast, Staged<Broadcast>, AllGather,
+          Staged<AllGatherPull>, ReduceScatter, Staged<ReduceScatter>, AllReduceOnePhase,
+          AllReduceTwoPhase, AllReduceRing, AllReduceBidirectionalRing, Staged<AllReduceOnePhase>,
+          Scatter, Gather, Reduce, Staged<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV,
+          Staged<AllGatherVPull>, ReduceScatterV, Staged<ReduceScatterV>, Barrier, Redistribute>(
+      launch, line, at);
+}
+
+WL_DEVICE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {
+  oneSidedPut(to, from);
+  oneSidedAccumulate(to, from);
+  oneSidedGet(to, from);
+  oneSidedNotify(signal, 1);
+}
+
+}  // namespace windlass
