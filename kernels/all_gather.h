@@ -20,10 +20,10 @@ namespace windlass {
 constexpr uint64_t kGatheredPiece = uint64_t{32} << 10;
 
 struct AllGather : PeerItems<kGatheredPiece> {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     put(run(launch, rank, peer(launch, rank, block), block / launch.ranks));
   }
-  WL_DEVICE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
+  WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
     const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + start;
     auto* out = static_cast<uint8_t*>(launch.of(to).out) + from * launch.bytes + start;
@@ -32,7 +32,7 @@ struct AllGather : PeerItems<kGatheredPiece> {
 };
 
 struct AllGatherPull : AllGather {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, block / launch.ranks));
   }
 };

@@ -19,10 +19,10 @@
 namespace windlass {
 
 struct AllGatherV : PartItems<kGatheredPiece> {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     put(run(launch, rank, peer(launch, rank, block), block / launch.ranks, pieces(launch, rank)));
   }
-  WL_DEVICE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
+  WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
                  uint32_t count) {
     if (!launch.hasParts(from)) return {};
     const Part whole = launch.parts(from).out[from];
@@ -34,7 +34,7 @@ struct AllGatherV : PartItems<kGatheredPiece> {
 };
 
 struct AllGatherVPull : AllGatherV {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, block / launch.ranks, pieces(launch, rank)));
   }
 };

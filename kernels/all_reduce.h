@@ -23,34 +23,34 @@
 namespace windlass {
 
 struct AllReduceOnePhase {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
         [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + start; },
         [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 struct AllReduceTwoPhase : AllReduceOnePhase {
   // Pieces are dealt out: rank r owns pieces r, r + ranks, ...
-  WL_DEVICE static void plan(Launch& launch) {
+  WL_CORE static void plan(Launch& launch) {
     const uint64_t share = launch.bytes / launch.ranks;
     launch.cut(share < (uint64_t{64} << 10) ? (share < 64 ? 64 : share) : uint64_t{64} << 10,
                1024 * launch.ranks);
   }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.pieces > rank ? (launch.pieces - 1 - rank) / launch.ranks + 1 : 0;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t piece = rank + block * launch.ranks;
     const uint64_t start = launch.pieceStart(piece);
     foldRanks(
@@ -67,11 +67,11 @@ struct RingLane {
   uint64_t length;
   uint32_t step;
 
-  WL_DEVICE uint32_t from(const Launch& launch, uint32_t rank) const {
+  WL_CORE uint32_t from(const Launch& launch, uint32_t rank) const {
     return ringStep(launch, rank, launch.ranks - step);
   }
 
-  WL_DEVICE void run(const Launch& launch, uint32_t rank, uint32_t k) const {
+  WL_CORE void run(const Launch& launch, uint32_t rank, uint32_t k) const {
     const uint32_t n = launch.ranks;
     const uint32_t left = from(launch, rank);
     const bool reducing = k < n - 1;
@@ -95,7 +95,7 @@ struct RingLane {
   }
 
   // out = passed + own. The last fold of a mean divides.
-  WL_DEVICE static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed,
+  WL_CORE static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed,
                              const uint8_t* own, uint8_t* out, bool last) {
     const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
     const bool sums = launch.op == ReduceOp::kAvg && !last;
@@ -109,30 +109,30 @@ struct RingLane {
 
 struct AllReduceRing {
   static constexpr bool kStaged = false;
-  WL_DEVICE static uint32_t phases(const Launch& launch) { return 2 * (launch.ranks - 1); }
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(launch.bytes + 1, 1); }
-  WL_DEVICE static uint32_t blocks(const Launch&, uint32_t) { return 1; }
-  WL_DEVICE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static uint32_t phases(const Launch& launch) { return 2 * (launch.ranks - 1); }
+  WL_CORE static void plan(Launch& launch) { launch.cut(launch.bytes + 1, 1); }
+  WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 1; }
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return RingLane{0, 0, 1}.from(launch, rank);
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     RingLane{0, launch.bytes, 1}.run(launch, rank, k);
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 struct AllReduceBidirectionalRing : AllReduceRing {
-  WL_DEVICE static RingLane lane(const Launch& launch, uint32_t block) {
+  WL_CORE static RingLane lane(const Launch& launch, uint32_t block) {
     const uint64_t half = (launch.bytes / 2 + 63) / 64 * 64;
     const uint64_t first = half < launch.bytes ? half : launch.bytes;
     return block == 0 ? RingLane{0, first, 1}
                       : RingLane{first, launch.bytes - first, launch.ranks - 1};
   }
-  WL_DEVICE static uint32_t blocks(const Launch&, uint32_t) { return 2; }
-  WL_DEVICE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 2; }
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     return lane(launch, block).from(launch, rank);
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     lane(launch, block).run(launch, rank, k);
   }
 };

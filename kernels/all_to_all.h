@@ -19,7 +19,7 @@ namespace windlass {
 namespace detail {
 
 struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
-  WL_DEVICE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
+  WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
     const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + to * launch.bytes + start;
     auto* out = static_cast<uint8_t*>(launch.of(to).out) + from * launch.bytes + start;
@@ -30,13 +30,13 @@ struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
 }  // namespace detail
 
 struct AllToAllPush : detail::AllToAllItems {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     put(run(launch, rank, peer(launch, rank, block), block / launch.ranks));
   }
 };
 
 struct AllToAllPull : detail::AllToAllItems {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, block / launch.ranks));
   }
 };

@@ -21,7 +21,7 @@
 namespace windlass {
 
 struct AllToAllV : PartItems<uint64_t{256} << 10> {
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
     if (!launch.hasParts(to)) return;
     const uint32_t count = pieces(launch, rank);
@@ -35,18 +35,18 @@ struct AllToAllV : PartItems<uint64_t{256} << 10> {
 };
 
 struct AllToAllVPacked : AllToAllV {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 2; }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 2; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     if (k == 0) {
       if (block == 0) layOut(launch, rank);
     } else if (TTEST(comm::Signal(&launch.parts(rank).refused), 0, comm::WaitCmp::EQ)) {
       AllToAllV::phase(launch, rank, block, k);
     }
   }
-  WL_DEVICE static void layOut(const Launch& launch, uint32_t rank) {
+  WL_CORE static void layOut(const Launch& launch, uint32_t rank) {
     PartTable& own = launch.parts(rank);
     own.needed = 0;
     for (uint32_t from = 0; from < launch.ranks; ++from) {

@@ -12,13 +12,13 @@
 namespace windlass {
 
 struct Barrier {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 0; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 0; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(1, 1); }
-  WL_DEVICE static uint32_t blocks(const Launch&, uint32_t) { return 0; }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
-  WL_DEVICE static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 0; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
+  WL_CORE static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -17,30 +17,30 @@
 namespace windlass {
 
 struct Broadcast {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
   // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than
   // they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;
   static constexpr uint64_t kMost = uint64_t{128} << 10;
-  WL_DEVICE static void plan(Launch& launch) {
+  WL_CORE static void plan(Launch& launch) {
     const uint64_t quarter = launch.bytes / 4;
     launch.cut(quarter < kLeast ? kLeast : (quarter > kMost ? kMost : quarter), 1024);
   }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.of(rank).out == nullptr ? 0 : launch.pieces;
   }
-  WL_DEVICE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return rank == launch.root ? kNobody : launch.root;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);
     const uint64_t length = launch.pieceLength(block);
     const auto* in = static_cast<const uint8_t*>(launch.of(launch.root).in);
     auto* out = static_cast<uint8_t*>(launch.of(rank).out);
     get({out + start, in + start, length});
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;
   }
 };

@@ -12,14 +12,14 @@ using Row =
     GlobalTensor<T, Shape<1, 1, 1, 1, DYNAMIC>, Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
 
 template <typename T>
-WL_DEVICE inline Row<T> row(T* data, uint64_t length) {
+WL_CORE inline Row<T> row(T* data, uint64_t length) {
   const auto n = static_cast<int64_t>(length);
   return Row<T>(data, Shape<1, 1, 1, 1, DYNAMIC>(n),
                 Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>(n, n, n, n));
 }
 
 // The rank that is `steps` (1 to ranks) to the right of `rank`.
-WL_DEVICE inline uint32_t ringStep(const Launch& launch, uint32_t rank, uint32_t steps) {
+WL_CORE inline uint32_t ringStep(const Launch& launch, uint32_t rank, uint32_t steps) {
   const uint32_t to = rank + steps;
   return to < launch.ranks ? to : to - launch.ranks;
 }
@@ -33,16 +33,16 @@ struct Run {
   const uint8_t* in;
   uint64_t bytes;
 
-  WL_DEVICE Row<uint8_t> target() const { return row(out, bytes); }
-  WL_DEVICE Row<const uint8_t> source() const { return row(in, bytes); }
+  WL_CORE Row<uint8_t> target() const { return row(out, bytes); }
+  WL_CORE Row<const uint8_t> source() const { return row(in, bytes); }
 };
 
 // By the rank whose input is read, or by the one whose output is written. In place nothing moves.
-WL_DEVICE inline void put(const Run& run) {
+WL_CORE inline void put(const Run& run) {
   ByteTile tile;
   if (run.in != run.out && run.bytes > 0) TPUT(run.target(), run.source(), tile);
 }
-WL_DEVICE inline void get(const Run& run) {
+WL_CORE inline void get(const Run& run) {
   ByteTile tile;
   if (run.in != run.out && run.bytes > 0) TGET(run.target(), run.source(), tile);
 }

@@ -29,7 +29,7 @@ using ChunkTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMI
 
 // Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
 // in the next phase.
-WL_DEVICE inline void moveChunk(const ChunkItem& item) {
+WL_CORE inline void moveChunk(const ChunkItem& item) {
   const Stores stores = item.moved != nullptr ? Stores::kByOperation : Stores::kCached;
   ChunkTile tile;
   if (item.sourceCount == 1) {
@@ -41,19 +41,19 @@ WL_DEVICE inline void moveChunk(const ChunkItem& item) {
 }
 
 struct Redistribute {
-  WL_DEVICE static uint32_t phases(const Launch& launch) { return launch.phases; }
+  WL_CORE static uint32_t phases(const Launch& launch) { return launch.phases; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
+  WL_CORE static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
     return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);
   }
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(1, 1); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return chunks(launch, rank).blocks;
   }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const ChunkBlocks& own = chunks(launch, rank);
     if (k >= own.phases) return;
     const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
@@ -64,7 +64,7 @@ struct Redistribute {
         TNOTIFY(comm::Signal(item.moved[t]), 1, comm::NotifyOp::AtomicAdd);
     }
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -15,6 +15,7 @@
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
 #include "native/comm/cpu_executor.h"
+#include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
@@ -35,10 +36,22 @@ Code onCpu(Comm& comm, const Call& call) {
 }
 
 template <class K>
+struct InLineKernel : Scoped<K> {
+  static bool goOn(const Launch& launch, const InLine& own, Position& at) {
+    return runInLine<Scoped<K>>(launch, own, at);
+  }
+};
+
+template <class K>
+Code onDevice(Comm& comm, const Call& call) {
+  return comm.runInLine<InLineKernel<K>>(call);
+}
+
+template <class K>
 constexpr void set(Kernels& kernels, Kernel kernel) {
   const auto index = static_cast<uint32_t>(kernel);
-  kernels.onCpu[index] = onCpu<K>;
-  kernels.inLine[index] = {K::kStaged, K::plan, K::phases, runInLine<Scoped<K>>};
+  kernels.run[static_cast<uint32_t>(Executor::kCpu)][index] = onCpu<K>;
+  kernels.run[static_cast<uint32_t>(Executor::kDevice)][index] = onDevice<K>;
 }
 
 constexpr Kernels makeKernels() {

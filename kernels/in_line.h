@@ -17,7 +17,7 @@ namespace windlass {
 
 // Whether a word that only moves forward, by less than 2^30 at a time, has come to `want`. TTEST
 // compares signed: the upper bound first, since the word may wrap between the two looks.
-WL_DEVICE inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
+WL_CORE inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
   const auto from = static_cast<int32_t>(want);
   const auto end = static_cast<int32_t>(want ^ 0x80000000u);
   if (from < 0) {
@@ -27,7 +27,7 @@ WL_DEVICE inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
 }
 
 // Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
-WL_DEVICE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer,
+WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer,
                                   uint32_t phases) {
   const uint32_t first = peer == kEveryRank ? 0 : peer;
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
@@ -45,7 +45,7 @@ WL_DEVICE inline bool awaitInLine(const Launch& launch, const InLine& own, uint3
   return true;
 }
 
-WL_DEVICE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t phases) {
+WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t phases) {
   pipe_barrier(PIPE_ALL);
   dsb(DSB_DDR);
   for (uint32_t step = 1; step <= launch.ranks; ++step) {
@@ -58,7 +58,7 @@ WL_DEVICE inline void tellInLine(const Launch& launch, const InLine& own, uint32
 // Goes on from `at` until the core's part of the operation is over, or it waits for longer than
 // `looks`; true once it is over. One thread at a time.
 template <class K>
-WL_DEVICE inline bool runInLine(const Launch& launch, const InLine& own, Position& at) {
+WL_CORE inline bool runInLine(const Launch& launch, const InLine& own, Position& at) {
   const uint32_t phases = K::phases(launch);
   if (!at.begun) {
     at.block = own.core;

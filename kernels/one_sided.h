@@ -14,20 +14,20 @@
 
 namespace windlass {
 
-WL_DEVICE inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
+WL_CORE inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
   TPUT(remote, local);
 }
 
 // remote += local. Adds of any ranks to the same elements lose nothing; their order is open.
-WL_DEVICE inline void oneSidedAccumulate(const StridedView& remote, const StridedView& local) {
+WL_CORE inline void oneSidedAccumulate(const StridedView& remote, const StridedView& local) {
   TPUT<AtomicType::Add>(remote, local);
 }
 
-WL_DEVICE inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
+WL_CORE inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
   TGET(local, remote);
 }
 
-WL_DEVICE inline void oneSidedNotify(uint32_t* signal, uint32_t value) {
+WL_CORE inline void oneSidedNotify(uint32_t* signal, uint32_t value) {
   pipe_barrier(PIPE_ALL);
   dsb(DSB_DDR);
   TNOTIFY(comm::Signal(signal), static_cast<int32_t>(value), comm::NotifyOp::Set);

@@ -11,30 +11,30 @@ namespace windlass {
 // Units of equal size, cut into pieces of about kPieceBytes.
 template <uint64_t kPieceBytes>
 struct PeerItems {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(kPieceBytes, 64); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 64); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return launch.ranks * launch.pieces;
   }
-  WL_DEVICE static uint32_t peer(const Launch& launch, uint32_t rank, uint32_t block) {
+  WL_CORE static uint32_t peer(const Launch& launch, uint32_t rank, uint32_t block) {
     return ringStep(launch, rank, 1 + block % launch.ranks);
   }
-  WL_DEVICE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t other = peer(launch, rank, block);
     return other == rank ? kNobody : other;
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 // Parts that differ in size: every part is cut into as many pieces as the rank's largest.
 template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(1, 1); }
-  WL_DEVICE static uint32_t pieces(const Launch& launch, uint32_t rank) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_CORE static uint32_t pieces(const Launch& launch, uint32_t rank) {
     return launch.hasParts(rank) ? pieceCount(launch.parts(rank).largest, kPieceBytes, 64) : 0;
   }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.ranks * pieces(launch, rank);
   }
 };

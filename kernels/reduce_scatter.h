@@ -15,14 +15,14 @@
 namespace windlass {
 
 struct ReduceScatter {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(uint64_t{128} << 10, 256); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{128} << 10, 256); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
@@ -31,7 +31,7 @@ struct ReduceScatter {
         },
         [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

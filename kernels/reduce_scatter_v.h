@@ -17,17 +17,17 @@
 namespace windlass {
 
 struct ReduceScatterV {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(1, 1); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t rank) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     if (!launch.hasParts(rank)) return 0;
     return pieceCount(launch.parts(rank).in[rank].bytes, uint64_t{128} << 10, 256);
   }
-  WL_DEVICE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const Part whole = launch.parts(rank).in[rank];
     const Part part = whole.piece(block, blocks(launch, rank));
     foldRanks(
@@ -37,7 +37,7 @@ struct ReduceScatterV {
           return static_cast<uint8_t*>(launch.of(rank).out) + (part.start - whole.start);
         });
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -22,18 +22,18 @@ namespace detail {
 // Items and signals that both share; Move says which side is which.
 template <class Move>
 struct RootedItems {
-  WL_DEVICE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
   static constexpr bool kStaged = false;
-  WL_DEVICE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
-  WL_DEVICE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  WL_DEVICE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return rank == launch.root ? kNobody : launch.root;
   }
-  WL_DEVICE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t part = rank * launch.bytes + launch.pieceStart(block);
     Move::move(launch, rank, part, launch.pieceStart(block), launch.pieceLength(block));
   }
-  WL_DEVICE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;
   }
 };
@@ -41,7 +41,7 @@ struct RootedItems {
 }  // namespace detail
 
 struct Scatter : detail::RootedItems<Scatter> {
-  WL_DEVICE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
+  WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
                    uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(launch.root).in) + part;
     uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + start;
@@ -50,7 +50,7 @@ struct Scatter : detail::RootedItems<Scatter> {
 };
 
 struct Gather : detail::RootedItems<Gather> {
-  WL_DEVICE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
+  WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
                    uint64_t length) {
     const uint8_t* in = static_cast<const uint8_t*>(launch.of(rank).in) + start;
     uint8_t* out = static_cast<uint8_t*>(launch.of(launch.root).out) + part;

@@ -15,6 +15,8 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kCloseLimitNs = 60'000'000'000;
+// Looks at a signal before a core says that it waits.
+constexpr uint32_t kLooksInLine = 16;
 
 }  // namespace
 
@@ -23,11 +25,22 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       rank_(rank),
       own_(group_->lines(rank)),
       recorder_(group_->recorder(rank)),
-      inLine_(group_->config().deviceCores > 0),
+      executor_(group_->config().deviceCores > 0 ? Executor::kDevice : Executor::kCpu),
       sequence_(group_->config().firstSequence - 1),
       allEntered_(sequence_) {
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
+}
+
+InLine Comm::inLine(uint32_t core) const {
+  return {rank_,
+          core,
+          group_->config().deviceCores,
+          sequence(),
+          group_->oversubscribed(),
+          kLooksInLine,
+          group_->deviceLines(),
+          group_->deviceLineStride()};
 }
 
 Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {

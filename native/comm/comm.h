@@ -27,7 +27,7 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 enum class Kernel : uint32_t;  // native/comm/kernels.h
-struct InLineKernel;
+enum class Executor : uint32_t;
 
 // One operation as its caller states it.
 struct Call {
@@ -64,8 +64,9 @@ class alignas(kLine) Comm {
   // says how.
   template <class K>
   Code run(const Call& call);
-  // The same by the device executor; native/comm/device_executor.cpp.
-  Code runInLine(const InLineKernel& kernel, const Call& call);
+  // The same by the device executor; native/comm/device_executor.h.
+  template <class K>
+  Code runInLine(const Call& call);
   // The same for a kernel of the target whose operation has parts: an error of all ranks where one
   // finds no memory to state its own.
   Code runParts(Kernel kernel, const Call& call);
@@ -97,6 +98,7 @@ class alignas(kLine) Comm {
  private:
   template <class K>
   class Helped;
+  template <class K>
   class Cores;
   struct Look {
     bool (*ready)(void*);
@@ -138,13 +140,17 @@ class alignas(kLine) Comm {
   // One ready item of each rank, or of each other rank; whether there was one.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
+  // A core of this rank in the operation in progress, for the device executor.
+  InLine inLine(uint32_t core) const;
+  template <class K>
+  Code awaitConcerned(const Launch& launch, Deadline& deadline);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
   void openStage(const Launch& launch, uint32_t phase);
   template <class K>
   bool runStage(const Launch& launch);
-  bool claims() const { return claimedPhases_ != 0; }
+  bool claims() const { return shownPhases_ != 0; }
   // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {
     uint64_t word;
@@ -227,6 +233,8 @@ class alignas(kLine) Comm {
   Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
   // Names the peer of a one-sided operation, which has left.
   Code publishLeft();
+  // Phases of the operation in progress that all items of `rank` have behind them, as far as shown.
+  uint32_t phasesOver(uint32_t rank) const;
   Code publishTimeout(int64_t limitNs);
   Code publishSignalTimeout(int64_t limitNs);
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
@@ -235,9 +243,10 @@ class alignas(kLine) Comm {
   const uint32_t rank_;
   RankLines& own_;
   FlightRecorder& recorder_;
-  const bool inLine_;                 // the device executor runs this rank's operations
+  const Executor executor_;           // that runs this rank's operations
   uint64_t sequence_;                 // of the operation in progress, or of the last one
-  uint32_t claimedPhases_ = 0;        // of it, where its items are claimed, else 0
+  // Of it, where peers see how many are over: its items are claimed, or cores say so. Else 0.
+  uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t meetings_ = 0;             // entered so far

@@ -24,7 +24,7 @@ Code Comm::run(const Call& call) {
   const bool claims = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
-  claimedPhases_ = claims ? K::phases(launch) : 0;
+  shownPhases_ = claims ? K::phases(launch) : 0;
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
     fillEntry(call, K::kStaged);

@@ -291,9 +291,24 @@ Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, const cha
   return code;
 }
 
+uint32_t Comm::phasesOver(uint32_t rank) const {
+  const GroupConfig& config = group_->config();
+  if (config.deviceCores == 0) {
+    const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
+    return sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
+  }
+  const InLine own = inLine(0);
+  uint32_t fewest = kMostPhases;
+  for (uint32_t core = 0; core < own.cores; ++core) {
+    const uint32_t told = lookAt(own.line(rank_, rank, core));
+    fewest = std::min(fewest, reached(told, own.word(0)) ? told - own.word(0) : 0);
+  }
+  return fewest;
+}
+
 // Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
-// wait, or, where items are claimed, those of whose items the fewest phases have run: this rank too,
-// if it is the only one.
+// wait, or, where it shows, those of whose items the fewest phases have run: this rank too, if it is
+// the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -319,16 +334,13 @@ Code Comm::publishTimeout(int64_t limitNs) {
     // An item of its own, or of a worker of its own.
     if (!works && own_.state.running.load() > 0) {
       culprits[count++] = static_cast<int32_t>(rank_);
-    } else if (!works && claims()) {
-      const uint64_t all = phaseWord(sequence_, claimedPhases_);
-      uint64_t fewest = all;
-      const auto finished = [&](uint32_t rank) {
-        const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
-        return std::max(word, phaseWord(sequence_, 0));
-      };
+    } else if (!works && shownPhases_ != 0) {
+      uint32_t fewest = shownPhases_;
       for (uint32_t rank = 0; rank < group_->ranks(); ++rank)
-        fewest = std::min(fewest, finished(rank));
-      const auto slowest = [&](uint32_t rank) { return fewest < all && finished(rank) == fewest; };
+        fewest = std::min(fewest, phasesOver(rank));
+      const auto slowest = [&](uint32_t rank) {
+        return fewest < shownPhases_ && phasesOver(rank) == fewest;
+      };
       if (!collect(slowest) && slowest(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
     }
   }

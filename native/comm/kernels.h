@@ -38,21 +38,13 @@ enum class Kernel : uint32_t {
 };
 constexpr uint32_t kKernelCount = static_cast<uint32_t>(Kernel::kRedistribute) + 1;
 
-// A kernel as the device executor runs it.
-struct InLineKernel {
-  bool staged;
-  void (*plan)(Launch& launch);
-  uint32_t (*phases)(const Launch& launch);
-  // Goes on with one core's part; whether it is over.
-  bool (*run)(const Launch& launch, const InLine& own, Position& at);
-};
+enum class Executor : uint32_t { kCpu, kDevice };
 
 struct Kernels {
   Limits limits;
 
-  // As its rank's next operation, by the cpu executor.
-  Code (*onCpu[kKernelCount])(Comm&, const Call&);
-  InLineKernel inLine[kKernelCount];
+  // As its rank's next operation, by each executor.
+  Code (*run[2][kKernelCount])(Comm&, const Call&);
 
   // What one thread does by itself; native/isa/isa.h says what each promises.
   void (*copy)(void* dst, const void* src, size_t bytes);
@@ -76,8 +68,7 @@ struct Kernels {
 extern const Kernels kKernels;
 
 inline Code Comm::run(Kernel kernel, const Call& call) {
-  const auto index = static_cast<uint32_t>(kernel);
-  return inLine_ ? runInLine(kKernels.inLine[index], call) : kKernels.onCpu[index](*this, call);
+  return kKernels.run[static_cast<uint32_t>(executor_)][static_cast<uint32_t>(kernel)](*this, call);
 }
 
 }  // namespace windlass

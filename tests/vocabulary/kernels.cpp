@@ -19,11 +19,11 @@
 namespace windlass {
 
 template <typename... Kernels>
-WL_DEVICE void runEach(Launch& launch, const InLine& line, Position& at) {
+WL_CORE void runEach(Launch& launch, const InLine& line, Position& at) {
   ((Kernels::plan(launch), runInLine<Kernels>(launch, line, at)), ...);
 }
 
-WL_DEVICE void runAll(Launch& launch, const InLine& line, Position& at) {
+WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
   runEach<AllToAllPush, AllToAllPull, Staged<AllToAllPull>, Broadcast, Staged<Broadcast>, AllGather,
           Staged<AllGatherPull>, ReduceScatter, Staged<ReduceScatter>, AllReduceOnePhase,
           AllReduceTwoPhase, AllReduceRing, AllReduceBidirectionalRing, Staged<AllReduceOnePhase>,
@@ -32,7 +32,7 @@ WL_DEVICE void runAll(Launch& launch, const InLine& line, Position& at) {
       launch, line, at);
 }
 
-WL_DEVICE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {
+WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {
   oneSidedPut(to, from);
   oneSidedAccumulate(to, from);
   oneSidedGet(to, from);

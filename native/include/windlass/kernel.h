@@ -28,8 +28,8 @@
 #include <cstdint>
 
 // Marks what a target's cores run, and the host too. A build for cores of their own defines it.
-#ifndef WL_DEVICE
-#define WL_DEVICE
+#ifndef WL_CORE
+#define WL_CORE
 #endif
 
 namespace windlass {
@@ -76,7 +76,7 @@ struct Limits {
   uint64_t tileBytes;       // of on-core memory that a kernel's tiles are placed in
 };
 
-WL_DEVICE constexpr uint64_t sizeOf(DType dtype) {
+WL_CORE constexpr uint64_t sizeOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kU8:
@@ -141,7 +141,7 @@ struct ChunkItem {
 };
 
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
-WL_DEVICE constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
+WL_CORE constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
   const uint64_t count = bytes / wanted;
   return count < 1 ? 1 : (count > most ? most : static_cast<uint32_t>(count));
 }
@@ -152,7 +152,7 @@ struct Part {
   uint64_t bytes;
 
   // Piece `index` of `count` about equal ones, whole 64-byte lines each but the last.
-  WL_DEVICE Part piece(uint32_t index, uint32_t count) const {
+  WL_CORE Part piece(uint32_t index, uint32_t count) const {
     const uint64_t size = ((bytes + count - 1) / count + 63) / 64 * 64;
     const uint64_t first = index * size < bytes ? index * size : bytes;
     const uint64_t left = bytes - first;
@@ -198,19 +198,19 @@ struct Launch {
   const unsigned char* entries;  // rank 0's RankArgs
   size_t entryStride;            // bytes from one rank's to the next's
 
-  WL_DEVICE const RankArgs& of(uint32_t rank) const {
+  WL_CORE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
-  WL_DEVICE PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
-  WL_DEVICE bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
-  WL_DEVICE uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
-  WL_DEVICE uint64_t pieceLength(uint32_t piece) const {
+  WL_CORE PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
+  WL_CORE bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
+  WL_CORE uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
+  WL_CORE uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);
     const uint64_t left = bytes > start ? bytes - start : 0;
     return left < pieceBytes ? left : pieceBytes;
   }
   // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
-  WL_DEVICE void cut(uint64_t wanted, uint32_t most) {
+  WL_CORE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
   }
@@ -228,12 +228,12 @@ struct InLine {
   size_t lineStride;     // bytes from one rank's to the next's
 
   // Where core `ofCore` of rank `of` signals to rank `owner`.
-  WL_DEVICE uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
+  WL_CORE uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
     return reinterpret_cast<uint32_t*>(lines + owner * lineStride +
                                        (size_t{of} * cores + ofCore) * kDeviceLineBytes);
   }
   // What a core states once `phases` phases of this operation are over.
-  WL_DEVICE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
+  WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
 };
 
 // How far a core has come in it. `left`: its rank may be left.
@@ -249,7 +249,7 @@ struct Position {
 template <class K>
 struct Staged : K {
   static constexpr bool kStaged = true;
-  WL_DEVICE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 
 }  // namespace windlass

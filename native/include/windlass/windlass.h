@@ -122,6 +122,7 @@ typedef enum wl_operation {
 #define WL_MAX_RANKS 4096
 #define WL_MAX_DIMS 16
 #define WL_MAX_BLOCKS 64
+#define WL_MAX_PHASES 1048576 /* of a transfer */
 /* Of the device executor. */
 #define WL_MAX_DEVICE_RANKS 64
 #define WL_MAX_DEVICE_CORES 16

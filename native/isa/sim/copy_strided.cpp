@@ -10,6 +10,7 @@
 #endif
 
 #include "native/isa/sim/fused.h"
+#include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/transpose.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
@@ -211,7 +212,11 @@ void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
   }
 }
 
-thread_local bool detail::phaseStreams = false;
+namespace detail {
+
+thread_local bool phaseStreams = false;
+
+}  // namespace detail
 
 void detail::putLong(void* dst, const void* src, size_t bytes) noexcept {
   if (!phaseStreams) return copyLong(dst, src, bytes);

@@ -88,25 +88,25 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   std::vector<int> counts = rankCounts();
-  if (kSlow == 1) counts.push_back(16);
+  if (slow() == 1) counts.push_back(16);
   for (const int ranks : counts) {
     const int iterations = (ranks <= 2   ? 10'000
                             : ranks <= 4 ? 4'000
                             : ranks <= 8 ? 1'000
                                          : 400) /
-                           kSlow;
+                           slow();
     all.push_back({ranks, 1, 1, 0, iterations});
     all.push_back({ranks, 0, 0x7fffff00u, 0, iterations});
     all.push_back({ranks, 0, 0xffffff00u, 0, iterations});
-    if (ranks > 1) all.push_back({ranks, 0, 1, 1, 400 / kSlow});
-    if (ranks > 1) all.push_back({ranks, 0, 1, 2, 400 / kSlow});
+    if (ranks > 1) all.push_back({ranks, 0, 1, 1, 400 / slow()});
+    if (ranks > 1) all.push_back({ranks, 0, 1, 2, 400 / slow()});
   }
   // The sequence that follows 2^32 - 1.
-  all.push_back({2, 0, 0, 0, 2'000 / kSlow});
-  all.push_back({3, 1, 0, 0, 1'000 / kSlow});
+  all.push_back({2, 0, 0, 0, 2'000 / slow()});
+  all.push_back({3, 1, 0, 0, 1'000 / slow()});
   // Direct with more ranks than this machine may have cores: correct, if slow.
-  all.push_back({4, 64, 0xffffff00u, 0, 1'000 / kSlow});
-  all.push_back({7, 64, 1, 0, 600 / kSlow});
+  all.push_back({4, 64, 0xffffff00u, 0, 1'000 / slow()});
+  all.push_back({7, 64, 1, 0, 600 / slow()});
   return all;
 }
 

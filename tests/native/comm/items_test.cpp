@@ -196,7 +196,7 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
 
 TEST(Items, EveryKernelHasItsEntry) {
   for (uint32_t kernel = 0; kernel < windlass::kKernelCount; ++kernel)
-    EXPECT_NE(nullptr, windlass::kKernels.onCpu[kernel]) << kernel;
+    for (const auto& executor : windlass::kKernels.run) EXPECT_NE(nullptr, executor[kernel]) << kernel;
 }
 
 // ---- what a rank says between operations ---------------------------------------------------------

@@ -29,10 +29,25 @@ constexpr int kSlow = 20;
 constexpr int kSlow = 1;
 #endif
 
-// Numbers of ranks that suites go over. A sanitizer sees the same accesses with few as with many; in
-// the long form it goes over all.
+// Cores a rank of the device executor, which runs all operations then; 0: the cpu executor does.
+inline int deviceCores() {
+  static const int cores = [] {
+    const char* given = std::getenv("WINDLASS_TEST_DEVICE_CORES");
+    return given == nullptr ? 0 : std::atoi(given);
+  }();
+  return cores;
+}
+
+// How many times less long series of operations repeat.
+inline int slow() {
+  return deviceCores() > 0 ? 4 * kSlow : kSlow;
+}
+
+// Numbers of ranks that suites go over. A sanitizer sees the same accesses with few as with many, and
+// the device executor the same waits; in the long form they go over all.
 inline std::vector<int> rankCounts() {
-  if (kSlow > 1 && std::getenv("WINDLASS_TEST_LONG") == nullptr) return {1, 2, 5};
+  const bool few = kSlow > 1 || deviceCores() > 0;
+  if (few && std::getenv("WINDLASS_TEST_LONG") == nullptr) return {1, 2, 5};
   return {1, 2, 3, 4, 7, 8};
 }
 
@@ -62,15 +77,6 @@ struct Error : wl_error_t {
 inline testing::AssertionResult contains(const char* text, const std::string& part) {
   if (std::strstr(text, part.c_str()) != nullptr) return testing::AssertionSuccess();
   return testing::AssertionFailure() << '"' << text << "\" does not say \"" << part << '"';
-}
-
-// Cores a rank of the device executor, which runs all operations then; 0: the cpu executor does.
-inline int deviceCores() {
-  static const int cores = [] {
-    const char* given = std::getenv("WINDLASS_TEST_DEVICE_CORES");
-    return given == nullptr ? 0 : std::atoi(given);
-  }();
-  return cores;
 }
 
 struct LocalRanks {

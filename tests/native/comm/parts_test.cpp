@@ -282,7 +282,7 @@ TEST(PartsSoak, KeepTheirBitsOverAndOver) {
         uint32_t* out = in + kHalf;
         std::mt19937_64 common(first);
         std::mt19937_64 own(first * 31 + me);
-        for (uint32_t i = 0; i < 3000 / kSlow && wrong == 0; ++i) {
+        for (uint32_t i = 0; i < 3000 / static_cast<uint32_t>(slow()) && wrong == 0; ++i) {
           const Shape shape = kShapes[common() % 5];
           Matrix counts = drawMatrix(shape, n, common, 12'000);
           const size_t kind = common() % 5;

@@ -8,7 +8,7 @@
 
 #include "windlass/kernel.h"
 
-#define STUB WL_DEVICE inline
+#define STUB WL_CORE inline
 
 namespace windlass {
 
@@ -21,28 +21,28 @@ enum mem_dsb_t { DSB_DDR };
 
 template <int64_t...>
 struct Shape {
-  WL_DEVICE explicit Shape(int64_t) {}
+  WL_CORE explicit Shape(int64_t) {}
 };
 template <int64_t...>
 struct Stride {
-  WL_DEVICE Stride(int64_t, int64_t, int64_t, int64_t) {}
+  WL_CORE Stride(int64_t, int64_t, int64_t, int64_t) {}
 };
 template <typename T, typename ShapeT, typename StrideT>
 struct GlobalTensor {
-  WL_DEVICE GlobalTensor(T*, ShapeT, StrideT) {}
+  WL_CORE GlobalTensor(T*, ShapeT, StrideT) {}
 };
 template <Loc, typename T, int64_t Rows, int64_t Columns, BLayout, int64_t ValidRows,
           int64_t ValidColumns>
 struct Tile {
-  WL_DEVICE Tile() {}
+  WL_CORE Tile() {}
 };
 
 namespace comm {
 enum class NotifyOp { AtomicAdd, Set };
 enum class WaitCmp { EQ, NE, GT, GE, LT, LE };
 struct Signal {
-  WL_DEVICE explicit Signal(int32_t*) {}
-  WL_DEVICE explicit Signal(uint32_t*) {}
+  WL_CORE explicit Signal(int32_t*) {}
+  WL_CORE explicit Signal(uint32_t*) {}
 };
 }  // namespace comm
 

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device executor's host side: states the operation, waits for every rank's ENTER, then runs
-// the kernel in line on each of the rank's cores, kernels/in_line.h. Where cores are threads, the
-// caller and the rank's workers take those that can go on.
+// The device executor's host side: states the operation, waits for the ENTER of those that its
+// kernel concerns, then runs the kernel in line on each of the rank's cores, kernels/in_line.h.
+// Where cores are threads, the caller and the rank's workers take those that can go on. Kernel K
+// says beside what any kernel does how a core goes on: K::goOn.
+#pragma once
+
 #include "native/comm/executor.h"
 
 namespace windlass {
 
-namespace {
-
-// Looks at a signal before a core says that it waits.
-constexpr uint32_t kLooksInLine = 16;
-
-}  // namespace
-
 // A rank's cores in one operation.
+template <class K>
 class Comm::Cores {
  public:
-  Cores(Comm& comm, const InLineKernel& kernel, const Launch& launch)
-      : comm_(comm), kernel_(kernel), launch_(launch) {
-    const Group& group = comm.group();
-    for (uint32_t core = 0; core < count(); ++core) {
-      cores_[core].line = {comm.rank(),           core,
-                           count(),               comm.sequence(),
-                           group.oversubscribed(), kLooksInLine,
-                           group.deviceLines(),   group.deviceLineStride()};
-    }
-    if (comm.workers_ != nullptr) comm.workers_->open(step, this);
+  Cores(Comm& comm, const Launch& launch)
+      : comm_(comm), launch_(launch), open_(comm.workers_ != nullptr) {
+    for (uint32_t core = 0; core < count(); ++core) cores_[core].line = comm.inLine(core);
+    if (open_) comm.workers_->open(step, this);
   }
-  ~Cores() {
-    if (comm_.workers_ != nullptr) comm_.workers_->close();
-  }
+  ~Cores() { close(); }
   Cores(const Cores&) = delete;
   Cores& operator=(const Cores&) = delete;
+
+  // Workers take none any more.
+  void close() {
+    if (open_) comm_.workers_->close();
+    open_ = false;
+  }
 
   // Takes each core that nobody runs as far as it goes; whether all are over.
   bool goOn() {
@@ -61,7 +56,7 @@ class Comm::Cores {
     if (core.taken.load(std::memory_order_relaxed)) return false;
     if (core.taken.exchange(true, std::memory_order_acquire)) return false;
     const Position before = core.at;
-    if (!before.left && kernel_.run(launch_, core.line, core.at))
+    if (!before.left && K::goOn(launch_, core.line, core.at))
       over_.fetch_add(1, std::memory_order_acq_rel);
     const bool moved = core.at.phase != before.phase || core.at.left != before.left;
     core.taken.store(false, std::memory_order_release);
@@ -73,36 +68,55 @@ class Comm::Cores {
   }
 
   Comm& comm_;
-  const InLineKernel& kernel_;
   const Launch& launch_;
+  bool open_;
   std::atomic<uint32_t> over_{0};
   Core cores_[WL_MAX_DEVICE_CORES];
 };
 
-Code Comm::runInLine(const InLineKernel& kernel, const Call& call) {
+template <class K>
+Code Comm::runInLine(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   takeSequence(call);
   Launch launch = launchOf(call);
-  kernel.plan(launch);
+  K::plan(launch);
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
-  claimedPhases_ = 0;
+  shownPhases_ = K::phases(launch);
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
-    fillEntry(call, kernel.staged);
+    fillEntry(call, K::kStaged);
     publishEntry();
     announce(-1);
-    code = awaitNeed(kEveryRank, 0, deadline);
+    code = awaitConcerned<K>(launch, deadline);
   }
   if (code == WL_OK) {
-    Cores cores(*this, kernel, launch);
+    Cores<K> cores(*this, launch);
     code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
+    // A peer may have failed after its part: what this rank waited for is there then, though a
+    // worker may have been about to see it.
+    cores.close();
+    if (code != WL_OK && cores.goOn()) code = WL_OK;
   }
   if (code == WL_OK) {
-    finishPhase(rank_, kernel.phases(launch));
+    finishPhase(rank_, K::phases(launch));
     announce(-1);
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+}
+
+// Waits until every rank whose memory this one's cores touch, or that they wait for, has entered
+// and calls the same.
+template <class K>
+Code Comm::awaitConcerned(const Launch& launch, Deadline& deadline) {
+  const uint32_t phases = K::phases(launch);
+  if (phases > 1) return awaitNeed(kEveryRank, 0, deadline);
+  const uint32_t blocks = phases == 0 ? 0 : K::blocks(launch, rank_);
+  Code code = awaitNeed(K::leavesAfter(launch, rank_), 0, deadline);
+  for (uint32_t block = 0; code == WL_OK && block < blocks; ++block) {
+    code = awaitNeed(K::needs(launch, rank_, block, 0), 0, deadline);
+  }
+  return code;
 }
 
 }  // namespace windlass
