@@ -5,4 +5,5 @@ module org.windlass.checkpoint {
   requires com.fasterxml.jackson.core;
 
   exports org.windlass.checkpoint;
+  exports org.windlass.reshard;
 }

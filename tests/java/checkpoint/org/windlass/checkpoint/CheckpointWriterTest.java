@@ -69,6 +69,18 @@ class CheckpointWriterTest {
     }
   }
 
+  @Test
+  void aCommitIsWholeWhateverInterruptsIt() throws IOException {
+    Path out = folder.resolve("out");
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {
+      fill(writer, 7);
+      Thread.currentThread().interrupt();
+      writer.commit();
+    }
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(names()).containsExactly("out");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {

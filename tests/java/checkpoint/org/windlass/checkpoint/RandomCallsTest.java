@@ -13,6 +13,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
 import org.windlass.Layout;
+import org.windlass.reshard.Reshard;
 import org.windlass.testing.PublicApi;
 import org.windlass.testing.RandomArguments;
 import org.windlass.testing.RandomCalls;
@@ -63,6 +64,7 @@ class RandomCallsTest {
       arguments.keep(in.files());
       arguments.keep(out);
       arguments.keep(Layout.parse("1:S0"));
+      arguments.keep(Reshard.from(Layout.parse("1:R")).to("2:S0").in(written).out(folder.resolve("new")));
       for (int i = 0; i < CALLS_A_SESSION; i++) {
         calls.next(i, arguments);
       }

@@ -7,9 +7,14 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.windlass.DType;
 import org.windlass.Layout;
+import org.windlass.Target;
+import org.windlass.TransferMode;
+import org.windlass.reshard.ProgressListener;
+import org.windlass.reshard.Reshard;
 import org.windlass.testing.SampleValues;
 
 /** The values of this module. */
@@ -33,6 +38,13 @@ final class Samples extends SampleValues {
     put(SafetensorsEntry.class, () -> file.get().header().tensors().iterator().next());
     LayoutFile.Entry entry =
         new LayoutFile.Entry(List.of(2L, 2L), Optional.of(DType.I64), Optional.empty());
+    put(Target.class, () -> Target.SIM);
+    put(TransferMode.class, () -> TransferMode.DIRECT);
+    put(Reshard.class, Reshard::fromStoredLayouts);
+    put(ProgressListener.class, () -> (moved, total) -> {});
+    Consumer<String> warnings = text -> {};
+    generic("java.util.function.Consumer<java.lang.String>", () -> warnings);
+    generic("List<org.windlass.reshard.ReshardResult$Cast>", List::of);
     generic("List<org.windlass.checkpoint.SafetensorsHeader$Item>", () -> items);
     generic("Optional<java.lang.String>", Optional::empty);
     generic("Optional<org.windlass.DType>", Optional::empty);

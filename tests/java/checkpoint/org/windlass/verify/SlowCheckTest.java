@@ -56,7 +56,7 @@ class SlowCheckTest {
                   .placed(List.of(0), 0, 0),
               SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
                   .placed(List.of(0), 0, 4));
-      SlowCheck check = new SlowCheck("w", new long[] {6}, parts);
+      SlowCheck check = new SlowCheck("w", new long[] {6}, parts, () -> {});
       Layout each = Layout.parse("2:S0");
       List<Long> extents = List.of(4L, 2L);
       assertThatCode(() -> check.compareFused(each, 0, extents, 1, right)).doesNotThrowAnyException();
@@ -75,8 +75,8 @@ class SlowCheckTest {
       List<SafetensorsFile> sources = List.of(top, bottom);
       SourcePart part =
           SourcePart.ofRanks("w", SHAPE, Layout.parse("2:S0"), Optional.empty(), sources::get);
-      assertThatCode(part::compareReplicas).doesNotThrowAnyException();
-      SlowCheck check = new SlowCheck("w", SHAPE, List.of(part));
+      assertThatCode(() -> part.compareReplicas(() -> {})).doesNotThrowAnyException();
+      SlowCheck check = new SlowCheck("w", SHAPE, List.of(part), () -> {});
       Layout to = Layout.parse("2@8:SS1/2");
       byte[] right = bytes(0, 2, 4, 6, 8, 10);
       try (SafetensorsFile good = file("good", "U8", "[3,2]", right)) {
@@ -110,7 +110,7 @@ class SlowCheckTest {
     SourcePart part =
         SourcePart.ofRanks(
             "w", new long[0], Layout.parse("2:P"), Optional.of(DType.BF16), sources::get);
-    SlowCheck check = new SlowCheck("w", new long[0], List.of(part));
+    SlowCheck check = new SlowCheck("w", new long[0], List.of(part), () -> {});
     // The sum needs nine bits after the point: the bf16 wire drops them before the f16 target sees them.
     try (SafetensorsFile right = file("right", "F16", "[]", bytes(0x00, 0x3c));
         SafetensorsFile unwired = file("unwired", "F16", "[]", bytes(0x02, 0x3c))) {
@@ -136,7 +136,7 @@ class SlowCheckTest {
       long[] length = {data.length};
       SourcePart part =
           SourcePart.ofWhole("w", length, Layout.parse("3:S0"), Optional.empty(), source);
-      SlowCheck check = new SlowCheck("w", length, List.of(part));
+      SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
       assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
       assertThatThrownBy(() -> check.compareWhole(other))
           .hasMessageContaining("index [" + (data.length - 7) + "]")
@@ -162,7 +162,7 @@ class SlowCheckTest {
       long[] length = {elements};
       SourcePart part =
           SourcePart.ofWhole("w", length, Layout.parse("1:R"), Optional.empty(), source);
-      SlowCheck check = new SlowCheck("w", length, List.of(part));
+      SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
       assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
       assertThatThrownBy(() -> check.compareWhole(other))
           .hasMessageContaining("index [" + (elements - 7) + "]");

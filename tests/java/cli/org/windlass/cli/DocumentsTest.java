@@ -44,6 +44,7 @@ class DocumentsTest {
       import java.util.*;
       import org.windlass.*;
       import org.windlass.checkpoint.*;
+      import org.windlass.reshard.*;
 
       abstract class Fragment {
         static final int HEAD = 128, HIDDEN = 1024, QUERIES = 2;

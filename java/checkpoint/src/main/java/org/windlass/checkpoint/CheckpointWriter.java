@@ -3,6 +3,7 @@ package org.windlass.checkpoint;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -232,11 +233,28 @@ public final class CheckpointWriter implements AutoCloseable {
     work.remove();
   }
 
+  /** Whatever interrupts the thread: a name that stands already would be left behind. */
   private static void syncFolder(Path folder) {
-    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-      channel.force(true);
+    boolean interrupted = false;
+    try {
+      while (!syncedUnlessInterrupted(folder)) {
+        interrupted |= Thread.interrupted();
+      }
     } catch (IOException fault) {
       throw FileFault.writingFolder(folder, fault);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private static boolean syncedUnlessInterrupted(Path folder) throws IOException {
+    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+      channel.force(true);
+      return true;
+    } catch (ClosedByInterruptException interrupted) {
+      return false;
     }
   }
 }

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
+import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 
-/** Which dtypes a redistribution casts: floating ones that have arithmetic. */
+/** The dtypes that a redistribution casts: floating ones that have arithmetic. */
 public final class Casts {
   private Casts() {}
 
+  /** Whether tensors of this dtype are cast where another one is asked for. */
   public static boolean touch(DType dtype) {
+    Objects.requireNonNull(dtype, "dtype");
     return dtype.isFloating() && dtype.canCast(DType.F32);
   }
 
-  /** A dtype that floating tensors are cast to. */
+  /**
+   * A dtype that floating tensors are cast to.
+   *
+   * @return {@code dtype}
+   * @throws InvalidArgumentException if it is none
+   */
   public static DType require(DType dtype) {
     if (!touch(dtype)) {
       throw new InvalidArgumentException(

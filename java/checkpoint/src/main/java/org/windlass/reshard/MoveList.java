@@ -39,7 +39,7 @@ final class MoveList {
   private MoveList(Checkpoint in, ReshardRequest request, Map<String, Match> matches) {
     this.in = in;
     this.request = request;
-    this.defaultFrom = request.from().map(Layout::parse);
+    this.defaultFrom = request.from();
     this.matches = matches;
     this.scales = scales(in.names());
   }
@@ -135,25 +135,22 @@ final class MoveList {
 
   private void checkRequest() {
     if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
-      throw new InvalidArgumentException("--to is missing; reshard takes a target layout");
+      throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
     }
     if (in.names().isEmpty() && defaultFrom.isEmpty()) {
-      throw new InvalidArgumentException("--from is missing; " + in.path() + " has no tensors");
+      throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
     }
-    request.to().map(Layout::parse).ifPresent(to -> named("--to", () -> TargetTensor.refusePartial(to)));
+    if (request.to().isPresent()) {
+      try {
+        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+      } catch (InvalidArgumentException refused) {
+        throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
+      }
+    }
     if (!in.byRank() && defaultFrom.filter(Layout::hasPartial).isPresent()) {
       throw new InvalidArgumentException(
-          "--from " + defaultFrom.get() + ": holds P, and " + in.path()
+          "from() " + defaultFrom.get() + ": holds P, and " + in.path()
               + " has whole tensors, which are no terms of a reduction");
-    }
-    request.dtype().ifPresent(dtype -> named("--dtype", () -> Casts.require(dtype)));
-  }
-
-  private static void named(String option, Runnable check) {
-    try {
-      check.run();
-    } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }
   }
 
@@ -170,8 +167,8 @@ final class MoveList {
       }
     }
     refuseUncovered(
-        noFrom, "source", "no layout.json or rule gives one, and --from is missing");
-    refuseUncovered(noTo, "target", "no rule gives one, and --to is missing");
+        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
+    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
   }
 
   private static void refuseUncovered(List<String> names, String which, String why) {
@@ -284,7 +281,7 @@ final class MoveList {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": casting " + source + " to "
               + (target == source ? wire : target)
-              + " leaves out its scales in \"" + scale + "\"; --ignore-scales casts it all the same");
+              + " leaves out its scales in \"" + scale + "\"; ignoreScales() casts it all the same");
     }
   }
 

@@ -43,6 +43,7 @@ final class Mover {
   private final CheckpointWriter writer;
   private final Output output;
   private final List<TensorMove> moves;
+  private final Cancellation cancellation;
   private final TransferMode mode;
   private final OptionalLong bucketBytes;
   private final int workers;
@@ -58,11 +59,13 @@ final class Mover {
       Output output,
       MoveList list,
       ReshardRequest request,
-      ProgressListener listener) {
+      ProgressListener listener,
+      Cancellation cancellation) {
     this.in = in;
     this.writer = writer;
     this.output = output;
     this.moves = list.moves();
+    this.cancellation = cancellation;
     this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
     this.workers = workers(moves);
@@ -116,6 +119,7 @@ final class Mover {
       try (LocalGroup group = Communicator.local(workers, options);
           Arena arena = new Arena(STEP_BYTES);
           EarlySync sync = new EarlySync(writer)) {
+        cancellation.moving(group);
         watch.run(group, () -> steps(group, arena, sync));
       }
     }
@@ -134,6 +138,7 @@ final class Mover {
       Map<TensorMove, SourceFiles> files = new LinkedHashMap<>();
       entry.getValue().forEach(move -> files.put(move, new SourceFiles(in, move.source())));
       for (Window window : windows(target, held, files)) {
+        cancellation.check();
         Map<Integer, long[]> shapes = shapes(held, window);
         if (shapes.isEmpty()) {
           continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
-/** Hears how far a redistribution is, several times a second, on a thread of its own. */
+/** A listener that hears how far a move is, several times a second, on a thread of its own. */
 @FunctionalInterface
 public interface ProgressListener {
   /**

@@ -20,6 +20,7 @@ final class ProgressWatch {
   private final long total;
   private final ProgressListener listener;
   private volatile String expired;
+  private volatile RuntimeException refusal;
 
   /**
    * A watch.
@@ -44,6 +45,7 @@ final class ProgressWatch {
    * Runs {@code body}, which calls operations of the group.
    *
    * @throws DeadlineExceededException if nothing moved for the length of the deadline
+   * @throws RuntimeException that the listener throws
    */
   void run(LocalGroup group, Runnable body) {
     Thread thread = new Thread(() -> look(group), "windlass-progress");
@@ -51,16 +53,21 @@ final class ProgressWatch {
     thread.start();
     try {
       body.run();
-      listener.progress(total, total);
     } catch (AbortedException aborted) {
       if (expired != null) {
         throw new DeadlineExceededException(expired, aborted);
       }
-      throw aborted;
+      if (refusal == null) {
+        throw aborted;
+      }
     } finally {
       thread.interrupt();
       joined(thread);
     }
+    if (refusal != null) {
+      throw refusal;
+    }
+    listener.progress(total, total);
   }
 
   private void look(LocalGroup group) {
@@ -87,6 +94,9 @@ final class ProgressWatch {
       }
     } catch (InterruptedException over) {
       // The body has ended.
+    } catch (RuntimeException thrown) {
+      refusal = thrown;
+      group.communicator(0).abort("the listener of its progress threw " + thrown);
     }
   }
 

@@ -1,263 +1,253 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
-import org.windlass.UnsupportedException;
-import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.CheckpointWriter;
-import org.windlass.checkpoint.FileFault;
-import org.windlass.internal.Floor;
+import org.windlass.Layout;
+import org.windlass.Target;
+import org.windlass.TransferMode;
+import org.windlass.WindlassException;
 
-/** Redistributes a checkpoint on disk. */
+/**
+ * A redistribution of a checkpoint on disk, from one layout to another:
+ *
+ * <pre>{@code
+ * ReshardResult result =
+ *     Reshard.from(Layout.parse("2x4:P,S0"))
+ *         .to("1x3@8:R,S1")
+ *         .in(Path.of("step-1000"))
+ *         .out(Path.of("serving"))
+ *         .dtype(DType.BF16)
+ *         .progress((moved, total) -> System.out.println(moved + " of " + total))
+ *         .run();
+ * }</pre>
+ *
+ * <p>Settings are made by one thread, before {@link #run}, which is called once. What it writes
+ * appears complete or not at all.
+ */
 public final class Reshard {
-  // What the floor is measured on; with its copy larger than most caches.
-  private static final long FLOOR_SAMPLE = 16L << 20;
-  private static final int FLOOR_ITERATIONS = 3;
-  // Tensors of fewer bytes count as a copy, so that there is one measurement for all of them.
-  private static final long FLOOR_LEAST = 1L << 20;
+  private static final Duration DEADLINE = Duration.ofSeconds(60);
 
-  private final ReshardRequest request;
-  private final ProgressListener listener;
-  private final Consumer<String> warnings;
-  private final Consumer<CheckpointWriter> begun;
+  private final Optional<Layout> from;
+  private final Cancellation cancellation = new Cancellation();
+  private Path in;
+  private Path out;
+  private Optional<String> to = Optional.empty();
+  private Optional<Path> rules = Optional.empty();
+  private Optional<DType> wire = Optional.empty();
+  private Optional<DType> dtype = Optional.empty();
+  private TransferMode mode = TransferMode.DIRECT;
+  private OptionalLong bucketBytes = OptionalLong.empty();
+  private OptionalLong maxShardBytes = OptionalLong.empty();
+  private boolean force;
+  private boolean verify;
+  private boolean ignoreScales;
+  private Duration deadline = DEADLINE;
+  private Optional<Target> target = Optional.empty();
+  private ProgressListener progress = (moved, total) -> {};
+  private Consumer<String> warnings = text -> {};
 
-  private Reshard(
-      ReshardRequest request,
-      ProgressListener listener,
-      Consumer<String> warnings,
-      Consumer<CheckpointWriter> begun) {
-    this.request = request;
-    this.listener = listener;
-    this.warnings = warnings;
-    this.begun = begun;
+  private Reshard(Optional<Layout> from) {
+    this.from = from;
   }
 
   /**
-   * Redistributes.
+   * From tensors of this layout, unless a rule gives a tensor another; a shard of a dimension that a
+   * tensor lacks is a replica for it.
+   */
+  public static Reshard from(Layout layout) {
+    return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
+  }
+
+  /** From tensors of the layouts that IN's {@code layout.json} and the rules give. */
+  public static Reshard fromStoredLayouts() {
+    return new Reshard(Optional.empty());
+  }
+
+  /** What is read: a safetensors file, or a folder in index or rank form. */
+  public Reshard in(Path path) {
+    in = Objects.requireNonNull(path, "path");
+    return this;
+  }
+
+  /** What is written: whole tensors if it ends in {@code .safetensors}, else a folder of rank files. */
+  public Reshard out(Path path) {
+    out = Objects.requireNonNull(path, "path");
+    return this;
+  }
+
+  /** To tensors of this layout, on its own ranks. */
+  public Reshard to(Layout layout) {
+    to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
+    return this;
+  }
+
+  /**
+   * To tensors of this layout, whose ranks follow the highest of the source where {@code layout}
+   * names none.
    *
-   * @param listener hears how far it is
-   * @param warnings hears of what is odd about the request, and no reason to refuse it
-   * @param begun gets the writer as soon as there is something on disk; closing it removes that
-   * @throws org.windlass.WindlassException with nothing left but what was there before
+   * @throws InvalidArgumentException if it is no layout
    */
-  public static ReshardResult run(
-      ReshardRequest request,
-      ProgressListener listener,
-      Consumer<String> warnings,
-      Consumer<CheckpointWriter> begun) {
-    return new Reshard(request, listener, warnings, begun).run();
+  public Reshard to(String layout) {
+    Layout.parse(Objects.requireNonNull(layout, "layout"));
+    to = Optional.of(layout);
+    return this;
   }
 
-  private ReshardResult run() {
-    long begin = System.nanoTime();
-    checkPaths(request.in(), request.out());
-    checkNew();
-    MoveList list;
-    OtherFiles others;
-    Moved moved;
-    Output output;
-    long bytesIn;
-    double seconds;
-    try (Checkpoint in = Checkpoint.open(request.in())) {
-      list = MoveList.of(in, request, warnings);
-      others = OtherFiles.of(in, request.writesFolder());
-      moved = moved(list.moves());
-      Verification verification = new Verification(in, list);
-      long verifying = 0;
-      try (CheckpointWriter writer = CheckpointWriter.begin(request.out(), request.force())) {
-        begun.accept(writer);
-        if (request.verify()) {
-          verifying += nanos(verification::compareReplicas);
-        }
-        output = Output.create(writer, request, list, in.metadata());
-        others.copyTo(writer);
-        new Mover(in, writer, output, list, request, listener).run();
-        if (request.verify()) {
-          verifying += nanos(() -> verification.compare(output));
-        }
-        writer.commit();
-      }
-      seconds = (System.nanoTime() - begin - verifying) / 1e9;
-      bytesIn = bytesIn(in);
+  /** What becomes of which tensors: a JSON file, as docs/reshard.md describes. */
+  public Reshard rules(Path file) {
+    rules = Optional.of(Objects.requireNonNull(file, "file"));
+    return this;
+  }
+
+  /** The dtype in which floating tensors cross ranks; else they cross as they are. */
+  public Reshard wire(DType dtype) {
+    wire = Optional.of(Casts.require(dtype));
+    return this;
+  }
+
+  /** The dtype in which floating tensors are written; else they keep theirs. */
+  public Reshard dtype(DType dtype) {
+    this.dtype = Optional.of(Casts.require(dtype));
+    return this;
+  }
+
+  /** How bytes move: {@code DIRECT}, as they do unless told, or {@code STAGED}. */
+  public Reshard mode(TransferMode mode) {
+    if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
+      throw new InvalidArgumentException("mode is " + mode + "; a reshard is direct or staged");
     }
-    // The floor takes memory of its own: IN's is given back by now.
-    return result(bytesIn, output, list, others, moved, seconds);
+    this.mode = mode;
+    return this;
   }
 
-  private static long nanos(Runnable action) {
-    long start = System.nanoTime();
-    action.run();
-    return System.nanoTime() - start;
+  /** The flush threshold of buckets in mode {@code STAGED}; the result is the same. */
+  public Reshard bucketBytes(long bytes) {
+    bucketBytes = OptionalLong.of(positive("bytes", bytes));
+    return this;
   }
 
-  private static void checkPaths(Path in, Path out) {
-    Path read;
-    try {
-      read = in.toRealPath();
-    } catch (IOException fault) {
-      throw FileFault.reading(in, fault);
+  /** Writes whole tensors in the index form, with at most so many tensor bytes in a file. */
+  public Reshard maxShardBytes(long bytes) {
+    maxShardBytes = OptionalLong.of(positive("bytes", bytes));
+    return this;
+  }
+
+  private static long positive(String name, long value) {
+    if (value < 1) {
+      throw new InvalidArgumentException(name + " is " + value + "; it must be 1 or more");
     }
-    try {
-      Path written = real(out);
-      if (written.startsWith(read)) {
-        throw new InvalidArgumentException(
-            out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in));
-      }
-      if (read.startsWith(written)) {
-        throw new InvalidArgumentException(out + ": IN, " + in + ", is inside OUT");
-      }
-    } catch (IOException fault) {
-      throw new InvalidArgumentException(out + ": cannot be resolved: " + fault.getMessage(), fault);
-    }
+    return value;
   }
-
-  private void checkNew() {
-    Path out = request.out();
-    if (!request.force() && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
-      throw new InvalidArgumentException(
-          out + ": "
-              + FileFault.link(out)
-                  .map(link -> link + "; OUT takes the place of no link, so name what it leads to")
-                  .orElse("exists already; --force replaces what Windlass wrote"));
-    }
-  }
-
-  /** The path without links, also where its last name is new. */
-  private static Path real(Path path) throws IOException {
-    Path absolute = path.toAbsolutePath().normalize();
-    if (Files.exists(absolute)) {
-      return absolute.toRealPath();
-    }
-    Path parent = absolute.getParent();
-    return parent == null || !Files.exists(parent)
-        ? absolute
-        : parent.toRealPath().resolve(absolute.getFileName());
-  }
-
-  /** Wire bytes that cross ranks by the layouts' plans, and those that stay on theirs. */
-  private record Moved(long sentBytes, long localBytes) {}
 
   /**
-   * What the layouts' plans move; makes every plan, so that a tensor that cannot move is refused
-   * before a byte does.
+   * Replaces an existing OUT at once and destroys what it held: only an empty folder, or what
+   * Windlass wrote and nobody changed.
    */
-  private Moved moved(List<TensorMove> moves) {
-    var sums =
-        new Object() {
-          long sent;
-          long local;
-        };
-    int turn = 0;
-    for (TensorMove move : moves) {
-      PlanOptions options = PlanOptions.defaults().withTurn(turn++);
-      if (request.bucketBytes().isPresent()) {
-        options = options.withBucketBytes(request.bucketBytes().getAsLong());
-      }
-      for (Leg leg : move.legs()) {
-        plan(move, leg, options)
-            .forEachRoute(
-                route -> {
-                  int own = route.targets().contains(route.source()) ? 1 : 0;
-                  sums.sent += (route.targets().size() - own) * route.bytes();
-                  sums.local += own * route.bytes();
-                });
-      }
-    }
-    return new Moved(sums.sent, sums.local);
+  public Reshard force() {
+    force = true;
+    return this;
   }
 
-  private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {
-    DType source = move.source().dtype();
+  /** Compares source replicas, and the result with a separate slow path. */
+  public Reshard verify() {
+    verify = true;
+    return this;
+  }
+
+  /** Casts f8 tensors although scales stand beside them. */
+  public Reshard ignoreScales() {
+    ignoreScales = true;
+    return this;
+  }
+
+  /** How long nothing may move, 60 s unless told. */
+  public Reshard deadline(Duration deadline) {
+    if (Objects.requireNonNull(deadline, "deadline").isNegative() || deadline.isZero()) {
+      throw new InvalidArgumentException("deadline is " + deadline + "; it must be more than zero");
+    }
+    this.deadline = deadline;
+    return this;
+  }
+
+  /** What runs the kernels; {@link #run} refuses one that is not available here. */
+  public Reshard target(Target target) {
+    this.target = Optional.of(Objects.requireNonNull(target, "target"));
+    return this;
+  }
+
+  /** Who hears how far it is. What it throws ends the run. */
+  public Reshard progress(ProgressListener listener) {
+    progress = Objects.requireNonNull(listener, "listener");
+    return this;
+  }
+
+  /** Who hears of what is odd about the request, and no reason to refuse it. */
+  public Reshard warnings(Consumer<String> listener) {
+    warnings = Objects.requireNonNull(listener, "listener");
+    return this;
+  }
+
+  /**
+   * Redistributes, on some threads beside the caller. Whatever it throws, what was there before is
+   * all that is there; an interrupt of the calling thread ends it, and stays set.
+   *
+   * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
+   * @throws org.windlass.AbortedException if it was cancelled or interrupted
+   * @throws org.windlass.DeadlineExceededException if nothing moved for the length of the deadline
+   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.UnsupportedException if the target is not available, or a dtype cannot move
+   *     as asked
+   * @throws org.windlass.ResourceException if the disk is full, or a file cannot be read or written
+   */
+  public ReshardResult run() {
+    ReshardRequest request =
+        new ReshardRequest(
+            given("in()", in),
+            given("out()", out),
+            from,
+            to,
+            rules,
+            wire,
+            dtype,
+            mode,
+            bucketBytes,
+            maxShardBytes,
+            force,
+            verify,
+            ignoreScales,
+            deadline);
+    if (!cancellation.begin()) {
+      throw new InvalidArgumentException("run: this reshard has run; make another one");
+    }
     try {
-      if (source.bits() < 8) {
-        PackedBits.check(move, leg);
-      }
-      return Plan.of(
-          leg.from(),
-          leg.to(),
-          leg.shape(),
-          source,
-          move.effectiveWire(),
-          move.target().dtype(),
-          options);
-    } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException(move.label() + ": " + refused.getMessage(), refused);
-    } catch (UnsupportedException refused) {
-      throw new UnsupportedException(move.label() + ": " + refused.getMessage(), refused);
+      cancellation.check();
+      target.ifPresent(Target::require);
+      return new ReshardRun(request, progress, warnings, cancellation).run();
+    } catch (WindlassException failure) {
+      throw cancellation.cause(failure);
     }
   }
 
-  private static long bytesIn(Checkpoint in) {
-    return in.files().stream()
-        .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
-        .sum();
-  }
-
-  private ReshardResult result(
-      long bytesIn,
-      Output output,
-      MoveList list,
-      OtherFiles others,
-      Moved moved,
-      double seconds) {
-    long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
-    long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
-    return new ReshardResult(
-        list.targets().size(),
-        (int) defaulted,
-        bytesIn,
-        bytesOut,
-        moved.sentBytes(),
-        moved.localBytes(),
-        seconds,
-        floorSeconds(output, list.moves()),
-        request.verify(),
-        others.copiedNames(),
-        others.leftOut());
-  }
-
-  /** What copying or casting the written bytes in memory takes. */
-  private static double floorSeconds(Output output, List<TensorMove> moves) {
-    Map<List<DType>, Long> moved = new HashMap<>();
-    for (TensorMove move : moves) {
-      TargetTensor target = move.target();
-      long replicas = target.bytes() == 0 ? 0 : output.bytes(target) / target.bytes();
-      DType source = move.source().dtype();
-      long bytes = replicas * source.bytesOf(TargetTensor.elements(move.shape()));
-      boolean asBytes = source.code() < 0 || bytes < FLOOR_LEAST;
-      moved.merge(
-          asBytes ? List.of(DType.U8, DType.U8) : List.of(source, target.dtype()),
-          bytes,
-          Long::sum);
+  private static Path given(String setting, Path path) {
+    if (path == null) {
+      throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
     }
-    return floorSeconds(moved);
+    return path;
   }
 
-  /** The same of so many bytes of a source and a target dtype. */
-  private static double floorSeconds(Map<List<DType>, Long> moved) {
-    double seconds = 0;
-    for (Map.Entry<List<DType>, Long> entry : moved.entrySet()) {
-      DType from = entry.getKey().get(0);
-      long bytes = entry.getValue();
-      long sample = Math.min(bytes, FLOOR_SAMPLE) / from.bytes() * from.bytes();
-      if (sample > 0) {
-        seconds +=
-            Floor.copyMicros(sample, from, entry.getKey().get(1), FLOOR_ITERATIONS)
-                / 1e6
-                * ((double) bytes / sample);
-      }
-    }
-    return seconds;
+  /**
+   * Ends the run with {@link org.windlass.AbortedException}, also one that is still to come. Nothing
+   * of it is on the disk when this returns; a run that has given OUT its name is complete, and stays.
+   * Idempotent; any thread.
+   */
+  public void cancel() {
+    cancellation.cancel();
   }
 }

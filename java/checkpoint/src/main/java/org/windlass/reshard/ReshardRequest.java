@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.windlass.DType;
+import org.windlass.Layout;
 import org.windlass.TransferMode;
 
 /**
@@ -27,10 +28,10 @@ import org.windlass.TransferMode;
  * @param ignoreScales whether f8 tensors are cast although scales stand beside them
  * @param deadline how long nothing may move
  */
-public record ReshardRequest(
+record ReshardRequest(
     Path in,
     Path out,
-    Optional<String> from,
+    Optional<Layout> from,
     Optional<String> to,
     Optional<Path> rules,
     Optional<DType> wire,

@@ -2,6 +2,9 @@
 package org.windlass.reshard;
 
 import java.util.List;
+import java.util.Objects;
+import org.windlass.DType;
+import org.windlass.internal.Copies;
 
 /**
  * What a redistribution did.
@@ -13,7 +16,7 @@ import java.util.List;
  * @param sentBytes bytes that crossed ranks by the layouts' plan
  * @param localBytes bytes that stayed on their rank by the layouts' plan
  * @param seconds from the open to the new name, without the verification
- * @param floorSeconds what copying or casting the written bytes in memory takes here
+ * @param casts what was read to be written, by dtypes
  * @param verified whether replicas and the result were compared
  * @param copied names of files beside IN's tensors that stand beside OUT's too
  * @param leftOut names of the others
@@ -26,10 +29,30 @@ public record ReshardResult(
     long sentBytes,
     long localBytes,
     double seconds,
-    double floorSeconds,
+    List<Cast> casts,
     boolean verified,
     List<String> copied,
     List<String> leftOut) {
+
+  /**
+   * What was read in one dtype and written in another, or in the same.
+   *
+   * @param from the dtype in IN
+   * @param to the dtype in OUT
+   * @param bytes as they were read, once for each replica that was written
+   */
+  public record Cast(DType from, DType to, long bytes) {
+    public Cast {
+      Objects.requireNonNull(from, "from");
+      Objects.requireNonNull(to, "to");
+    }
+  }
+
+  public ReshardResult {
+    casts = Copies.list(casts, "casts");
+    copied = Copies.list(copied, "copied");
+    leftOut = Copies.list(leftOut, "leftOut");
+  }
 
   /** Written bytes a second, in units of 1e9. */
   public double gigabytesPerSecond() {

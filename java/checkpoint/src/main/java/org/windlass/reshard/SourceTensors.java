@@ -263,7 +263,7 @@ final class SourceTensors {
             layout -> {
               throw new InvalidArgumentException(
                   "tensor \"" + name + "\": layout.json says layout " + entry.layout().get() + ", and "
-                      + (ruled.containsKey(name) ? "its rule" : "--from") + " says " + layout);
+                      + (ruled.containsKey(name) ? "its rule" : "from()") + " says " + layout);
             });
   }
 

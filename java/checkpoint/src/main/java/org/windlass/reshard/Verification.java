@@ -12,14 +12,17 @@ import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.verify.SlowCheck;
 import org.windlass.verify.SourcePart;
 
-/** What {@code --verify} does: compares what was read with itself, and then with what was written. */
+/** The check that was asked for: compares what was read with itself, and then with what was written. */
 final class Verification {
   private final Checkpoint in;
   private final MoveList list;
+  private final Cancellation cancellation;
 
-  Verification(Checkpoint in, MoveList list) {
+  /** Of the moves from IN; {@code cancellation} ends it early. */
+  Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
     this.in = in;
     this.list = list;
+    this.cancellation = cancellation;
   }
 
   /**
@@ -30,7 +33,7 @@ final class Verification {
   void compareReplicas() {
     Map<String, TensorMove> sources = new LinkedHashMap<>();
     list.moves().forEach(move -> sources.putIfAbsent(move.source().name(), move));
-    sources.values().forEach(move -> part(move).compareReplicas());
+    sources.values().forEach(move -> part(move).compareReplicas(cancellation::check));
   }
 
   /**
@@ -49,7 +52,7 @@ final class Verification {
     try {
       parts.forEach(
           (target, made) -> {
-            SlowCheck check = new SlowCheck(target.name(), target.shape(), made);
+            SlowCheck check = new SlowCheck(target.name(), target.shape(), made, cancellation::check);
             for (int rank : output.layout(target).mesh().ranks()) {
               SafetensorsFile file =
                   reread.computeIfAbsent(

@@ -21,16 +21,19 @@ public final class SlowCheck {
   private final String name;
   private final long[] shape;
   private final List<SourcePart> parts;
+  private final Runnable between;
 
   /**
    * @param name the tensor's name where it was written
    * @param shape its global shape
    * @param parts what it is made of
+   * @param between is called again and again by the threads that compare, and may throw to end it
    */
-  public SlowCheck(String name, long[] shape, List<SourcePart> parts) {
+  public SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
     this.name = name;
     this.shape = shape;
     this.parts = parts;
+    this.between = between;
   }
 
   /**
@@ -90,7 +93,11 @@ public final class SlowCheck {
               + " elements of " + who);
     }
     shares.parallelStream()
-        .map(Box::firstDifference)
+        .map(
+            share -> {
+              between.run();
+              return Box.firstDifference(share);
+            })
         .flatMap(Optional::stream)
         .min((a, b) -> Arrays.compare(a.index(), b.index()))
         .ifPresent(

@@ -92,16 +92,17 @@ public final class SourcePart {
   /**
    * Compares every source replica with the first.
    *
+   * @param between is called again and again by the threads that compare, and may throw to end it
    * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
    */
-  public void compareReplicas() {
+  public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {
       long elements = Holding.elements(piece.holding().shape());
       for (SourcePiece.Term term : piece.terms()) {
         for (int i = 1; i < term.stored().size(); i++) {
           StoredTensor first = term.stored().get(0);
           StoredTensor other = term.stored().get(i);
-          long same = same(first, other, elements);
+          long same = same(first, other, elements, between);
           if (same < elements) {
             throw new VerificationFailedException(
                 "tensor \"" + name + "\" differs at index "
@@ -116,11 +117,13 @@ public final class SourcePart {
   }
 
   /** How many elements are the same before one differs. */
-  private static long same(StoredTensor first, StoredTensor other, long elements) {
+  private static long same(
+      StoredTensor first, StoredTensor other, long elements, Runnable between) {
     return LongStream.rangeClosed(0, elements / SlowCheck.SHARE)
         .parallel()
         .map(
             share -> {
+              between.run();
               long begin = share * SlowCheck.SHARE;
               long count = Math.min(SlowCheck.SHARE, elements - begin);
               long same = first.mismatch(begin, other, begin, count);

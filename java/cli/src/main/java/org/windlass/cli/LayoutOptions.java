@@ -50,10 +50,15 @@ final class LayoutOptions {
   }
 
   Optional<DType> wire() {
+    return castable("--wire", wire);
+  }
+
+  /** The dtype that an option casts floating tensors to. */
+  static Optional<DType> castable(String option, String value) {
     try {
-      return Optional.ofNullable(wire).map(DType::parse).map(Casts::require);
+      return Optional.ofNullable(value).map(DType::parse).map(Casts::require);
     } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException("--wire " + refused.getMessage(), refused);
+      throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }
   }
 

@@ -11,10 +11,10 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Layout;
 import org.windlass.TransferMode;
 import org.windlass.reshard.Reshard;
-import org.windlass.reshard.ReshardRequest;
 import org.windlass.reshard.ReshardResult;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -103,44 +103,66 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    moving.target();
-    ReshardRequest request =
-        new ReshardRequest(
-            in,
-            out,
-            layouts.from(),
-            layouts.to(),
-            Optional.ofNullable(rules),
-            layouts.wire(),
-            Optional.ofNullable(dtype).map(DType::parse),
-            layouts.mode(TransferMode.DIRECT, TransferMode.STAGED),
-            layouts.bucketBytes(),
-            LayoutOptions.bytes("--max-shard-bytes", maxShardBytes),
-            force,
-            verify,
-            ignoreScales,
-            moving.deadline());
-    ReshardResult result;
-    try (Unfinished unfinished = new Unfinished();
-        ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
-      PrintWriter err = spec.commandLine().getErr();
-      result =
-          Reshard.run(
-              request, bar, text -> err.println("windlass: warning: " + text), unfinished::add);
+    PrintWriter err = spec.commandLine().getErr();
+    Reshard reshard =
+        layouts
+            .from()
+            .map(Layout::parse)
+            .map(Reshard::from)
+            .orElseGet(Reshard::fromStoredLayouts)
+            .in(in)
+            .out(out)
+            .mode(layouts.mode(TransferMode.DIRECT, TransferMode.STAGED))
+            .target(moving.target())
+            .deadline(moving.deadline())
+            .warnings(text -> err.println("windlass: warning: " + text));
+    layouts.to().ifPresent(reshard::to);
+    layouts.wire().ifPresent(reshard::wire);
+    LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
+    Optional.ofNullable(rules).ifPresent(reshard::rules);
+    layouts.bucketBytes().ifPresent(reshard::bucketBytes);
+    LayoutOptions.bytes("--max-shard-bytes", maxShardBytes).ifPresent(reshard::maxShardBytes);
+    if (force) {
+      reshard.force();
     }
+    if (verify) {
+      reshard.verify();
+    }
+    if (ignoreScales) {
+      reshard.ignoreScales();
+    }
+    ReshardResult result = run(reshard);
+    double floor = ReshardFloor.seconds(result.casts());
     PrintWriter printer = spec.commandLine().getOut();
-    printer.println(json ? json(result) : text(result));
+    printer.println(json ? json(result, floor) : text(result, floor));
   }
 
-  private String text(ReshardResult result) {
-    return summary(result) + files("copied", result.copied()) + files("left out", result.leftOut());
+  private ReshardResult run(Reshard reshard) {
+    try (Unfinished unfinished = new Unfinished();
+        ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
+      unfinished.add(reshard::cancel);
+      return reshard.progress(bar).run();
+    } catch (InvalidArgumentException refused) {
+      throw new InvalidArgumentException(inOptions(refused.getMessage()), refused);
+    }
+  }
+
+  /** A message with options in the place of the settings that the library names. */
+  private static String inOptions(String message) {
+    return message
+        .replaceAll("\\b(from|to|force)\\(\\)", "--$1")
+        .replace("ignoreScales()", "--ignore-scales");
+  }
+
+  private String text(ReshardResult result, double floor) {
+    return summary(result, floor) + files("copied", result.copied()) + files("left out", result.leftOut());
   }
 
   private static String files(String what, List<String> names) {
     return names.isEmpty() ? "" : String.format("%n%s: %s", what, String.join(", ", names));
   }
 
-  private String summary(ReshardResult result) {
+  private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
         "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
@@ -154,11 +176,11 @@ final class ReshardCommand implements Runnable {
         result.localBytes(),
         result.seconds(),
         result.gigabytesPerSecond(),
-        result.floorSeconds(),
+        floor,
         result.verified() ? "; verified" : "");
   }
 
-  private static String json(ReshardResult result) {
+  private static String json(ReshardResult result, double floor) {
     StringWriter text = new StringWriter();
     try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
       generator.writeStartObject();
@@ -170,7 +192,7 @@ final class ReshardCommand implements Runnable {
       generator.writeNumberField("local_bytes", result.localBytes());
       generator.writeNumberField("seconds", Decimals.of(result.seconds(), 6));
       generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
-      generator.writeNumberField("floor_s", Decimals.of(result.floorSeconds(), 6));
+      generator.writeNumberField("floor_s", Decimals.of(floor, 6));
       generator.writeBooleanField("verified", result.verified());
       write(generator, "copied", result.copied());
       write(generator, "left_out", result.leftOut());

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.function.Supplier;
+import org.windlass.AbortedException;
+import org.windlass.ClosedException;
+import org.windlass.LocalGroup;
+import org.windlass.WindlassException;
+import org.windlass.checkpoint.CheckpointWriter;
+
+/**
+ * The early end of a run, by {@link #cancel} or by an interrupt of the thread that runs it. It knows
+ * what of the run blocks and what lies on the disk.
+ */
+final class Cancellation {
+  private static final String CANCELLED = "reshard: was cancelled";
+
+  private volatile boolean cancelled;
+  private volatile Thread runner;
+  private LocalGroup group;
+  private CheckpointWriter writer;
+
+  /**
+   * Claims the run for the current thread.
+   *
+   * @return whether no thread had it before
+   */
+  synchronized boolean begin() {
+    if (runner != null) {
+      return false;
+    }
+    runner = Thread.currentThread();
+    return true;
+  }
+
+  /**
+   * Returns while the run goes on; any thread.
+   *
+   * @throws AbortedException once it shall end
+   */
+  void check() {
+    if (cancelled) {
+      throw new AbortedException(CANCELLED);
+    }
+    if (runner.isInterrupted()) {
+      throw new AbortedException(interrupted());
+    }
+  }
+
+  private String interrupted() {
+    return "reshard: thread \"" + runner.getName() + "\" was interrupted";
+  }
+
+  /** Begins to write, or refuses as {@link #check} does. */
+  synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
+    check();
+    writer = begin.get();
+    return writer;
+  }
+
+  /** Aborts this group's operations when the run shall end, or refuses as {@link #check} does. */
+  synchronized void moving(LocalGroup moving) {
+    check();
+    group = moving;
+  }
+
+  /**
+   * Ends the run. Nothing of it is on the disk when this returns, unless it was complete before.
+   * Idempotent; any thread.
+   */
+  synchronized void cancel() {
+    cancelled = true;
+    if (group != null) {
+      group.communicator(0).abort(CANCELLED);
+    }
+    if (writer != null) {
+      writer.close();
+    }
+  }
+
+  /** What a run that failed throws: where it was ended, that, whatever failed because of it. */
+  WindlassException cause(WindlassException failure) {
+    boolean consequence = failure instanceof AbortedException || failure instanceof ClosedException;
+    if (cancelled && consequence) {
+      return new AbortedException(CANCELLED, failure);
+    }
+    if (runner.isInterrupted() && consequence) {
+      return new AbortedException(interrupted(), failure);
+    }
+    return failure;
+  }
+}
