@@ -7,6 +7,9 @@ module org.windlass {
   requires static jdk.jfr;
 
   exports org.windlass;
+  exports org.windlass.layout;
+  exports org.windlass.plan;
+  exports org.windlass.redistribute;
   exports org.windlass.internal to
       org.windlass.checkpoint;
 }

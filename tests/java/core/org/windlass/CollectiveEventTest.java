@@ -15,6 +15,10 @@ import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /** Operations as events of JDK Flight Recorder. */
 @Timeout(60)
@@ -74,8 +78,7 @@ class CollectiveEventTest {
                     Tensor rows = Tensor.allocate(DType.F32, 2, 4);
                     Tensor columns = Tensor.allocate(DType.F32, 4, 2);
                     try (Transfer transfer =
-                        communicator
-                            .batch()
+                        Batch.of(communicator)
                             .add(
                                 TensorSpec.of("t", DType.F32, from, 4, 4),
                                 rows,

@@ -8,6 +8,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Bucket;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.Route;
+import org.windlass.plan.Traffic;
 
 /** Values keep what they were made of, whatever becomes of the arrays and collections. */
 class CopiesTest {

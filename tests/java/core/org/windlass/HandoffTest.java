@@ -14,6 +14,9 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.layout.Layout;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /**
  * Calls from threads that must not block: ForkJoin workers, and virtual threads where there are
@@ -45,7 +48,7 @@ class HandoffTest {
       }
       Tensor target = Tensor.allocate(DType.I32, ranks);
       Layout replicated = Layout.parse(ranks + ":R");
-      Batch batch = communicator.batch();
+      Batch batch = Batch.of(communicator);
       batch.add("x", new long[] {ranks}, DType.I32, replicated, out, replicated, target);
       try (Transfer transfer = batch.register()) {
         transfer.run();

@@ -17,6 +17,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Region;
 import org.windlass.testing.PublicApi;
 
 /** Indices before the first, one past the last and far out, for every parameter that is one. */

@@ -5,6 +5,7 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.tngtech.archunit.core.domain.Dependency;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaCodeUnit;
@@ -19,18 +20,57 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.windlass.fixture.ShowsInternalTypes;
 
-/** What the public packages may show, and who may reach JavaCPP. */
+/** What packages may know, what the public ones may show, and who may reach JavaCPP. */
 class LayerRulesTest {
   private static final JavaClasses LIBRARY =
       new ClassFileImporter()
           .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
           .importPackages("org.windlass");
 
+  /** Each knows those before it alone, and so none is part of a cycle. */
+  private static final List<String> PACKAGES =
+      List.of(
+          "org.windlass.internal",
+          "org.windlass",
+          "org.windlass.layout",
+          "org.windlass.plan",
+          "org.windlass.redistribute");
+
+  @Test
+  void aPackageKnowsThoseBeforeItAlone() {
+    assertThat(LIBRARY.stream().map(JavaClass::getPackageName).distinct())
+        .containsExactlyInAnyOrderElementsOf(PACKAGES);
+    assertThat(breachesOfOrder(LIBRARY)).isEmpty();
+  }
+
+  @Test
+  void aClassThatKnowsALaterPackageIsFound() {
+    JavaClasses withTests = new ClassFileImporter().importPackages("org.windlass.internal");
+    assertThat(breachesOfOrder(withTests))
+        .isNotEmpty()
+        .allMatch(breach -> breach.contains("SharedBytesTest"))
+        .anyMatch(breach -> breach.endsWith("knows org.windlass.Tensor"));
+  }
+
+  private static List<String> breachesOfOrder(JavaClasses types) {
+    List<String> breaches = new ArrayList<>();
+    for (JavaClass type : types) {
+      int own = PACKAGES.indexOf(type.getPackageName());
+      for (Dependency dependency : type.getDirectDependenciesFromSelf()) {
+        JavaClass known = dependency.getTargetClass().getBaseComponentType();
+        if (PACKAGES.indexOf(known.getPackageName()) > own) {
+          breaches.add(type.getName() + " knows " + known.getName());
+        }
+      }
+    }
+    return breaches;
+  }
+
   @Test
   void publicSignaturesShowNoJavaCppAndNothingInternal() {
     List<String> shown = new ArrayList<>();
     for (JavaClass type : LIBRARY) {
-      if (type.getPackageName().equals("org.windlass")) {
+      if (!type.getPackageName().equals("org.windlass.internal")) {
         shown.addAll(internalTypesShownBy(type));
       }
     }
@@ -63,7 +103,7 @@ class LayerRulesTest {
   void onlyWhatReadsOrWritesJsonKnowsJackson() {
     noClasses()
         .that()
-        .haveNameNotMatching("org\\.windlass\\.(PlanJson|internal\\.JsonText)(\\$.*)?")
+        .haveNameNotMatching("org\\.windlass\\.(plan\\.PlanJson|internal\\.JsonText)(\\$.*)?")
         .should()
         .dependOnClassesThat()
         .resideInAPackage("com.fasterxml..")

@@ -110,27 +110,6 @@ class LeavingTest {
   }
 
   @Test
-  void closingALinkTellsOfBothOfItsCommunicators() {
-    try (LocalGroup group = Communicator.local(2)) {
-      DeviceMesh both = DeviceMesh.of(2);
-      List<Link> links = group.call(communicator -> communicator.link("both", both, both));
-      for (Link link : links) {
-        everyRankIsTheRoot(link.senders());
-        everyRankIsTheRoot(link.communicator());
-      }
-      for (Link link : links) {
-        assertThatThrownBy(link::close)
-            .isInstanceOf(MismatchException.class)
-            .satisfies(
-                failure ->
-                    assertThat(failure.getSuppressed())
-                        .singleElement()
-                        .isInstanceOf(MismatchException.class));
-      }
-    }
-  }
-
-  @Test
   void aThrowableThatHasNoTextEndsThePeersAllTheSame() {
     LocalGroup group = Communicator.local(2);
     long start = System.nanoTime();

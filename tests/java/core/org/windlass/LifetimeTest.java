@@ -22,7 +22,6 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Lifetime;
 import org.windlass.internal.Memory;
-import org.windlass.internal.TensorAccess;
 
 /**
  * When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of
@@ -121,12 +120,16 @@ class LifetimeTest {
     }
   }
 
+  private static Tensor view(Memory memory, long offset, long bytes) {
+    return Tensor.of(memory.address + offset, bytes, memory, DType.U8, bytes);
+  }
+
   @Test
   void closeDuringACallDefersTheRelease() throws Exception {
     Watched watched = new Watched(64);
     Memory memory = watched.memory();
-    Tensor in = TensorAccess.tensor(memory, 0, DType.U8, 32);
-    Tensor out = TensorAccess.tensor(memory, 32, DType.U8, 32);
+    Tensor in = view(memory, 0, 32);
+    Tensor out = view(memory, 32, 32);
     try (LocalGroup group = Communicator.local(2)) {
       Thread rank0 = new Thread(() -> group.communicator(0).allToAll(in, out));
       rank0.start();
@@ -145,8 +148,8 @@ class LifetimeTest {
   void aFailedCallKeepsItsPinUntilNobodyCanTouchTheMemory() throws Exception {
     Watched watched = new Watched(64);
     Memory memory = watched.memory();
-    Tensor in = TensorAccess.tensor(memory, 0, DType.U8, 32);
-    Tensor out = TensorAccess.tensor(memory, 32, DType.U8, 32);
+    Tensor in = view(memory, 0, 32);
+    Tensor out = view(memory, 32, 32);
     CommunicatorOptions options =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
     try (LocalGroup group = Communicator.local(2, options)) {
@@ -194,7 +197,7 @@ class LifetimeTest {
   void aBufferKeepsMemoryThatWasClosed() throws Exception {
     Watched watched = new Watched(64);
     Memory memory = watched.memory();
-    ByteBuffer buffer = TensorAccess.tensor(memory, 0, DType.U8, 64).asByteBuffer();
+    ByteBuffer buffer = view(memory, 0, 64).asByteBuffer();
     ByteBuffer derived = buffer.slice().asReadOnlyBuffer();
     memory.end();
     buffer = null;
@@ -212,7 +215,7 @@ class LifetimeTest {
   void unreachableTensorsAreFreed() throws Exception {
     Watched watched = new Watched(64);
     WeakReference<Tensor> tensor =
-        new WeakReference<>(TensorAccess.tensor(watched.memory(), 0, DType.U8, 64));
+        new WeakReference<>(view(watched.memory(), 0, 64));
     await(() -> tensor.get() == null && watched.released.get() == 1);
   }
 

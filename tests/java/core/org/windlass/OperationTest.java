@@ -25,6 +25,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.layout.Layout;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /** Asynchronous operations: their order, what comes of them, waiting for them, cancelling them. */
 @Timeout(120)
@@ -190,7 +193,7 @@ class OperationTest {
       Tensor from = Tensor.allocate(DType.I32, 1);
       Tensor to = Tensor.allocate(DType.I32, 1);
       Layout whole = Layout.parse("1:R");
-      Batch batch = communicator.batch();
+      Batch batch = Batch.of(communicator);
       batch.add("x", new long[] {1}, DType.I32, whole, from, whole, to);
       try (Transfer transfer = batch.register();
           Window window = communicator.window(1 << 12)) {

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.ScalarReference;
 
 /**
  * allToAllv, allGatherv and reduceScatterv against slow references, bit for bit: ranks x counts x

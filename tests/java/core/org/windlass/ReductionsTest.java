@@ -16,6 +16,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.ScalarReference;
 
 /**
  * All-gather, reduce-scatter, all-reduce, scatter, gather and reduce against slow references, bit

@@ -9,6 +9,20 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.Route;
+import org.windlass.plan.TransferMode;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkBatch;
+import org.windlass.redistribute.LinkTransfer;
+import org.windlass.redistribute.Transfer;
 import org.windlass.testing.SampleValues;
 
 /** The values of this module. */
@@ -32,15 +46,15 @@ final class Samples extends SampleValues {
     put(Plan.class, Samples::plan);
     put(Region.class, () -> Region.whole(2, 2));
     put(Route.class, () -> plan().routes().get(0));
-    generic("List<org.windlass.Placement>", () -> List.of(Placement.replicate(), Placement.shard(0)));
-    generic("List<org.windlass.Plan>", () -> List.of(plan()));
-    generic("List<org.windlass.Traffic$Link>", () -> plan().traffic().links());
+    generic("List<org.windlass.layout.Placement>", () -> List.of(Placement.replicate(), Placement.shard(0)));
+    generic("List<org.windlass.plan.Plan>", () -> List.of(plan()));
+    generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.Report$Call>", List::of);
     generic("List<org.windlass.Report$Rank>", List::of);
     generic("Optional<org.windlass.ErrorCode>", Optional::empty);
     generic("Optional<org.windlass.WindlassException>", Optional::empty);
-    generic("java.lang.Iterable<org.windlass.Route>", () -> plan().routes());
-    generic("java.util.function.Consumer<org.windlass.Route>", () -> ignored());
+    generic("java.lang.Iterable<org.windlass.plan.Route>", () -> plan().routes());
+    generic("java.util.function.Consumer<org.windlass.plan.Route>", () -> ignored());
   }
 
   private static Plan plan() {
@@ -61,7 +75,7 @@ final class Samples extends SampleValues {
     Supplier<Tensor> tensor = () -> Tensor.allocate(DType.I64, 2, 2);
     TensorSpec spec = (TensorSpec) of(TensorSpec.class);
     Supplier<Link> link =
-        once(() -> one.get().link("pair", DeviceMesh.of(1), DeviceMesh.of(1)));
+        once(() -> Link.open(one.get(), "pair", DeviceMesh.of(1), DeviceMesh.of(1)));
     put(CommunicatorOptions.class, () -> options);
     put(LocalGroup.class, group);
     put(Communicator.class, one);
@@ -70,10 +84,10 @@ final class Samples extends SampleValues {
     put(Signals.class, () -> window.get().signals(2));
     put(Tensor.class, tensor);
     put(DistributedTensor.class, distributed);
-    put(Batch.class, () -> one.get().batch());
+    put(Batch.class, () -> Batch.of(one.get()));
     put(
         Transfer.class,
-        once(() -> one.get().batch().add(spec, tensor.get(), spec, tensor.get()).register()));
+        once(() -> Batch.of(one.get()).add(spec, tensor.get(), spec, tensor.get()).register()));
     put(Link.class, link);
     put(LinkBatch.class, () -> link.get().batch());
     put(

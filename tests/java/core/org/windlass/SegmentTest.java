@@ -23,7 +23,7 @@ class SegmentTest {
 
     @Override
     protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-      return name.equals("org.windlass.internal.Segments")
+      return name.equals("org.windlass.Segments")
           ? findClass(name)
           : super.loadClass(name, resolve);
     }
@@ -56,7 +56,8 @@ class SegmentTest {
     URL root = Communicator.class.getProtectionDomain().getCodeSource().getLocation();
     try (URLClassLoader loader = new BaseClasses(root)) {
       Method memory =
-          loader.loadClass("org.windlass.internal.Segments").getMethod("memory", Object.class);
+          loader.loadClass("org.windlass.Segments").getDeclaredMethod("memory", Object.class);
+      memory.setAccessible(true);
       boolean old = Runtime.version().feature() < 22;
       assertThatThrownBy(() -> memory.invoke(null, "text"))
           .cause()

@@ -11,7 +11,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Shapes;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.ScalarReference;
 
 /** Views, elements, arrays and the kinds of memory that tensors lie in. */
 class TensorTest {

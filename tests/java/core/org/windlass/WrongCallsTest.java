@@ -15,6 +15,10 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /**
  * Calls that cannot be carried out as written: each is an exception of the right kind whose message
@@ -315,7 +319,7 @@ class WrongCallsTest {
     wrong("barrier after close", ClosedException.class, "closed", gone::barrier);
     wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
     wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
-    wrong("register after close", ClosedException.class, "closed", () -> gone.batch().register());
+    wrong("register after close", ClosedException.class, "closed", () -> Batch.of(gone).register());
   }
 
   private static void oneSided() {
@@ -460,7 +464,7 @@ class WrongCallsTest {
   }
 
   private static Batch add(Layout from, Tensor source, Layout to, Tensor target) {
-    return ONE.batch().add("w", new long[] {4, 2}, DType.F32, from, source, to, target);
+    return Batch.of(ONE).add("w", new long[] {4, 2}, DType.F32, from, source, to, target);
   }
 
   private static void batches() {
@@ -497,7 +501,7 @@ class WrongCallsTest {
     invalid(
         "a view outside the mesh",
         "outside the mesh",
-        () -> RANK.batch().add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
+        () -> Batch.of(RANK).add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
     invalid(
         "target is source",
         "overlaps source of tensor 'w'",
@@ -515,13 +519,13 @@ class WrongCallsTest {
     invalid(
         "shapes of both ends",
         "to: tensor 'w' has shape [8]",
-        () -> ONE.batch().add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
+        () -> Batch.of(ONE).add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
     wrong(
         "integer to float",
         UnsupportedException.class,
         "'w'",
         () ->
-            ONE.batch()
+            Batch.of(ONE)
                 .add(
                     TensorSpec.of("w", DType.I32, WHOLE, 4, 2),
                     Tensor.allocate(DType.I32, 4, 2),
@@ -532,7 +536,7 @@ class WrongCallsTest {
         UnsupportedException.class,
         "'i'",
         () ->
-            ONE.batch()
+            Batch.of(ONE)
                 .add(
                     "i",
                     shape,
@@ -545,13 +549,13 @@ class WrongCallsTest {
         "wire of another kind",
         UnsupportedException.class,
         "'w'",
-        () -> ONE.batch().wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
+        () -> Batch.of(ONE).wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
     wrong(
         "a closed view",
         ClosedException.class,
         "source of tensor 'w'",
         () -> add(WHOLE, closed, WHOLE, b));
-    invalid("no bucket", "bucketBytes", () -> ONE.batch().bucketBytes(0));
+    invalid("no bucket", "bucketBytes", () -> Batch.of(ONE).bucketBytes(0));
     invalid("added after register", "registered", WrongCallsTest::addAfterRegister);
     wrong(
         "run after close",

@@ -24,8 +24,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.Tensor;
+import org.windlass.layout.Layout;
 import org.windlass.testing.SafetensorsBytes;
 
 class CheckpointTest {

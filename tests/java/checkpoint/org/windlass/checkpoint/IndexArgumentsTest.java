@@ -10,8 +10,8 @@ import java.util.Set;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.DeviceMesh;
 import org.windlass.InvalidArgumentException;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.testing.PublicApi;
 import org.windlass.testing.SampleValues;
 

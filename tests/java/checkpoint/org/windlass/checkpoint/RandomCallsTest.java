@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
-import org.windlass.Layout;
+import org.windlass.layout.Layout;
 import org.windlass.reshard.Reshard;
 import org.windlass.testing.PublicApi;
 import org.windlass.testing.RandomArguments;

@@ -10,9 +10,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.Target;
-import org.windlass.TransferMode;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 import org.windlass.reshard.ProgressListener;
 import org.windlass.reshard.Reshard;
 import org.windlass.testing.SampleValues;
@@ -48,7 +48,7 @@ final class Samples extends SampleValues {
     generic("List<org.windlass.checkpoint.SafetensorsHeader$Item>", () -> items);
     generic("Optional<java.lang.String>", Optional::empty);
     generic("Optional<org.windlass.DType>", Optional::empty);
-    generic("Optional<org.windlass.Layout>", Optional::empty);
+    generic("Optional<org.windlass.layout.Layout>", Optional::empty);
     generic("Optional<org.windlass.checkpoint.LayoutFile$Parts>", Optional::empty);
     generic(
         "Map<java.lang.String, org.windlass.checkpoint.LayoutFile$Entry>",

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.windlass.Layout;
-import org.windlass.Region;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.ReferenceTensor;
 

@@ -21,10 +21,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.AbortedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.Target;
-import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 import org.windlass.testing.SafetensorsBytes;
 import org.windlass.testing.TestFile;
 

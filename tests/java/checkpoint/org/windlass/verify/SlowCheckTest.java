@@ -15,9 +15,9 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
 import org.windlass.testing.SafetensorsBytes;
 
 /** A check of a right result passes; with any one bit of it changed, it names the element. */

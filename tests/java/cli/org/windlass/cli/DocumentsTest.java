@@ -36,7 +36,7 @@ class DocumentsTest {
       """
       import static java.time.Duration.*;
       import static org.windlass.DType.*;
-      import static org.windlass.Placement.*;
+      import static org.windlass.layout.Placement.*;
       import static org.windlass.ReduceOp.*;
       import java.nio.*;
       import java.nio.file.*;
@@ -44,6 +44,9 @@ class DocumentsTest {
       import java.util.*;
       import org.windlass.*;
       import org.windlass.checkpoint.*;
+      import org.windlass.layout.*;
+      import org.windlass.plan.*;
+      import org.windlass.redistribute.*;
       import org.windlass.reshard.*;
 
       abstract class Fragment {

@@ -17,15 +17,17 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
 import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
-import org.windlass.Placement;
-import org.windlass.Plan;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
 import org.windlass.Window;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Link;
 import org.windlass.testing.PublicApi;
 import org.windlass.testing.RandomArguments;
 import org.windlass.testing.RandomCalls;
@@ -94,8 +96,8 @@ class RandomCallsTest {
       TensorSpec spec = TensorSpec.of("w", DType.F32, layout, 4);
       arguments.keep(spec);
       arguments.keep(Plan.of(layout, layout, new long[] {4}, DType.F32));
-      arguments.keep(comm.batch());
-      arguments.keep(comm.link("link", DeviceMesh.of(1), DeviceMesh.of(1)));
+      arguments.keep(Batch.of(comm));
+      arguments.keep(Link.open(comm, "link", DeviceMesh.of(1), DeviceMesh.of(1)));
       for (int i = 0; i < CALLS_A_SESSION; i++) {
         calls.next(i, arguments);
       }

@@ -8,21 +8,21 @@ import java.util.Random;
 import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import org.windlass.Algorithm;
-import org.windlass.Batch;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
 import org.windlass.DistributedTensor;
-import org.windlass.Layout;
-import org.windlass.Link;
-import org.windlass.LinkBatch;
-import org.windlass.LinkTransfer;
 import org.windlass.ReduceOp;
 import org.windlass.Signals;
 import org.windlass.Tensor;
-import org.windlass.Transfer;
-import org.windlass.TransferMode;
 import org.windlass.Window;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkBatch;
+import org.windlass.redistribute.LinkTransfer;
+import org.windlass.redistribute.Transfer;
 
 /**
  * A step of a random program: what every rank calls, and what plain Java says it gives. Inputs
@@ -452,12 +452,12 @@ record Step(
     if (source != null) {
       write(source, i -> from.value(rank, i, number));
     }
-    Batch batch = comm.batch().mode(mode).bucketBytes(1 + random.nextInt(4096));
+    Batch batch = Batch.of(comm).mode(mode).bucketBytes(1 + random.nextInt(4096));
     long[] shape = {ROWS, COLUMNS};
     batch.add(
-        org.windlass.TensorSpec.of("t", DType.F32, from.layout(), shape),
+        org.windlass.layout.TensorSpec.of("t", DType.F32, from.layout(), shape),
         source,
-        org.windlass.TensorSpec.of("t", DType.BF16, to.layout(), shape),
+        org.windlass.layout.TensorSpec.of("t", DType.BF16, to.layout(), shape),
         target);
     try (Transfer transfer = batch.register()) {
       transfer.run(1);
@@ -477,7 +477,7 @@ record Step(
     int rank = comm.rank();
     DeviceMesh senders = from.layout().mesh();
     DeviceMesh receivers = to.layout().mesh();
-    try (Link link = comm.link("weights-" + number, senders, receivers)) {
+    try (Link link = Link.open(comm, "weights-" + number, senders, receivers)) {
       if (link == null) {
         return;
       }

@@ -17,10 +17,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
-import org.windlass.Region;
-import org.windlass.TensorSpec;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
 
 class ModelTableTest {
   private static final String MIXTURE = "qwen3-235b-a22b-fp8";

@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.ReduceOp;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /** A random tensor of a few elements, and what each rank holds of it by the definition of placements, index by index. */
 public final class ReferenceTensor {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.examples;
 
-import static org.windlass.Placement.replicate;
-import static org.windlass.Placement.shard;
+import static org.windlass.layout.Placement.replicate;
+import static org.windlass.layout.Placement.shard;
 
 import java.io.PrintStream;
-import org.windlass.Batch;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Region;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
 
 /**
  * Views: a trainer (the first half of the ranks) holds every weight by itself, and an inference
@@ -95,7 +95,7 @@ public final class FusedViewsExample {
     }
     Tensor qkv = Tensor.allocate(DType.BF16, rows, HIDDEN);
 
-    Batch batch = comm.batch();
+    Batch batch = Batch.of(comm);
     long row = 0;
     for (int i = 0; i < 3; i++) {
       TensorSpec source = spec(names[i], from, heads[i] * HEAD, HIDDEN);
@@ -132,7 +132,7 @@ public final class FusedViewsExample {
     long groups = infers ? to.localShape(new long[] {GROUPS}, comm.rank())[0] : 0;
     Tensor qkv = Tensor.allocate(DType.BF16, groups * (QUERIES + 2) * HEAD, HIDDEN);
 
-    Batch batch = comm.batch();
+    Batch batch = Batch.of(comm);
     long head = 0;
     for (int i = 0; i < 3; i++) {
       TensorSpec flat =
@@ -176,7 +176,7 @@ public final class FusedViewsExample {
     long rows = infers ? to.localShape(new long[] {width, HIDDEN}, comm.rank())[0] : 0;
     Tensor stack = Tensor.allocate(DType.BF16, EXPERTS, 2 * rows, HIDDEN);
 
-    Batch batch = comm.batch();
+    Batch batch = Batch.of(comm);
     for (int e = 0; e < EXPERTS; e++) {
       Layout from = DeviceMesh.of(1).at(e % trainer.size()).layout(replicate());
       for (int half = 0; half < 2; half++) {
@@ -209,7 +209,7 @@ public final class FusedViewsExample {
     Tensor head = infers ? Tensor.allocate(DType.BF16, 50, HIDDEN) : null;
 
     Batch batch =
-        comm.batch().add(embed, source, input, embedding).add(embed, source, output, head);
+        Batch.of(comm).add(embed, source, input, embedding).add(embed, source, output, head);
 
     if (arrives(batch)) {
       Region.Interval rows = input.localRegion(comm.rank()).intervals(0).get(0);

@@ -2,10 +2,10 @@
 package org.windlass.examples;
 
 import org.windlass.DType;
-import org.windlass.Region;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
 import org.windlass.VerificationFailedException;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
 
 /** What the weights of the examples hold, as a function of name, row and column. */
 final class Golden {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.examples;
 
-import static org.windlass.Placement.replicate;
-import static org.windlass.Placement.shard;
+import static org.windlass.layout.Placement.replicate;
+import static org.windlass.layout.Placement.shard;
 
 import java.io.PrintStream;
-import org.windlass.Batch;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Region;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
 
 /**
  * Layouts that models need: KV heads of which there are fewer than tensor parallel ranks, a padded
@@ -38,7 +38,7 @@ public final class ModelLayoutsExample {
     fleet =
         DeviceMesh.of("tp", Math.max(1, comm.size() - trainers))
             .at(comm.size() == 1 ? 0 : trainers);
-    batch = comm.batch();
+    batch = Batch.of(comm);
   }
 
   public static void main(String[] args) {

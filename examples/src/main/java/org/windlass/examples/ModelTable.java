@@ -15,11 +15,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.Placement;
-import org.windlass.TensorSpec;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
 
 /**
  * The tensors of a public model: names, shapes, dtypes, and where tensor, expert, pipeline and data

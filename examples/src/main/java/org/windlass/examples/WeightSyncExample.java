@@ -8,14 +8,14 @@ import java.util.Set;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Link;
-import org.windlass.Placement;
-import org.windlass.Region;
 import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+import org.windlass.redistribute.Link;
 
 /**
  * Weight sync: f32 weights of a trainer (data x tensor parallel, on the first half of the ranks)
@@ -60,7 +60,7 @@ public final class WeightSyncExample {
     try (var group = Communicator.local(ranks, options)) {
       group.run(
           comm -> {
-            try (var link = comm.link("weights", trainer, inference)) {
+            try (var link = Link.open(comm, "weights", trainer, inference)) {
               sync(link, weights, comm.rank(), dp);
             }
           });

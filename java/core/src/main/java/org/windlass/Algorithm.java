@@ -54,6 +54,15 @@ public enum Algorithm {
             + Arrays.stream(values()).map(Algorithm::toString).collect(Collectors.joining(", ")));
   }
 
+  /** What recordings call the algorithm of a code; empty where the operation has one alone. */
+  static String recorded(int code) {
+    return Arrays.stream(values())
+        .filter(algorithm -> algorithm != AUTO && algorithm.code == code)
+        .map(Algorithm::toString)
+        .findFirst()
+        .orElse("");
+  }
+
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');

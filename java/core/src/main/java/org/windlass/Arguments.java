@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.internal.SharedBytes;
 
 /**
  * What a rank can check of a collective's arguments by itself. Each check is a few compares of
@@ -20,7 +21,7 @@ final class Arguments {
         || !out.contiguous
         || out.memory.readOnly
         || in.numel % size != 0
-        || SharedBytes.spansMeet(in, out)) {
+        || spansMeet(in, out)) {
       throw badAllToAll(in, out, size);
     }
   }
@@ -53,7 +54,7 @@ final class Arguments {
             || in.dtype != out.dtype
             || in.numel != out.numel
             || !in.contiguous
-            || (in.address != out.address && SharedBytes.spansMeet(in, out)))) {
+            || (in.address != out.address && spansMeet(in, out)))) {
       throw badBroadcast(in, out, root, rank, size);
     }
   }
@@ -94,7 +95,7 @@ final class Arguments {
         || written.memory.readOnly
         || part.numel != whole.numel / size
         || whole.numel % size != 0
-        || (SharedBytes.spansMeet(part, whole) && !isPart(part, whole, rank))) {
+        || (spansMeet(part, whole) && !isPart(part, whole, rank))) {
       throw badParts(what, part, partName, whole, wholeName, written, rank, size);
     }
   }
@@ -194,7 +195,7 @@ final class Arguments {
         || !in.contiguous
         || !out.contiguous
         || out.memory.readOnly
-        || (in.address != out.address && SharedBytes.spansMeet(in, out))) {
+        || (in.address != out.address && spansMeet(in, out))) {
       requireBuffer(what, "in", in, false);
       requireBuffer(what, "out", out, true);
       requireAlike(what, in, out);
@@ -220,7 +221,7 @@ final class Arguments {
         || !Arrays.equals(local.shape, remote.shape)
         || peer < 0
         || peer >= window.communicator().size()
-        || (peer == window.communicator().rank() && SharedBytes.between(local, remote))) {
+        || (peer == window.communicator().rank() && shareBytes(local, remote))) {
       throw badOneSided(what, window, local, peer, remote);
     }
   }
@@ -293,5 +294,21 @@ final class Arguments {
 
   private static InvalidArgumentException refused(String what, String why) {
     return new InvalidArgumentException(what + ": " + why);
+  }
+
+  /** Whether any element of {@code a} and any of {@code b} share a byte. */
+  static boolean shareBytes(Tensor a, Tensor b) {
+    return spansMeet(a, b)
+        && (a.contiguous && b.contiguous || SharedBytes.between(where(a), where(b)));
+  }
+
+  private static SharedBytes.View where(Tensor tensor) {
+    return new SharedBytes.View(
+        tensor.address, tensor.shape, tensor.strides, tensor.dtype.bytes());
+  }
+
+  /** Whether the byte ranges from first to last element meet. */
+  private static boolean spansMeet(Tensor a, Tensor b) {
+    return SharedBytes.spansMeet(a.address, a.span, b.address, b.span);
   }
 }

@@ -8,6 +8,7 @@ import java.util.Objects;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
+import org.windlass.internal.Shapes;
 
 /**
  * Between Java arrays and tensors, through a bounded buffer. float and double are cast; the integer

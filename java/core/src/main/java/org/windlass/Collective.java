@@ -105,12 +105,6 @@ final class Collective {
           Native.wl_gather(comm, in, out, count, dtype, root, deadlineNs, error);
       case Native.WL_OP_REDUCE ->
           Native.wl_reduce(comm, in, out, count, dtype, op, root, deadlineNs, error);
-      case Native.WL_OP_LINK,
-              Native.WL_OP_LINK_REGISTER,
-              Native.WL_OP_LINK_MOVE,
-              Native.WL_OP_LINK_CHECK,
-              Native.WL_OP_CHECK_REPLICAS ->
-          Native.wl_exchange(comm, operation, in, out, count, deadlineNs, error);
       default -> throw new InternalException("no collective " + operation);
     };
   }

@@ -352,22 +352,6 @@ public sealed class Collectives permits Communicator {
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
-  /** Gathers words as a step of {@code operation}, of those that are made of steps. */
-  final void exchange(int operation, Tensor in, Tensor out) {
-    run(operation, in, out, in.numel, 0, 0, 0);
-  }
-
-  /** {@link #exchange(int, Tensor, Tensor)} of {@code counts[r]} bytes from each rank r. */
-  final void exchange(int operation, Tensor in, Tensor out, long[] counts) {
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> exchange(operation, in, out, counts));
-      return;
-    }
-    PartCollective.exchange(endpoint, thread, operation, in, out, counts, deadlineNs);
-    Reference.reachabilityFence(owner);
-  }
-
   private void run(
       int operation, Tensor in, Tensor out, long count, int op, int root, int algorithm) {
     Thread thread = Thread.currentThread();

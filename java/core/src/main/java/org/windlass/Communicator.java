@@ -6,12 +6,13 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
+import org.windlass.internal.Access;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.RankLook;
-import org.windlass.internal.Scratch;
 
 /**
  * One rank's part in a communicator: the ranks that met, their deadline and their one failure
@@ -38,14 +39,15 @@ import org.windlass.internal.Scratch;
  * of the communicator's own.
  */
 public final class Communicator extends Collectives implements AutoCloseable {
+  static {
+    Access.ENDPOINT.open(Communicator.class, communicator -> communicator.endpoint);
+  }
+
   private final Duration deadline;
   private final Membership membership;
 
   /** Keeps the group reachable, so that it isn't taken for a leak. */
   private final LocalGroup group;
-
-  /** What an abort ends too, or null. */
-  private volatile Communicator abortedToo;
 
   /**
    * Takes over a native handle.
@@ -53,7 +55,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @param group the group that the handle belongs to and is closed with; null if it stands alone
    */
   Communicator(long handle, Duration deadline, LocalGroup group) {
-    super(new Endpoint(handle), Deadlines.DEFAULT, null);
+    super(
+        new Endpoint(handle, WindlassException::of, Algorithm::recorded), Deadlines.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
     String what =
@@ -89,7 +92,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Keep the result where calls are frequent.
    */
   public Collectives within(Duration deadline) {
-    return new Collectives(endpoint, Deadlines.nanos(deadline), this);
+    return new Collectives(endpoint, Deadlines.nanos(deadline, WindlassException::of), this);
   }
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
@@ -99,7 +102,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #window(long)} with a deadline of its own. */
   public Window window(long bytes, Duration deadline) {
-    return window(bytes, Deadlines.nanos(deadline));
+    return window(bytes, Deadlines.nanos(deadline, WindlassException::of));
   }
 
   private Window window(long bytes, long deadlineNs) {
@@ -128,7 +131,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #split(int, int)} with a deadline of its own. */
   public Communicator split(int color, int key, Duration deadline) {
-    return split(color, key, Deadlines.nanos(deadline));
+    return split(color, key, Deadlines.nanos(deadline, WindlassException::of));
   }
 
   private Communicator split(int color, int key, long deadlineNs) {
@@ -159,7 +162,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /** Makes a communicator from this one; null where the native call gives no handle. */
-  Communicator join(NativeCall nativeCall) {
+  Communicator join(Endpoint.NativeCall nativeCall) {
     long handle = call(nativeCall);
     if (handle == 0) {
       return null;
@@ -175,45 +178,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
     }
   }
 
-  /** A batch of tensors to redistribute among the ranks of this communicator. */
-  public Batch batch() {
-    return new Batch(this);
-  }
-
-  /**
-   * Collective: joins two sides of this communicator, senders and receivers; they may be disjoint,
-   * equal or overlapping. Every rank calls it alike, also one of neither side. The link has a
-   * communicator, and so a failure record, of its own, and is closed on its own.
-   *
-   * @param name what the link is called in messages
-   * @param senders the ranks of one side, whatever their order and grid
-   * @param receivers the ranks of the other
-   * @return null on a rank of neither side
-   */
-  public Link link(String name, DeviceMesh senders, DeviceMesh receivers) {
-    return Link.join(this, name, senders, receivers);
-  }
-
-  /** A native call with an out-parameter of 8 bytes. */
-  @FunctionalInterface
-  interface NativeCall {
-    int call(long out, long error);
-  }
-
   /** Makes a collective call that names no memory of the caller's; its out-parameter. */
-  long call(NativeCall nativeCall) {
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> call(nativeCall));
-    }
-    try (Scratch scratch = Scratch.take()) {
-      endpoint.begin(thread);
-      int code = nativeCall.call(scratch.out(), endpoint.error);
-      if (code != Native.WL_OK) {
-        throw endpoint.settle(code, null, null);
-      }
-      endpoint.end();
-      return scratch.outValue();
+  private long call(Endpoint.NativeCall nativeCall) {
+    try {
+      return endpoint.call(nativeCall);
     } finally {
       Reference.reachabilityFence(this);
     }
@@ -227,17 +195,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @param reason may be null, as an exception's message may
    */
   public void abort(String reason) {
-    endpoint.abort(reason == null ? "no reason given" : reason);
-    Communicator too = abortedToo;
-    if (too != null) {
-      too.abort(reason);
-    }
+    endpoint.abortAsAsked(reason == null ? "no reason given" : reason);
     Reference.reachabilityFence(this);
-  }
-
-  /** Lets an abort of this one abort {@code other} too, which may be null. */
-  void abortsToo(Communicator other) {
-    abortedToo = other;
   }
 
   /** Aborts this communicator and those that this rank is in by {@link #split}. */
@@ -249,7 +208,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** Why the communicator is dead; empty while it lives. */
   public Optional<WindlassException> failure() {
     try {
-      return Optional.ofNullable(endpoint.failure());
+      return Optional.ofNullable((WindlassException) endpoint.failure());
     } finally {
       Reference.reachabilityFence(this);
     }
@@ -262,7 +221,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public Report report() {
     try {
-      return Report.of(RankLook.all(endpoint), endpoint.failure());
+      return Report.of(RankLook.all(endpoint), (WindlassException) endpoint.failure());
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 
 /**
@@ -25,7 +26,7 @@ public record CommunicatorOptions(
 
   /** Checks the components. */
   public CommunicatorOptions {
-    Deadlines.nanos(deadline);
+    Deadlines.nanos(deadline, WindlassException::of);
     if (cores < 0) {
       throw new InvalidArgumentException(
           "cores is " + cores + "; it must be 0 (as allowed) or more");

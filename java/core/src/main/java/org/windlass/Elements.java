@@ -30,31 +30,6 @@ final class Elements {
     }
   }
 
-  /** Clears every bit of memory that is known to be there. */
-  static void zero(Tensor tensor) {
-    try (Scratch scratch = Scratch.take()) {
-      scratch.elementLong(0);
-      long target = describe(scratch, 0, tensor);
-      check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
-    }
-  }
-
-  /** XXH64 of the elements in row-major order. */
-  static long hash(String what, Tensor tensor, long seed) {
-    hold(what, "a view", tensor, false);
-    try (Scratch scratch = Scratch.take()) {
-      scratch.elementLong(describe(scratch, 0, tensor));
-      int dtype = tensor.dtype.code();
-      long out = scratch.out();
-      long error = scratch.error();
-      check(
-          Native.wl_tensor_hash(scratch.element(), 1, 0, dtype, dtype, seed, out, error), scratch);
-      return scratch.outValue();
-    } finally {
-      release(tensor);
-    }
-  }
-
   private static void fill(Tensor tensor, Scratch scratch) {
     hold("fill", "the tensor", tensor, true);
     try {
@@ -120,7 +95,7 @@ final class Elements {
       throw new InvalidArgumentException(
           "copyFrom: source has dtype " + source.dtype + ", which cannot become " + target.dtype);
     }
-    if (SharedBytes.between(target, source)) {
+    if (Arguments.shareBytes(target, source)) {
       throw new InvalidArgumentException("copyFrom: source overlaps the tensor");
     }
     hold("copyFrom", "source", source, false);
@@ -262,7 +237,7 @@ final class Elements {
 
   static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
-      throw Failures.of(code, scratch.errorBuffer());
+      throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
     }
   }
 }

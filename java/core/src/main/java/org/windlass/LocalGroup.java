@@ -7,7 +7,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.windlass.internal.LocalHandles;
+import org.windlass.internal.Deadlines;
 
 /**
  * Ranks that are threads of this process. {@link #run} gives each rank a thread; callers with
@@ -27,7 +27,7 @@ public final class LocalGroup implements AutoCloseable {
             options.firstSequence(),
             options.cores(),
             options.blocks(),
-            Deadlines.nanos(deadline),
+            Deadlines.nanos(deadline, WindlassException::of),
             options.adjustThreads());
     List<Communicator> made = new ArrayList<>(ranks);
     for (long handle : handles) {

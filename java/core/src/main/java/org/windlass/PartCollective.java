@@ -84,31 +84,6 @@ final class PartCollective {
     Collective.end(own, code, in, out);
   }
 
-  /** Bytes, as a step of {@code operation}. */
-  static void exchange(
-      Endpoint own,
-      Thread thread,
-      int operation,
-      Tensor in,
-      Tensor out,
-      long[] counts,
-      long deadlineNs) {
-    RankLists lists = own.lists();
-    Collective.begin(own, thread, operation, in, out);
-    int code =
-        Native.wl_exchange_v(
-            own.handle,
-            operation,
-            in.address,
-            in.numel,
-            out.address,
-            out.numel,
-            lists.put(0, counts),
-            deadlineNs,
-            own.error);
-    Collective.end(own, code, in, out);
-  }
-
   static void reduceScatter(
       Endpoint own,
       Thread thread,

@@ -49,7 +49,10 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       int rank, boolean closed, List<Integer> waitsFor, int contested, List<Call> recent) {
     /** Checks the components. */
     public Rank {
-      DeviceMesh.checkRank(rank);
+      if (rank < 0 || rank >= Native.WL_MAX_RANKS) {
+        throw new InvalidArgumentException(
+            "rank is " + rank + "; it must lie in [0, " + Native.WL_MAX_RANKS + ")");
+      }
       waitsFor = Copies.list(waitsFor, "waitsFor");
       recent = Copies.list(recent, "recent");
     }

@@ -33,7 +33,7 @@ public enum Target {
    * @throws UnsupportedException if that does not load
    */
   public static Target loaded() {
-    Natives.require();
+    Natives.require(WindlassException::of);
     return parse(Native.wl_target());
   }
 

@@ -6,11 +6,11 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.internal.Access;
 import org.windlass.internal.Memory;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Segments;
-import org.windlass.internal.TensorAccess;
+import org.windlass.internal.Shapes;
 
 /**
  * Typed memory with a shape and strides. A tensor is a view: {@link #narrow}, {@link #select},
@@ -26,11 +26,8 @@ import org.windlass.internal.TensorAccess;
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   static {
-    TensorAccess.set(
-        (memory, offset, dtype, shape) -> {
-          long[] checked = Shapes.checked("tensor", dtype, shape);
-          return over("tensor", memory, offset, dtype, checked);
-        });
+    Access.MEMORY.open(Tensor.class, tensor -> tensor.memory);
+    Access.RELOCATION.open(Tensor.class, tensor -> tensor::at);
   }
 
   final Memory memory;
@@ -60,8 +57,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * view of it is reachable.
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    long[] checked = Shapes.checked("allocate", dtype, shape);
-    Memory memory = Memory.allocate(Shapes.numel(checked) * dtype.bytes());
+    long[] checked = ShapeChecks.checked("allocate", dtype, shape);
+    Memory memory = Memory.allocate(Shapes.numel(checked) * dtype.bytes(), WindlassException::of);
     return over("allocate", memory, 0, dtype, checked);
   }
 
@@ -76,7 +73,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
           "of: buffer is on the Java heap, where peers can't reach it; use"
               + " ByteBuffer.allocateDirect, or Tensor.allocate and copyFrom");
     }
-    long[] checked = Shapes.checked("of", dtype, shape);
+    long[] checked = ShapeChecks.checked("of", dtype, shape);
     if (dtype.bytes() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
       throw new InvalidArgumentException(
           "of: buffer has "
@@ -84,7 +81,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
               + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to"
               + " it");
     }
-    Natives.require();
+    Natives.require(WindlassException::of);
     long start = NativeMemory.address(buffer) + buffer.position();
     Memory memory = Memory.of(start, buffer.remaining(), buffer.isReadOnly(), buffer);
     return over("of", memory, 0, dtype, checked);
@@ -103,7 +100,11 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     if (address == 0 && bytes > 0) {
       throw new InvalidArgumentException("of: address is 0");
     }
-    long[] checked = Shapes.checked("of", dtype, shape);
+    long[] checked = ShapeChecks.checked("of", dtype, shape);
+    // The library's own packages know how long their memory lives.
+    if (owner instanceof Memory memory) {
+      return over("of", memory, address - memory.address, dtype, checked);
+    }
     return over("of", Memory.of(address, bytes, false, owner), 0, dtype, checked);
   }
 
@@ -115,12 +116,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    */
   public static Tensor ofSegment(Object segment, DType dtype, long... shape) {
     Objects.requireNonNull(segment, "segment");
-    long[] checked = Shapes.checked("ofSegment", dtype, shape);
+    long[] checked = ShapeChecks.checked("ofSegment", dtype, shape);
     return over("ofSegment", Segments.memory(segment), 0, dtype, checked);
   }
 
   private static Tensor over(String what, Memory memory, long offset, DType dtype, long[] shape) {
-    Natives.require();
+    Natives.require(WindlassException::of);
     checkFits(what, memory, offset, dtype, shape);
     return new Tensor(
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
@@ -157,6 +158,11 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /** A tensor over the same memory; window tensors stay window tensors. */
   Tensor view(long viewAddress, long[] viewShape, long[] viewStrides) {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
+  }
+
+  /** The same view of other memory, where its first element is at {@code otherAddress}. */
+  private Tensor at(Memory other, long otherAddress) {
+    return new Tensor(other, otherAddress, dtype, shape, strides);
   }
 
   /** The type of its elements. */
@@ -206,7 +212,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /** The {@code length} elements from {@code start} on of dimension {@code dim}. */
   public Tensor narrow(int dim, long start, long length) {
-    Shapes.checkDimension("narrow", "dim", dim, shape.length);
+    ShapeChecks.checkDimension("narrow", "dim", dim, shape.length);
     long extent = shape[dim];
     if (start < 0 || start > extent) {
       throw new InvalidArgumentException(
@@ -230,7 +236,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /** Element {@code index} of dimension {@code dim}, which goes away. */
   public Tensor select(int dim, long index) {
-    Shapes.checkDimension("select", "dim", dim, shape.length);
+    ShapeChecks.checkDimension("select", "dim", dim, shape.length);
     if (index < 0 || index >= shape[dim]) {
       throw new InvalidArgumentException(
           "select: index is " + index + "; it must lie in [0, " + shape[dim] + ")");
@@ -242,16 +248,16 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /** Dimensions {@code dim0} and {@code dim1} exchanged. */
   public Tensor transpose(int dim0, int dim1) {
-    Shapes.checkDimension("transpose", "dim0", dim0, shape.length);
-    Shapes.checkDimension("transpose", "dim1", dim1, shape.length);
+    ShapeChecks.checkDimension("transpose", "dim0", dim0, shape.length);
+    ShapeChecks.checkDimension("transpose", "dim1", dim1, shape.length);
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
   /** Dimension {@code dim} as several, whose extents multiply to its own. */
   public Tensor splitDim(int dim, long... sizes) {
-    Shapes.checkDimension("splitDim", "dim", dim, shape.length);
+    ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");
-    long[] parts = Shapes.checked("splitDim: sizes", DType.U8, sizes);
+    long[] parts = ShapeChecks.checked("splitDim: sizes", DType.U8, sizes);
     if (Shapes.numel(parts) != shape[dim]) {
       throw new InvalidArgumentException(
           "splitDim: sizes "
@@ -276,12 +282,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
     System.arraycopy(shape, dim + 1, newShape, dim + parts.length, shape.length - dim - 1);
     System.arraycopy(strides, dim + 1, newStrides, dim + parts.length, shape.length - dim - 1);
-    return view(address, Shapes.checked("splitDim: sizes", dtype, newShape), newStrides);
+    return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
   /** The same elements in row-major order under another shape; contiguous tensors only. */
   public Tensor reshape(long... shape) {
-    long[] checked = Shapes.checked("reshape", dtype, shape);
+    long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
       throw new InvalidArgumentException(
           "reshape: shape "
@@ -459,7 +465,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
             + " ("
             + this
             + ") is over memory that "
-            + (memory.ended() ? "was closed" : "its owner has closed"));
+            + memory.ending());
   }
 
   /**

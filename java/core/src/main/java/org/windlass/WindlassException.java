@@ -39,6 +39,48 @@ public abstract sealed class WindlassException extends RuntimeException
     this.culprits = Copies.list(culprits, "culprits");
   }
 
+  /**
+   * The exception of a failure that the C ABI reports.
+   *
+   * @param code a {@code wl_code}; one that is unknown is an {@link InternalException}
+   * @param message what happened, where and what to do
+   * @param cause what led to it, or null
+   * @param operation the operation in which the failure was observed; empty if in none
+   * @param culprits the ranks at fault
+   */
+  public static WindlassException of(
+      int code, String message, Throwable cause, String operation, List<Integer> culprits) {
+    for (ErrorCode known : ErrorCode.values()) {
+      if (known.number() == code) {
+        return of(known, message, cause, operation, culprits);
+      }
+    }
+    return new InternalException(
+        "the native library returned the unknown code " + code + ": " + message,
+        cause,
+        operation,
+        culprits);
+  }
+
+  private static WindlassException of(
+      ErrorCode code, String message, Throwable cause, String operation, List<Integer> culprits) {
+    return switch (code) {
+      case INVALID_ARGUMENT ->
+          new InvalidArgumentException(message, cause, operation, culprits);
+      case MISMATCH -> new MismatchException(message, cause, operation, culprits);
+      case TIMEOUT -> new DeadlineExceededException(message, cause, operation, culprits);
+      case PEER_LOST -> new PeerLostException(message, cause, operation, culprits);
+      case ABORTED -> new AbortedException(message, cause, operation, culprits);
+      case VERIFICATION_FAILED ->
+          new VerificationFailedException(message, cause, operation, culprits);
+      case UNSUPPORTED -> new UnsupportedException(message, cause, operation, culprits);
+      case RESOURCE -> new ResourceException(message, cause, operation, culprits);
+      case CLOSED -> new ClosedException(message, cause, operation, culprits);
+      case DEVICE -> new DeviceException(message, cause, operation, culprits);
+      case INTERNAL -> new InternalException(message, cause, operation, culprits);
+    };
+  }
+
   /** The kind of failure; one subclass stands for each. */
   public final ErrorCode code() {
     return code;

@@ -3,10 +3,12 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.internal.Shapes;
 
 /**
  * Memory that every rank of a communicator holds at the same size, so that peers reach it. Tensors
@@ -61,7 +63,7 @@ public final class Window implements AutoCloseable {
    * @throws ResourceException if the window has no room for it
    */
   public DistributedTensor tensor(DType dtype, long... shape) {
-    long[] checked = Shapes.checked("tensor", dtype, shape);
+    long[] checked = ShapeChecks.checked("tensor", dtype, shape);
     requireOpen("tensor");
     long offset = take(Shapes.numel(checked) * dtype.bytes());
     if (offset < 0) {
@@ -79,7 +81,7 @@ public final class Window implements AutoCloseable {
    * @param offset bytes from the start; a multiple of the dtype's size
    */
   public DistributedTensor tensorAt(long offset, DType dtype, long... shape) {
-    long[] checked = Shapes.checked("tensorAt", dtype, shape);
+    long[] checked = ShapeChecks.checked("tensorAt", dtype, shape);
     if (offset < 0 || offset > bytes()) {
       throw new InvalidArgumentException(
           "tensorAt: offset is " + offset + "; it must lie in [0, " + bytes() + "]");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Communicators, windows, tensors, layouts, plans and transfers. {@link
- * org.windlass.Communicator#local} makes the ranks; {@link org.windlass.Collectives} are their
- * operations; {@link org.windlass.Batch} and {@link org.windlass.Link} redistribute tensors from one
- * {@link org.windlass.Layout} to another.
+ * Communicators, windows, tensors and errors. {@link org.windlass.Communicator#local} makes the
+ * ranks; {@link org.windlass.Collectives} are their operations. What builds on them has packages of
+ * its own, each of which knows those before it alone: {@code org.windlass.layout}, {@code
+ * org.windlass.plan} and {@code org.windlass.redistribute}.
  *
  * <h2>Wrong calls</h2>
  *

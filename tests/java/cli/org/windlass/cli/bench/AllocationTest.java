@@ -13,8 +13,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.TransferMode;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 
 /**
  * The sampling loop makes no garbage, so no collection falls into a sample. One rank: what it does

@@ -25,9 +25,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 import picocli.CommandLine;
 
 @Timeout(120)

@@ -12,8 +12,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.ReduceOp;
+import org.windlass.layout.Layout;
 
 class LocalDigitsTest {
   @ParameterizedTest

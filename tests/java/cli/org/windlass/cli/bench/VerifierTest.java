@@ -12,9 +12,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Algorithm;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.TransferMode;
 import org.windlass.VerificationFailedException;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 
 /** The verifiers accept what an operation should leave, and nothing else: not one wrong byte. */
 class VerifierTest {

@@ -9,9 +9,9 @@ import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.layout.Layout;
 
 class DemoTest {
   @Test

@@ -19,9 +19,9 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.DeviceMesh;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.JsonText;
+import org.windlass.layout.DeviceMesh;
 
 /**
  * A checkpoint on disk: whole tensors in one safetensors file, or in the files of an index, or each

@@ -14,10 +14,10 @@ import java.util.Objects;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Native;
+import org.windlass.layout.Layout;
 
 /**
  * {@code layout.json}: what the tensors of a folder of rank files are as wholes.
@@ -112,7 +112,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
 
   /** Reads and checks a file. */
   static LayoutFile read(Path path) {
-    return parse(path.toString(), JsonText.bytesOf(path, FileFault::reading));
+    return parse(path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
   }
 
   /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */
@@ -124,6 +124,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     JsonText.object(
         where,
         bytes,
+        InvalidArgumentException::new,
         (json, key) -> {
           switch (key) {
             case "version" -> {
@@ -260,7 +261,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
-    JsonText.requireReadable(NAME, out.size());
+    JsonText.requireReadable(NAME, out.size(), InvalidArgumentException::new);
     return out.toByteArray();
   }
 

@@ -3,6 +3,7 @@ package org.windlass.checkpoint;
 
 import java.nio.file.Path;
 import java.util.function.ToIntFunction;
+import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -50,11 +51,11 @@ final class NativeFiles {
   }
 
   private static long call(ToIntFunction<Scratch> function) {
-    Natives.require();
+    Natives.require(WindlassException::of);
     try (Scratch scratch = Scratch.take()) {
       int code = function.applyAsInt(scratch);
       if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
+        throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
       }
       return scratch.outValue();
     }

@@ -14,7 +14,6 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
-import org.windlass.internal.TensorAccess;
 
 /**
  * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
@@ -119,7 +118,9 @@ public final class SafetensorsFile implements AutoCloseable {
     if (entry.bytes() == 0) {
       return Tensor.allocate(dtype, shape);
     }
-    return TensorAccess.tensor(mapping(), header.dataStart() + entry.begin(), dtype, shape);
+    Memory whole = mapping();
+    long at = whole.address + header.dataStart() + entry.begin();
+    return Tensor.of(at, entry.end() - entry.begin(), whole, dtype, shape);
   }
 
   /**

@@ -128,6 +128,7 @@ public final class SafetensorsHeader {
     JsonText.object(
         where,
         json,
+        InvalidArgumentException::new,
         (text, name) -> {
           if (name.equals(Names.METADATA)) {
             text.members(

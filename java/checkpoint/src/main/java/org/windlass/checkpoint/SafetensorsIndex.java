@@ -38,7 +38,8 @@ public record SafetensorsIndex(Map<String, String> files) {
     boolean[] found = {false};
     JsonText.object(
         path.toString(),
-        JsonText.bytesOf(path, FileFault::reading),
+        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
+        InvalidArgumentException::new,
         (json, key) -> {
           switch (key) {
             case "weight_map" -> {
@@ -96,7 +97,7 @@ public record SafetensorsIndex(Map<String, String> files) {
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
-    JsonText.requireReadable(NAME, out.size());
+    JsonText.requireReadable(NAME, out.size(), InvalidArgumentException::new);
     return out.toByteArray();
   }
 }

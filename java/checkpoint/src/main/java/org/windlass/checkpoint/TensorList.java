@@ -63,7 +63,8 @@ public final class TensorList {
     List<Entry> entries = new ArrayList<>();
     JsonText.list(
         path.toString(),
-        JsonText.bytesOf(path, FileFault::reading),
+        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
+        InvalidArgumentException::new,
         (json, index) -> entries.add(new TensorList(json, "[" + index + "]").entry()));
     return entries;
   }

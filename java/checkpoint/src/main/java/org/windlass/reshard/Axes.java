@@ -4,9 +4,9 @@ package org.windlass.reshard;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.Tensor;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * The dimensions of a stored tensor in the order in which it is written.

@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.checkpoint.LayoutFile;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * How a target is cut that a rule fuses of parts: each part by itself, so that a rank holds its

@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Placement;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * A box of a move that is a tensor with layouts of its own. Where a layout cuts a dimension of which

@@ -14,8 +14,8 @@ import java.util.TreeSet;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.Layout;
 
 /**
  * What a request means for each tensor of a checkpoint, with everything checked that can be before

@@ -11,20 +11,20 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
-import org.windlass.Batch;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.Layout;
 import org.windlass.LocalGroup;
-import org.windlass.Placement;
 import org.windlass.Tensor;
-import org.windlass.Transfer;
-import org.windlass.TransferMode;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.internal.Native;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.plan.TransferMode;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /**
  * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
@@ -323,7 +323,7 @@ final class Mover {
   }
 
   private void transfer(Communicator comm, Step step) {
-    Batch batch = comm.batch().mode(mode);
+    Batch batch = Batch.of(comm).mode(mode);
     bucketBytes.ifPresent(batch::bucketBytes);
     step.addTo(batch, comm.rank());
     try (Transfer transfer = batch.register(NO_LIMIT)) {

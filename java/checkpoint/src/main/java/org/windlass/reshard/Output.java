@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /** The files of a checkpoint in the making, and where in them each tensor goes. */
 final class Output {

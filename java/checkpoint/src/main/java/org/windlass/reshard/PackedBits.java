@@ -4,9 +4,9 @@ package org.windlass.reshard;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.windlass.Chunk;
-import org.windlass.Plan;
 import org.windlass.UnsupportedException;
+import org.windlass.plan.Chunk;
+import org.windlass.plan.Plan;
 
 /** A leg of a tensor whose elements take less than a byte, moved as runs of whole bytes. */
 final class PackedBits {

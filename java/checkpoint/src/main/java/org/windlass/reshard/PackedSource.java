@@ -3,10 +3,10 @@ package org.windlass.reshard;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * The files in which a tensor lies whose elements take less than a byte.

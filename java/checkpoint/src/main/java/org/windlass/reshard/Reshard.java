@@ -9,10 +9,11 @@ import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.Target;
-import org.windlass.TransferMode;
+import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 
 /**
  * A redistribution of a checkpoint on disk, from one layout to another:

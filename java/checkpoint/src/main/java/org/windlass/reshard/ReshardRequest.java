@@ -6,8 +6,8 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.TransferMode;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 
 /**
  * What is asked of a redistribution of a checkpoint.

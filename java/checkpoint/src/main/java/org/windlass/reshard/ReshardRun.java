@@ -11,12 +11,12 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
 
 /** One redistribution of a checkpoint on disk. */
 final class ReshardRun {

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.windlass.DType;
-import org.windlass.Layout;
+import org.windlass.layout.Layout;
 
 /**
  * What becomes of the tensors that a pattern matches. What a rule leaves out comes from the request.

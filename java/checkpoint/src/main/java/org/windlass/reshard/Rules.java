@@ -11,9 +11,9 @@ import java.util.Set;
 import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.internal.JsonText;
+import org.windlass.layout.Layout;
 
 /**
  * The file that {@code --rules} takes: a JSON list of {@link Rule}s. Complaints name the file, the
@@ -33,7 +33,8 @@ final class Rules {
     List<Rule> rules = new ArrayList<>();
     JsonText.list(
         path.toString(),
-        JsonText.bytesOf(path, FileFault::reading),
+        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
+        InvalidArgumentException::new,
         (json, index) -> rules.add(new Rules(json, "[" + index + "]").rule(path)));
     return rules;
   }

@@ -3,8 +3,8 @@ package org.windlass.reshard;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.Layout;
-import org.windlass.Region;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
 
 /**
  * What a rank holds of a tensor.

@@ -6,11 +6,11 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * Where the elements of a tensor lie that is read: for each term of its reduction, or the one there

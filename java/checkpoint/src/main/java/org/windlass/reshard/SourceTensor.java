@@ -2,7 +2,7 @@
 package org.windlass.reshard;
 
 import org.windlass.DType;
-import org.windlass.Layout;
+import org.windlass.layout.Layout;
 
 /**
  * A tensor of the checkpoint that is read.

@@ -9,14 +9,14 @@ import java.util.Optional;
 import java.util.Set;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.ReduceOp;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.internal.Native;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /** The tensors of a checkpoint as wholes, checked against their layouts. */
 final class SourceTensors {

@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import org.windlass.Batch;
 import org.windlass.DType;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
 
 /**
  * What moves together: boxes of sources that are read into memory, windows of targets, and the

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
+import org.windlass.layout.Layout;
 
 /**
  * A tensor of the checkpoint that is written.

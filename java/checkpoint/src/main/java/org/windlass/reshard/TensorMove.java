@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.Plan;
+import org.windlass.layout.Layout;
+import org.windlass.plan.Plan;
 
 /**
  * One tensor's way from layout to layout: into a tensor of its own, or into a part of one that is

@@ -4,8 +4,8 @@ package org.windlass.verify;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.windlass.Layout;
-import org.windlass.Placement;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension

@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.windlass.Layout;
 import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
 
 /**
  * Compares a tensor as it was written with what the layouts say about those that were read. It

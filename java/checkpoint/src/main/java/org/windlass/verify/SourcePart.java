@@ -8,11 +8,11 @@ import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.ReduceOp;
 import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /** A tensor that was read, as all of a tensor that was written or as a part of it. */
 public final class SourcePart {

@@ -6,9 +6,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
-import org.windlass.Layout;
-import org.windlass.Placement;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * The ranks of a source layout that hold the same part of a tensor.

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
+import org.windlass.WindlassException;
 import org.windlass.internal.Floor;
 import org.windlass.reshard.ReshardResult;
 
@@ -34,7 +35,12 @@ final class ReshardFloor {
       long sample = Math.min(bytes, SAMPLE) / from.bytes() * from.bytes();
       if (sample > 0) {
         seconds +=
-            Floor.copyMicros(sample, from, entry.getKey().get(1), ITERATIONS)
+            Floor.copyMicros(
+                    sample,
+                    from.code(),
+                    entry.getKey().get(1).code(),
+                    ITERATIONS,
+                    WindlassException::of)
                 / 1e6
                 * ((double) bytes / sample);
       }

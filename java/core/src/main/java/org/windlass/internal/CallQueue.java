@@ -5,11 +5,11 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.invoke.VarHandle;
+import java.util.List;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import org.windlass.ResourceException;
 
 /**
  * The calls that one rank's communicator makes on a thread of its own, in the order in which they
@@ -32,6 +32,7 @@ final class CallQueue {
   }
 
   private final String name;
+  private final FailureMaker failures;
   private final ThreadPoolExecutor executor;
 
   /** Calls that wait here or run. */
@@ -41,8 +42,9 @@ final class CallQueue {
   /** The thread that makes the calls, or the last one that did. */
   private volatile Thread thread;
 
-  CallQueue(String name) {
+  CallQueue(String name, FailureMaker failures) {
     this.name = name;
+    this.failures = failures;
     this.executor =
         new ThreadPoolExecutor(
             1,
@@ -90,7 +92,12 @@ final class CallQueue {
     } catch (OutOfMemoryError e) {
       remove(call);
       left();
-      throw new ResourceException("no thread \"" + name + "\" for a queued call", e);
+      throw failures.make(
+          Native.WL_RESOURCE,
+          "no thread \"" + name + "\" for a queued call",
+          e,
+          "",
+          List.of());
     }
   }
 

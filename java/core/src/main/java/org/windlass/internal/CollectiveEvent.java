@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-import java.util.Arrays;
+import java.util.function.IntFunction;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
@@ -11,7 +11,6 @@ import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
-import org.windlass.Algorithm;
 
 /**
  * One operation of one rank, for JDK Flight Recorder. Off unless a recording enables it: {@code
@@ -91,7 +90,7 @@ final class CollectiveEvent extends Event {
   }
 
   /** Ends the event of a call that has left the native side. */
-  void finish(long comm) {
+  void finish(long comm, IntFunction<String> algorithmNames) {
     end();
     if (!shouldCommit()) {
       return;
@@ -104,7 +103,7 @@ final class CollectiveEvent extends Event {
         return;
       }
       operation = Native.wl_operation_name(scratch.configInt(Structs.Record.OPERATION));
-      algorithm = algorithm(scratch.configInt(Structs.Record.ALGORITHM));
+      algorithm = algorithmNames.apply(scratch.configInt(Structs.Record.ALGORITHM));
       ranks = Native.wl_comm_size(comm);
       sequence = Integer.toUnsignedLong(last);
       bytes = scratch.configLong(Structs.Record.BYTES);
@@ -113,13 +112,5 @@ final class CollectiveEvent extends Event {
       result = Native.wl_code_name(scratch.configInt(Structs.Record.CODE));
     }
     commit();
-  }
-
-  private static String algorithm(int code) {
-    return Arrays.stream(Algorithm.values())
-        .filter(algorithm -> algorithm != Algorithm.AUTO && algorithm.code() == code)
-        .map(Algorithm::toString)
-        .findFirst()
-        .orElse("");
   }
 }

@@ -5,10 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import jdk.jfr.FlightRecorder;
-import org.windlass.InvalidArgumentException;
-import org.windlass.WindlassException;
 
 /**
  * One rank's native communicator and what a call on it needs: the right to be the one call in
@@ -51,6 +50,10 @@ public final class Endpoint {
   /** Arguments of the call in progress, its error record among them. */
   public final Scratch scratch = Scratch.take();
 
+  /** Makes what its calls throw. */
+  public final FailureMaker failures;
+
+  private final IntFunction<String> algorithmNames;
   private final Handle nativeHandle;
   private final CallQueue queue;
 
@@ -71,17 +74,28 @@ public final class Endpoint {
 
   private volatile boolean closed;
 
+  /** What an abort that a user asks for ends too, or null. */
+  private volatile Endpoint abortedToo;
+
   /** Made on first use. */
   private volatile RankLists lists;
 
-  /** Takes over {@code handle}, a {@code wl_comm_t*}. */
-  public Endpoint(long handle) {
+  /**
+   * Takes over a native handle.
+   *
+   * @param handle a {@code wl_comm_t*}
+   * @param failures makes what its calls throw
+   * @param algorithmNames for each {@code wl_algorithm} what recordings call it
+   */
+  public Endpoint(long handle, FailureMaker failures, IntFunction<String> algorithmNames) {
     this.handle = handle;
+    this.failures = failures;
+    this.algorithmNames = algorithmNames;
     this.rank = Native.wl_comm_rank(handle);
     this.size = Native.wl_comm_size(handle);
     this.error = scratch.error();
     this.nativeHandle = new Handle(handle);
-    this.queue = new CallQueue("windlass-calls-" + rank);
+    this.queue = new CallQueue("windlass-calls-" + rank, failures);
     Watcher.add(this);
   }
 
@@ -107,6 +121,34 @@ public final class Endpoint {
     return lists;
   }
 
+  /** A native call with an out-parameter of 8 bytes. */
+  @FunctionalInterface
+  public interface NativeCall {
+    int call(long out, long error);
+  }
+
+  /**
+   * Makes a collective call that names no memory of the caller's. The caller keeps the communicator
+   * reachable.
+   *
+   * @return its out-parameter
+   */
+  public long call(NativeCall nativeCall) {
+    Thread thread = Thread.currentThread();
+    if (mustHandOff(thread)) {
+      return handOff(() -> call(nativeCall));
+    }
+    try (Scratch arguments = Scratch.take()) {
+      begin(thread);
+      int code = nativeCall.call(arguments.out(), error);
+      if (code != Native.WL_OK) {
+        throw settle(code, null, null);
+      }
+      end();
+      return arguments.outValue();
+    }
+  }
+
   /** Makes {@code thread} the one caller. */
   public void begin(Thread thread) {
     if (!CALLER.compareAndSet(this, null, thread)) {
@@ -127,7 +169,7 @@ public final class Endpoint {
   /** Ends a call that succeeded or that never reached the native side. */
   public void end() {
     if (event != null) {
-      event.finish(handle);
+      event.finish(handle, algorithmNames);
       event = null;
     }
     CALLER.setRelease(this, (Thread) null);
@@ -137,8 +179,8 @@ public final class Endpoint {
    * Ends a call that failed. {@code a} and {@code b}, either of which may be null, are unpinned
    * once no rank can touch them.
    */
-  public WindlassException settle(int code, Lifetime a, Lifetime b) {
-    WindlassException failure = Failures.of(code, scratch.errorBuffer());
+  public RuntimeException settle(int code, Lifetime a, Lifetime b) {
+    RuntimeException failure = Failures.of(code, scratch.errorBuffer(), failures);
     boolean quiet = quiet(code);
     settle(a, quiet);
     if (b != a) {
@@ -190,10 +232,12 @@ public final class Endpoint {
   }
 
   /** The failure record as an exception, or null while the communicator lives. */
-  public WindlassException failure() {
+  public RuntimeException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(handle, scratch.error());
-      return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
+      return code == Native.WL_OK
+          ? null
+          : Failures.of(code, scratch.errorBuffer(), failures);
     }
   }
 
@@ -208,6 +252,20 @@ public final class Endpoint {
     }
   }
 
+  /** Lets {@link #abortAsAsked} end {@code other} too, which may be null. */
+  public void abortsToo(Endpoint other) {
+    abortedToo = other;
+  }
+
+  /** {@link #abort} as a user asks for it: with the one that {@link #abortsToo} names. */
+  public void abortAsAsked(String reason) {
+    abort(reason);
+    Endpoint too = abortedToo;
+    if (too != null) {
+      too.abortAsAsked(reason);
+    }
+  }
+
   private static byte[] text(String reason) {
     try {
       return NativeMemory.utf8(reason.replace('\0', ' '));
@@ -219,20 +277,21 @@ public final class Endpoint {
   /**
    * Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent.
    *
-   * @throws WindlassException what the native close says, once the communicator is left
+   * @throws RuntimeException what the native close says, once the communicator is left
    */
   public void close() {
-    WindlassException failure = leave();
+    RuntimeException failure = leave();
     if (failure != null) {
       throw failure;
     }
   }
 
-  private WindlassException leave() {
-    WindlassException failure;
+  private RuntimeException leave() {
+    RuntimeException failure;
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(handle, scratch.error());
-      failure = code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
+      failure =
+          code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer(), failures);
     } catch (OutOfMemoryError e) {
       Native.wl_comm_close(handle, 0); // peers learn of it whether there is room to say more or not
       throw e;
@@ -338,9 +397,10 @@ public final class Endpoint {
     }
   }
 
-  private InvalidArgumentException inUse() {
+  private RuntimeException inUse() {
     Thread other = caller;
-    return new InvalidArgumentException(
+    return failures.make(
+        Native.WL_INVALID_ARGUMENT,
         "the communicator of rank "
             + rank
             + " is in a call of thread \""

@@ -23,12 +23,11 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
-import org.windlass.InvalidArgumentException;
 
 /**
  * Strict reading of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
  * nothing but white space after it, integers that are integers. Every complaint is an
- * InvalidArgument that starts with where the text stands.
+ * exception of the reader's choice that starts with where the text stands.
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
@@ -53,10 +52,19 @@ public final class JsonText implements AutoCloseable {
 
   private final String where;
   private final JsonParser parser;
+  private final Refusal refusal;
 
-  private JsonText(String where, JsonParser parser) {
+  private JsonText(String where, JsonParser parser, Refusal refusal) {
     this.where = where;
     this.parser = parser;
+    this.refusal = refusal;
+  }
+
+  /** Makes what is thrown for a text that is refused. */
+  @FunctionalInterface
+  public interface Refusal {
+    /** {@code cause} may be null. */
+    RuntimeException of(String message, Throwable cause);
   }
 
   /** Reads one element of a list; the parser is on its first token. */
@@ -74,15 +82,17 @@ public final class JsonText implements AutoCloseable {
   /**
    * The bytes of a file in which a JSON text stands.
    *
+   * @param refusal makes what is thrown if it is too large
    * @param fault what an IOException of the file becomes
-   * @throws InvalidArgumentException if it is too large
    */
   public static byte[] bytesOf(
-      Path path, BiFunction<Path, IOException, ? extends RuntimeException> fault) {
+      Path path,
+      Refusal refusal,
+      BiFunction<Path, IOException, ? extends RuntimeException> fault) {
     try (InputStream in = Files.newInputStream(path)) {
       // What is no regular file may say that it has no bytes, and give them without an end.
       byte[] bytes = in.readNBytes(LARGEST + 1);
-      requireReadable(path.toString(), bytes.length);
+      requireReadable(path.toString(), bytes.length, refusal);
       return bytes;
     } catch (IOException thrown) {
       throw fault.apply(path, thrown);
@@ -90,10 +100,10 @@ public final class JsonText implements AutoCloseable {
   }
 
   /** Refuses a JSON text that is longer than the readers take. */
-  public static void requireReadable(String where, long bytes) {
+  public static void requireReadable(String where, long bytes, Refusal refusal) {
     if (bytes > LARGEST) {
-      throw new InvalidArgumentException(
-          where + ": has more than " + LARGEST + " bytes, which are read at most");
+      throw refusal.of(
+          where + ": has more than " + LARGEST + " bytes, which are read at most", null);
     }
   }
 
@@ -102,8 +112,9 @@ public final class JsonText implements AutoCloseable {
    *
    * @param reader is called for each key of the object, with the parser on its value
    */
-  public static void object(String where, byte[] bytes, Reader reader) {
-    read(where, bytes, json -> json.members("the whole", key -> reader.read(json, key)));
+  public static void object(String where, byte[] bytes, Refusal refusal, Reader reader) {
+    read(
+        where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
   }
 
   /**
@@ -111,11 +122,16 @@ public final class JsonText implements AutoCloseable {
    *
    * @param reader is called for each element, with the parser on it
    */
-  public static void list(String where, byte[] bytes, ElementReader reader) {
-    read(where, bytes, json -> json.elements("the whole", index -> reader.read(json, index)));
+  public static void list(
+      String where, byte[] bytes, Refusal refusal, ElementReader reader) {
+    read(
+        where,
+        bytes,
+        refusal,
+        json -> json.elements("the whole", index -> reader.read(json, index)));
   }
 
-  private static void read(String where, byte[] bytes, Whole whole) {
+  private static void read(String where, byte[] bytes, Refusal refusal, Whole whole) {
     CharBuffer text;
     try {
       text =
@@ -125,10 +141,13 @@ public final class JsonText implements AutoCloseable {
               .onUnmappableCharacter(CodingErrorAction.REPORT)
               .decode(ByteBuffer.wrap(bytes));
     } catch (CharacterCodingException malformed) {
-      throw new InvalidArgumentException(where + ": the JSON is not valid UTF-8");
+      throw refusal.of(where + ": the JSON is not valid UTF-8", null);
     }
     try (JsonText json =
-        new JsonText(where, FACTORY.createParser(text.array(), text.arrayOffset(), text.length()))) {
+        new JsonText(
+            where,
+            FACTORY.createParser(text.array(), text.arrayOffset(), text.length()),
+            refusal)) {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
@@ -137,13 +156,14 @@ public final class JsonText implements AutoCloseable {
         throw json.bad("something follows the JSON");
       }
     } catch (JsonProcessingException malformed) {
-      throw new InvalidArgumentException(
-          where + ": not valid JSON: " + SOURCE.matcher(malformed.getOriginalMessage()).replaceAll("")
-              + (malformed.getLocation() == null
-                  ? ""
-                  : " at character " + malformed.getLocation().getCharOffset()));
+      String at =
+          malformed.getLocation() == null
+              ? ""
+              : " at character " + malformed.getLocation().getCharOffset();
+      String what = SOURCE.matcher(malformed.getOriginalMessage()).replaceAll("");
+      throw refusal.of(where + ": not valid JSON: " + what + at, null);
     } catch (IOException impossible) {
-      throw new InvalidArgumentException(where + ": unreadable JSON", impossible);
+      throw refusal.of(where + ": unreadable JSON", impossible);
     }
   }
 
@@ -245,8 +265,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /** A complaint about the text. */
-  public InvalidArgumentException bad(String what) {
-    return new InvalidArgumentException(where + ": " + what);
+  public RuntimeException bad(String what) {
+    return refusal.of(where + ": " + what, null);
   }
 
   private String found() throws IOException {

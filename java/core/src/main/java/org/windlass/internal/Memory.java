@@ -54,13 +54,17 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, null, null, resource);
   }
 
-  /** Zeroed memory aligned to 64 bytes; freed when ended or unreachable. */
-  public static Memory allocate(long bytes) {
-    Natives.require();
+  /**
+   * Zeroed memory aligned to 64 bytes; freed when ended or unreachable.
+   *
+   * @param failures makes what is thrown where there is none
+   */
+  public static Memory allocate(long bytes, FailureMaker failures) {
+    Natives.require(failures);
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
       if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
+        throw Failures.of(code, scratch.errorBuffer(), failures);
       }
       long address = scratch.outValue();
       return of(address, bytes, new Allocation(address));
@@ -70,6 +74,11 @@ public final class Memory extends Lifetime {
   /** Whether what it was made over has been taken back by its owner. */
   public boolean lost() {
     return alive != null && !alive.getAsBoolean();
+  }
+
+  /** Who has ended it, as messages say: "... is over memory that was closed". */
+  public String ending() {
+    return ended() ? "was closed" : "its owner has closed";
   }
 
   /** Whether a call may use it now; cheap, and only {@link #pin} makes the answer last. */

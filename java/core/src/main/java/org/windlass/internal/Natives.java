@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-import org.windlass.UnsupportedException;
+import java.util.List;
 
 /**
  * Whether the native library is there. A class that can't be initialised without it gives its reason
@@ -25,11 +25,12 @@ public final class Natives {
   /**
    * Refuses whatever needs it.
    *
-   * @throws UnsupportedException with each place where it was looked for, and what was wrong there
+   * @param failures makes what is thrown, of code Unsupported: it names each place where the library
+   *     was looked for, and what was wrong there
    */
-  public static void require() {
+  public static void require(FailureMaker failures) {
     if (REFUSAL != null) {
-      throw new UnsupportedException(REFUSAL.getMessage(), REFUSAL);
+      throw failures.make(Native.WL_UNSUPPORTED, REFUSAL.getMessage(), REFUSAL, "", List.of());
     }
   }
 }

@@ -10,9 +10,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
-import org.windlass.AbortedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
 
 /**
  * One call in a {@link CallQueue}, and what comes of it. A call that still waits when its
@@ -123,7 +120,8 @@ public final class QueuedCall<T> implements Runnable {
     asked = true;
     Thread thread = Thread.currentThread();
     if (!outcome.isDone() && queue.runs(thread)) {
-      throw new InvalidArgumentException(
+      throw endpoint.failures.make(
+          Native.WL_INVALID_ARGUMENT,
           "await: the operation of rank "
               + endpoint.rank
               + " waits for the one that awaits it; both run on thread \""
@@ -135,7 +133,8 @@ public final class QueuedCall<T> implements Runnable {
     } catch (ExecutionException e) {
       throw thrown(e.getCause());
     } catch (TimeoutException e) {
-      throw new DeadlineExceededException(
+      throw endpoint.failures.make(
+          Native.WL_TIMEOUT,
           "await: the operation of rank "
               + endpoint.rank
               + " is not over after "
@@ -143,7 +142,8 @@ public final class QueuedCall<T> implements Runnable {
               + "; it goes on");
     } catch (InterruptedException e) {
       thread.interrupt();
-      throw new AbortedException(
+      throw endpoint.failures.make(
+          Native.WL_ABORTED,
           "await: thread \""
               + thread.getName()
               + "\" was interrupted; the operation of rank "

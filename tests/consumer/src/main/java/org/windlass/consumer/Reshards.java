@@ -10,12 +10,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.windlass.AbortedException;
 import org.windlass.DType;
-import org.windlass.Layout;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.checkpoint.SafetensorsHeader;
 import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.layout.Layout;
 import org.windlass.reshard.Reshard;
 import org.windlass.reshard.ReshardResult;
 

@@ -9,6 +9,7 @@ import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
 import org.windlass.Window;
 import org.windlass.internal.Floor;
 
@@ -113,6 +114,8 @@ record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
   /** Each term is read, and the tensor read and written, once for each. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));
+    return OptionalDouble.of(
+        Floor.copyMicros(
+            ranks * bytes, dtype.code(), dtype.code(), iterations, WindlassException::of));
   }
 }

@@ -9,6 +9,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
 import org.windlass.internal.Floor;
 
 /** Every rank casts {@code bytes} of its own from one dtype to another. */
@@ -91,6 +92,8 @@ record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain)
 
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.of(Floor.copyMicros(ranks * bytes, from, to, iterations));
+    return OptionalDouble.of(
+        Floor.copyMicros(
+            ranks * bytes, from.code(), to.code(), iterations, WindlassException::of));
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.bench;
 
-import org.windlass.Layout;
-import org.windlass.Placement;
-import org.windlass.Region;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
 
 /** The digits of a rank's local tensor, in its order. */
 final class LocalDigits {

@@ -4,6 +4,8 @@ package org.windlass.cli.bench;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
+import org.windlass.WindlassException;
+import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Floor;
 
 /**
@@ -26,7 +28,7 @@ enum Operation {
   private final FloorMicros floor;
 
   private interface FloorMicros {
-    double measure(int ranks, long bytes, int iterations);
+    double measure(int ranks, long bytes, int iterations, FailureMaker failures);
   }
 
   Operation(boolean inputPerRank, boolean outputPerRank, FloorMicros floor) {
@@ -77,7 +79,7 @@ enum Operation {
 
   /** Median time in microseconds in which pinned threads move just the bytes; sums are of f32. */
   double floorMicros(int ranks, long bytes, int iterations) {
-    return floor.measure(ranks, bytes, iterations);
+    return floor.measure(ranks, bytes, iterations, WindlassException::of);
   }
 
   /** As the command line has it: {@code all-to-all}. */

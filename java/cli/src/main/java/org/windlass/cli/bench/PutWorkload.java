@@ -10,6 +10,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
 import org.windlass.Window;
 import org.windlass.internal.Floor;
 
@@ -132,6 +133,8 @@ record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) implements
 
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.of(Floor.copyMicros(pairs() * bytes, dtype, dtype, iterations));
+    return OptionalDouble.of(
+        Floor.copyMicros(
+            pairs() * bytes, dtype.code(), dtype.code(), iterations, WindlassException::of));
   }
 }

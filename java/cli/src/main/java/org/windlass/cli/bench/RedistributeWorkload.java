@@ -7,16 +7,18 @@ import java.util.Arrays;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.Layout;
-import org.windlass.Plan;
 import org.windlass.ReduceOp;
-import org.windlass.Route;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
-import org.windlass.Transfer;
-import org.windlass.TransferMode;
 import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
 import org.windlass.internal.Floor;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.Route;
+import org.windlass.plan.TransferMode;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 
 /** One tensor goes from one layout to another through a transfer that is registered once. */
 final class RedistributeWorkload implements Workload {
@@ -97,7 +99,7 @@ final class RedistributeWorkload implements Workload {
       this.source = side(from, dtype);
       this.target = side(to, targetDtype);
       this.transfer =
-          comm.batch()
+          Batch.of(comm)
               .wire(wire)
               .mode(mode)
               .add(
@@ -206,7 +208,13 @@ final class RedistributeWorkload implements Workload {
     long each = dtype.bytes() + (long) copies * targetDtype.bytes();
     long measured = Math.min(elements, FLOOR_BYTES / each);
     double micros =
-        Floor.copiesMicros(dtype.bytesOf(measured), copies, dtype, targetDtype, iterations);
+        Floor.copiesMicros(
+            dtype.bytesOf(measured),
+            copies,
+            dtype.code(),
+            targetDtype.code(),
+            iterations,
+            WindlassException::of);
     double traffic =
         (double) elements * LocalDigits.terms(from) * dtype.bytes()
             + (double) written * targetDtype.bytes();

@@ -11,16 +11,18 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
-import org.windlass.Batch;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.TensorSpec;
-import org.windlass.Transfer;
+import org.windlass.WindlassException;
 import org.windlass.internal.Floor;
 import org.windlass.internal.Native;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
 import org.windlass.reshard.ProgressListener;
 
 /**
@@ -102,7 +104,7 @@ public final class Demo {
     Map<String, Tensor> pieces = trains ? pieces(rank) : Map.of();
     Map<String, Tensor> buffers = trains ? Map.of() : buffers();
     for (Map.Entry<String, List<Weight>> group : groups.entrySet()) {
-      Batch batch = comm.batch();
+      Batch batch = Batch.of(comm);
       for (Weight weight : group.getValue()) {
         batch.add(
             TensorSpec.of(weight.name(), DType.F32, weight.from(), weight.shape()),
@@ -202,7 +204,7 @@ public final class Demo {
   }
 
   private static long writtenBytes(Weight weight) {
-    boolean replicated = !(weight.to().placements().get(0) instanceof org.windlass.Placement.Shard);
+    boolean replicated = !(weight.to().placements().get(0) instanceof Placement.Shard);
     return 2 * weight.elements() * (replicated ? Model.INFERENCE_RANKS : 1);
   }
 
@@ -225,9 +227,14 @@ public final class Demo {
     long sample = Math.min(bytes, FLOOR_SAMPLE);
     double copy = Double.MAX_VALUE;
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
-      copy = Math.min(copy, Floor.copyMicros(sample, DType.F32, DType.BF16, 3) * bytes / sample);
+      copy = Math.min(copy, copyMicros(sample) * bytes / sample);
     }
     double traffic = 6.0 * plain + 10.0 * summed;
     return copy * traffic / (6.0 * (plain + summed));
+  }
+
+  private static double copyMicros(long bytes) {
+    return Floor.copyMicros(
+        bytes, DType.F32.code(), DType.BF16.code(), 3, WindlassException::of);
   }
 }

@@ -5,12 +5,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.DeviceMesh;
-import org.windlass.Layout;
-import org.windlass.Placement;
-import org.windlass.TensorSpec;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
 
 /**
  * The tensors of Qwen3-0.6B with fewer layers, between a trainer of data parallelism 2 by tensor

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.demo;
 
-import org.windlass.Placement;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.layout.Placement;
 
 /**
  * What the demo's weights hold, as a function of tensor, term and element; written by the trainer's

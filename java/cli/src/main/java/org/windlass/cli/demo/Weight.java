@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.demo;
 
-import org.windlass.Layout;
+import org.windlass.layout.Layout;
 
 /**
  * One weight of the demo's model.

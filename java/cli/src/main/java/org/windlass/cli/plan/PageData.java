@@ -13,15 +13,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
-import org.windlass.DeviceMesh;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.Placement;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
-import org.windlass.Region;
-import org.windlass.Traffic;
-import org.windlass.Traffic.Link;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.Traffic;
+import org.windlass.plan.Traffic.Link;
 
 /**
  * What a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who sends how

@@ -13,8 +13,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.InvalidArgumentException;
-import org.windlass.PlanOptions;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.plan.PlanOptions;
 
 /**
  * A page of plans for a person, as a file: {@code plan.html} with the plans put in as JSON, which

@@ -17,15 +17,15 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import org.windlass.Bucket;
-import org.windlass.Layout;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
-import org.windlass.Region;
-import org.windlass.Route;
-import org.windlass.Traffic;
-import org.windlass.Traffic.Link;
-import org.windlass.Transport;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.plan.Bucket;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.Route;
+import org.windlass.plan.Traffic;
+import org.windlass.plan.Traffic.Link;
+import org.windlass.plan.Transport;
 
 /** Plans as lines: JSON objects, or text for people. */
 public final class PlanReport {

@@ -4,11 +4,11 @@ package org.windlass.cli.plan;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.Plan;
-import org.windlass.PlanOptions;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.TensorList;
+import org.windlass.layout.Layout;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
 
 /**
  * A tensor to plan.

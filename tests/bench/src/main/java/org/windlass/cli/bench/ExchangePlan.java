@@ -6,11 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.Chunk;
-import org.windlass.Layout;
-import org.windlass.Plan;
-import org.windlass.Region;
 import org.windlass.ResourceException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.plan.Chunk;
+import org.windlass.plan.Plan;
 
 /**
  * Windlass's plan of a redistribution as numbers, for the program that carries it out with MPI:

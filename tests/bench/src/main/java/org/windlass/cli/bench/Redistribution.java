@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.List;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Layout;
-import org.windlass.TransferMode;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 
 /**
  * A matrix of f32 goes from one mesh to another. As a cell's operation it is a word without commas

@@ -6,8 +6,8 @@ import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
-import org.windlass.TransferMode;
 import org.windlass.internal.Native;
+import org.windlass.plan.TransferMode;
 
 /**
  * Measures one operation by one side that runs in a JVM, and prints a line of {@link Times} for

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import org.windlass.internal.Failures;
+import org.windlass.internal.Leaks;
+import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+
+/** The makers of the native side of ranks that are threads of this process. */
+final class LocalHandles {
+  private LocalHandles() {}
+
+  /** A {@code wl_comm_t*} for each rank. */
+  static long[] create(
+      int ranks,
+      int firstSequence,
+      int cores,
+      int blocks,
+      long deadlineNs,
+      boolean adjustThreads) {
+    if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");
+    }
+    Natives.require(WindlassException::of);
+    try (Scratch scratch = Scratch.take()) {
+      long config = scratch.config(Structs.GroupConfig.SIZE);
+      scratch.configInt(Structs.GroupConfig.RANKS, ranks);
+      scratch.configInt(Structs.GroupConfig.FIRST_SEQUENCE, firstSequence);
+      scratch.configInt(Structs.GroupConfig.CORES, cores);
+      scratch.configInt(Structs.GroupConfig.BLOCKS, blocks);
+      scratch.configLong(Structs.GroupConfig.DEADLINE_NS, deadlineNs);
+      scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, adjustThreads ? 1 : 0);
+      check(Native.wl_group_create(config, scratch.out(), scratch.error()), scratch);
+      long group = scratch.outValue();
+      long[] handles = new long[ranks];
+      try {
+        for (int rank = 0; rank < ranks; rank++) {
+          check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
+          handles[rank] = scratch.outValue();
+        }
+        return handles;
+      } catch (RuntimeException e) {
+        for (long handle : handles) {
+          if (handle != 0) {
+            Native.wl_comm_free(handle);
+          }
+        }
+        throw e;
+      } finally {
+        Native.wl_group_release(group);
+      }
+    }
+  }
+
+  private static void check(int code, Scratch scratch) {
+    if (code != Native.WL_OK) {
+      throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
+    }
+  }
+
+  /** Reports {@code group} if it is dropped unclosed; its communicators free themselves. */
+  static Unclosed watch(Object group, String what) {
+    Unclosed unclosed = new Unclosed(what);
+    Leaks.watch(group, unclosed);
+    return unclosed;
+  }
+
+  /** A group that nobody has closed yet. */
+  static final class Unclosed extends Leaks.Resource {
+    Unclosed(String what) {
+      super(what);
+    }
+
+    @Override
+    protected void free() {}
+  }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import org.windlass.internal.Memory;
+
+/**
+ * Memory segments as {@link Memory}. This is what runs before Java 22, which has none, and where the
+ * class of that name under META-INF/versions/22 is missing.
+ */
+final class Segments {
+  private Segments() {}
+
+  /** The memory of a native {@code java.lang.foreign.MemorySegment}. */
+  @SuppressWarnings("unused") // META-INF/versions/22 uses it
+  static Memory memory(Object segment) {
+    int feature = Runtime.version().feature();
+    if (feature < 22) {
+      throw new UnsupportedException(
+          "ofSegment: MemorySegment needs Java 22 or later; this is Java "
+              + feature
+              + ". Tensor.of takes direct buffers and addresses");
+    }
+    throw new UnsupportedException(
+        "ofSegment: the classes for MemorySegment, under META-INF/versions/22, are not in effect in "
+            + Segments.class.getProtectionDomain().getCodeSource().getLocation()
+            + ": a jar has them that JDK 22 or later built, and whose manifest says Multi-Release:"
+            + " true. Build one so, or take Tensor.of over segment.asByteBuffer()");
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Arrays;
+import java.util.Objects;
+import org.windlass.internal.Native;
+import org.windlass.internal.Shapes;
+
+/** The checks of a tensor's shape, so that its arithmetic can't overflow. */
+final class ShapeChecks {
+  private ShapeChecks() {}
+
+  /**
+   * A copy of {@code shape}, its extents checked: at most 16, none negative, elements and bytes
+   * within 63 bits.
+   */
+  static long[] checked(String what, DType dtype, long... shape) {
+    long[] copy = Objects.requireNonNull(shape, "shape").clone();
+    if (copy.length > Native.WL_MAX_DIMS) {
+      throw new InvalidArgumentException(
+          what + ": shape has " + copy.length + " dimensions; at most " + Native.WL_MAX_DIMS);
+    }
+    long bytes = elementBytes(what, dtype);
+    for (int d = 0; d < copy.length; d++) {
+      if (copy[d] < 0) {
+        throw new InvalidArgumentException(
+            what + ": shape[" + d + "] is " + copy[d] + "; it must be 0 or more");
+      }
+      long factor = Math.max(copy[d], 1);
+      if (Math.multiplyHigh(bytes, factor) != 0 || bytes * factor < 0) {
+        throw new InvalidArgumentException(
+            what
+                + ": shape "
+                + Arrays.toString(copy)
+                + " of "
+                + dtype
+                + " has more bytes than 63 bits count");
+      }
+      bytes *= factor;
+    }
+    return copy;
+  }
+
+  /** Bytes of an element of a dtype that tensors can have. */
+  static int elementBytes(String what, DType dtype) {
+    if (Objects.requireNonNull(dtype, "dtype").code() < 0) {
+      throw new UnsupportedException(
+          what + ": dtype is " + dtype + "; a tensor's elements are whole bytes");
+    }
+    return dtype.bytes();
+  }
+
+  /** Checks that a tensor of {@code ndim} dimensions has dimension {@code dim}. */
+  static void checkDimension(String what, String name, int dim, int ndim) {
+    if (dim < 0 || dim >= ndim) {
+      throw new InvalidArgumentException(Shapes.badDimension(what, name, dim, ndim));
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.util.function.Function;
+
+/**
+ * The way from an object of a public type to what the packages above that type's reach of its
+ * inside, in terms of this package. A type opens its own as it is initialised, and so before
+ * anybody has an object of it.
+ *
+ * @param <R> what is reached
+ */
+public final class Access<R> {
+  /** Of a communicator. */
+  public static final Access<Endpoint> ENDPOINT = new Access<>();
+
+  /** Of a tensor. */
+  public static final Access<Memory> MEMORY = new Access<>();
+
+  /** Of a tensor: makes its like over other memory. */
+  public static final Access<Relocation> RELOCATION = new Access<>();
+
+  /** Of a layout. */
+  public static final Access<Cutting> CUTTING = new Access<>();
+
+  /** Of a plan: gives the steps of a transfer that it is the first plan of. */
+  public static final Access<Scheduling> SCHEDULING = new Access<>();
+
+  private volatile Function<Object, R> inside;
+
+  private Access() {}
+
+  /** Called by the initialiser of {@code type} alone. */
+  public <T> void open(Class<T> type, Function<? super T, ? extends R> inside) {
+    this.inside = object -> inside.apply(type.cast(object));
+  }
+
+  /** What is inside {@code object}, which is of the type that opened this. */
+  public R of(Object object) {
+    return inside.apply(object);
+  }
+
+  /** Makes tensors. */
+  @FunctionalInterface
+  public interface Relocation {
+    /** A tensor of the same dtype, shape and strides at {@code address} in {@code memory}. */
+    Object to(Memory memory, long address);
+  }
+
+  /** Cuts tensors. */
+  @FunctionalInterface
+  public interface Cutting {
+    /** How dimension {@code dim} is cut, the first {@code extent} of {@code padded} elements real. */
+    Cut of(int dim, long extent, long padded);
+  }
+
+  /** Makes schedules. */
+  @FunctionalInterface
+  public interface Scheduling {
+    /** Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
+    void of(Iterable<?> plans, int rank, Steps steps);
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.util.Arrays;
+import java.util.function.Function;
+
+/**
+ * One tensor dimension under one layout. The mesh dimensions that shard it are levels, outermost
+ * first; a cell is one coordinate on every level, numbered row-major. Cells partition the
+ * dimension, and a cell's elements ascend in local order, so every count below has a closed form:
+ * no question costs more than the number of levels.
+ *
+ * <p>Cuts follow the padded extent. What is counted and listed is the real extent alone: the real
+ * elements of a cell are the first ones of its local order, and padding follows them.
+ *
+ * <p>A level cuts the local extent that the levels above it left into {@code split} pieces, and
+ * each piece among {@code parts} coordinates in whole units; {@code Shard} has split 1, {@code
+ * StridedShard} unit 1.
+ */
+public final class Cut {
+  /** Bounds the intervals that one cell is made of, and so memory. */
+  private static final int MAX_PIECES = 1 << 24;
+
+  private final long padded;
+  private final long extent;
+  private final int[] meshDims;
+  private final int[] parts;
+  private final int[] splits;
+  private final long[] units;
+
+  /** Cells below one coordinate of a level. */
+  private final int[] strides;
+
+  private final int cells;
+  private final Function<String, ? extends RuntimeException> refusal;
+
+  /**
+   * The dimension and its levels.
+   *
+   * @param extent how many of its first elements are real, of {@code padded}
+   * @param meshDims for each level its mesh dimension
+   * @param parts for each level its coordinates
+   * @param splits for each level the pieces that each coordinate has a part of
+   * @param units for each level the elements that stay together
+   * @param refusal makes what is thrown for a cut into too many pieces
+   */
+  public Cut(
+      long extent,
+      long padded,
+      int[] meshDims,
+      int[] parts,
+      int[] splits,
+      long[] units,
+      Function<String, ? extends RuntimeException> refusal) {
+    this.refusal = refusal;
+    this.padded = padded;
+    this.extent = extent;
+    this.meshDims = meshDims;
+    this.parts = parts;
+    this.splits = splits;
+    this.units = units;
+    this.strides = new int[parts.length];
+    int stride = 1;
+    for (int l = parts.length - 1; l >= 0; l--) {
+      strides[l] = stride;
+      stride *= parts[l];
+    }
+    this.cells = stride;
+  }
+
+  public int levels() {
+    return parts.length;
+  }
+
+  public int meshDim(int level) {
+    return meshDims[level];
+  }
+
+  public int cells() {
+    return cells;
+  }
+
+  /** The cell at the given coordinates of the whole mesh. */
+  public int cell(int[] meshCoordinates) {
+    int cell = 0;
+    for (int l = 0; l < parts.length; l++) {
+      cell += meshCoordinates[meshDims[l]] * strides[l];
+    }
+    return cell;
+  }
+
+  /** The coordinate of {@code cell} on a level. */
+  public int coordinate(int cell, int level) {
+    return cell / strides[level] % parts[level];
+  }
+
+  /** Elements of {@code cell}. */
+  public long length(int cell) {
+    return countBefore(extent, cell);
+  }
+
+  /** Elements of {@code cell} whose global index is less than {@code index}. */
+  public long countBefore(long index, int cell) {
+    long length = padded;
+    long before = index;
+    for (int l = 0; l < parts.length && length > 0; l++) {
+      int x = coordinate(cell, l);
+      before = childBefore(l, length, before, x);
+      length = childBefore(l, length, length, x);
+    }
+    return before;
+  }
+
+  /** Elements of all cells less than {@code cell} whose global index is less than {@code index}. */
+  public long countBelow(long index, int cell) {
+    if (cell == cells) {
+      return index;
+    }
+    long below = 0;
+    long length = padded;
+    long before = index;
+    for (int l = 0; l < parts.length && before > 0; l++) {
+      int x = coordinate(cell, l);
+      below += siblingsBefore(l, length, before, x);
+      before = childBefore(l, length, before, x);
+      length = childBefore(l, length, length, x);
+    }
+    return below;
+  }
+
+  /** Elements of {@code bounds} (start, end, start, end, ...) in {@code cell}. */
+  public long countIn(long[] bounds, int cell) {
+    long count = 0;
+    for (int i = 0; i < bounds.length; i += 2) {
+      count += countBefore(bounds[i + 1], cell) - countBefore(bounds[i], cell);
+    }
+    return count;
+  }
+
+  /** Elements of {@code bounds} in all cells less than {@code cell}. */
+  public long countInBelow(long[] bounds, int cell) {
+    long count = 0;
+    for (int i = 0; i < bounds.length; i += 2) {
+      count += countBelow(bounds[i + 1], cell) - countBelow(bounds[i], cell);
+    }
+    return count;
+  }
+
+  /**
+   * The cell that holds element number {@code n} of {@code bounds}, counted cell by cell. {@code n}
+   * is less than the elements of {@code bounds}; the cell is at least {@code from}.
+   */
+  public int cellAt(long[] bounds, long n, int from) {
+    int low = from;
+    int high = cells - 1;
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if (countInBelow(bounds, middle + 1) > n) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+
+  /**
+   * The global intervals of {@code cell} in local order: start, end, start, end, ..., joined where
+   * they touch; 0, 0 for an empty cell.
+   */
+  public long[] bounds(int cell) {
+    long[] bounds = {0, padded};
+    long length = padded;
+    for (int l = 0; l < parts.length && length > 0; l++) {
+      int x = coordinate(cell, l);
+      bounds = splits[l] == 1 ? contiguous(l, bounds, length, x) : strided(l, bounds, length, x);
+      length = childBefore(l, length, length, x);
+    }
+    return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
+  }
+
+  /** The part of ascending {@code bounds} that is real. */
+  private long[] clipped(long[] bounds) {
+    int end = bounds.length;
+    while (bounds[end - 2] >= extent) {
+      end -= 2;
+    }
+    long[] real = end == bounds.length ? bounds : Arrays.copyOf(bounds, end);
+    real[end - 1] = Math.min(real[end - 1], extent);
+    return real;
+  }
+
+  private long[] contiguous(int level, long[] bounds, long length, int x) {
+    Spans spans = new Spans();
+    long start = start(level, length, x);
+    spans.addSlice(bounds, start, start(level, length, x + 1));
+    return spans.toArray();
+  }
+
+  private long[] strided(int level, long[] bounds, long length, int x) {
+    Spans spans = new Spans();
+    long piece = ceilDiv(length, splits[level]);
+    long pieces = ceilDiv(length, piece);
+    if (pieces > MAX_PIECES) {
+      throw refusal.apply(
+          "a strided shard of "
+              + length
+              + " elements into "
+              + pieces
+              + " pieces; at most "
+              + MAX_PIECES
+              + " are supported");
+    }
+    for (long i = 0; i < pieces; i++) {
+      long at = i * piece;
+      long pieceLength = Math.min(piece, length - at);
+      spans.addSlice(
+          bounds, at + start(level, pieceLength, x), at + start(level, pieceLength, x + 1));
+    }
+    return spans.toArray();
+  }
+
+  /** Of the first {@code before} of {@code length} elements, those of coordinate {@code x}. */
+  private long childBefore(int level, long length, long before, int x) {
+    return siblingsBefore(level, length, before, x + 1) - siblingsBefore(level, length, before, x);
+  }
+
+  /**
+   * Of the first {@code before} of {@code length} elements, those of coordinates less than {@code
+   * x}.
+   */
+  private long siblingsBefore(int level, long length, long before, int x) {
+    if (before == 0) {
+      return 0;
+    }
+    if (splits[level] == 1) {
+      return Math.min(before, start(level, length, x));
+    }
+    long piece = ceilDiv(length, splits[level]);
+    long whole = before / piece;
+    long rest = before - whole * piece;
+    long count = whole == 0 ? 0 : whole * start(level, Math.min(piece, length), x);
+    if (rest > 0) {
+      count += Math.min(rest, start(level, Math.min(piece, length - whole * piece), x));
+    }
+    return count;
+  }
+
+  /**
+   * Where coordinate {@code x} begins in a piece of {@code length} elements; {@code length} at the
+   * end.
+   */
+  private long start(int level, long length, int x) {
+    if (length == 0) {
+      return 0;
+    }
+    long unit = Math.min(units[level], length);
+    long each = ceilDiv(ceilDiv(length, unit), parts[level]);
+    if (each > length / unit) {
+      return x == 0 ? 0 : length;
+    }
+    long step = each * unit;
+    return x >= ceilDiv(length, step) ? length : x * step;
+  }
+
+  private static long ceilDiv(long a, long b) {
+    return a == 0 ? 0 : (a - 1) / b + 1;
+  }
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.layout;
+
+import java.util.AbstractList;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.RandomAccess;
+import java.util.Set;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+import org.windlass.internal.Shapes;
+
+/**
+ * Ranks arranged in a grid: named or unnamed dimensions, filled row-major with consecutive ranks or
+ * with the ranks of a list. A mesh of consecutive ranks costs the same whatever its size.
+ */
+public final class DeviceMesh {
+  /** Ranks lie below this. */
+  public static final int MAX_RANKS = 1 << 20;
+
+  private final List<String> names;
+  private final int[] sizes;
+  private final int size;
+  private final int first;
+
+  /** Ranks in row-major order, or null where they are consecutive from {@code first}. */
+  private final int[] listed;
+
+  /** Of a listed mesh: rank in the upper half, its place in the lower, ascending. */
+  private final long[] places;
+
+  private DeviceMesh(List<String> names, int[] sizes, int first, int[] listed) {
+    this.names = names;
+    this.sizes = sizes;
+    this.size = checkedSize(sizes);
+    boolean consecutive = listed == null || isConsecutive(listed);
+    this.first = listed == null ? first : listed[0];
+    this.listed = consecutive ? null : listed;
+    if (this.first < 0 || this.first > MAX_RANKS - (consecutive ? size : 1)) {
+      throw new InvalidArgumentException(
+          "a mesh of "
+              + size
+              + " ranks from rank "
+              + this.first
+              + " leaves 0 to "
+              + (MAX_RANKS - 1));
+    }
+    this.places = consecutive ? null : places(listed);
+  }
+
+  /**
+   * A mesh of named dimensions from rank 0.
+   *
+   * @param namesAndSizes alternately a name (String) and a size (Integer), such as {@code "dp", 2,
+   *     "tp", 4}; names are a letter or _, then letters, digits or _, or empty
+   */
+  public static DeviceMesh of(String name, int size, Object... namesAndSizes) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(namesAndSizes, "namesAndSizes");
+    Copies.list(Arrays.asList(namesAndSizes), "namesAndSizes");
+    if (namesAndSizes.length % 2 != 0) {
+      throw new InvalidArgumentException("a mesh takes names and sizes in pairs");
+    }
+    int ndim = 1 + namesAndSizes.length / 2;
+    List<String> names = new ArrayList<>();
+    int[] sizes = new int[ndim];
+    names.add(name);
+    sizes[0] = size;
+    for (int d = 1; d < ndim; d++) {
+      if (!(namesAndSizes[2 * d - 2] instanceof String n)
+          || !(namesAndSizes[2 * d - 1] instanceof Integer s)) {
+        throw new InvalidArgumentException(
+            "mesh dimension "
+                + d
+                + " is a name (String) and a size (Integer), not "
+                + namesAndSizes[2 * d - 2]
+                + ", "
+                + namesAndSizes[2 * d - 1]);
+      }
+      names.add(n);
+      sizes[d] = s;
+    }
+    return of(names, sizes);
+  }
+
+  /** A mesh of unnamed dimensions from rank 0. */
+  public static DeviceMesh of(int... sizes) {
+    int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
+    return new DeviceMesh(Collections.nCopies(copy.length, ""), copy, 0, null);
+  }
+
+  /** A mesh from rank 0 whose dimensions have the names {@code names}, empty where unnamed. */
+  public static DeviceMesh of(List<String> names, int[] sizes) {
+    List<String> named = Copies.list(names, "names");
+    int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
+    if (named.size() != copy.length) {
+      throw new InvalidArgumentException(
+          named.size() + " names for " + copy.length + " mesh dimensions");
+    }
+    Set<String> seen = new HashSet<>();
+    for (String name : named) {
+      if (!name.isEmpty() && !name.matches("[A-Za-z_][A-Za-z0-9_]*")) {
+        throw new InvalidArgumentException(
+            "mesh dimension name '" + name + "' is not a letter or _, then letters, digits or _");
+      }
+      if (!name.isEmpty() && !seen.add(name)) {
+        throw new InvalidArgumentException("two mesh dimensions are named '" + name + "'");
+      }
+    }
+    return new DeviceMesh(named, copy, 0, null);
+  }
+
+  /**
+   * The mesh of a string such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}; without {@code @} from
+   * rank 0.
+   */
+  public static DeviceMesh parse(String text) {
+    return new LayoutParser(text).mesh(0);
+  }
+
+  /** This mesh over consecutive ranks from {@code firstRank}. */
+  public DeviceMesh at(int firstRank) {
+    return new DeviceMesh(names, sizes, firstRank, null);
+  }
+
+  /**
+   * This mesh over the given ranks, row-major.
+   *
+   * @throws InvalidArgumentException if their number is not {@link #size()} or a rank stands twice
+   */
+  public DeviceMesh ranks(int... ranks) {
+    int[] copy = Objects.requireNonNull(ranks, "ranks").clone();
+    if (copy.length != size) {
+      throw new InvalidArgumentException(
+          "mesh "
+              + grid()
+              + " has "
+              + size
+              + " places, but the list has "
+              + copy.length
+              + " ranks");
+    }
+    BitSet seen = new BitSet();
+    for (int rank : copy) {
+      if (rank < 0 || rank >= MAX_RANKS) {
+        throw new InvalidArgumentException(
+            "rank " + rank + " of mesh " + grid() + " is not in 0 to " + (MAX_RANKS - 1));
+      }
+      if (seen.get(rank)) {
+        throw new InvalidArgumentException("rank " + rank + " stands twice in mesh " + grid());
+      }
+      seen.set(rank);
+    }
+    return new DeviceMesh(names, sizes, 0, copy);
+  }
+
+  /** A layout over this mesh, with one placement for each dimension. */
+  public Layout layout(Placement... placements) {
+    Objects.requireNonNull(placements, "placements");
+    return new Layout(this, Arrays.asList(placements));
+  }
+
+  /** Dimensions of the grid. */
+  public int ndim() {
+    return sizes.length;
+  }
+
+  /** Extent of dimension {@code dim}. */
+  public int size(int dim) {
+    if (dim < 0 || dim >= sizes.length) {
+      throw new InvalidArgumentException(Shapes.badDimension("size", "dim", dim, sizes.length));
+    }
+    return sizes[dim];
+  }
+
+  /** Ranks in the mesh. */
+  public int size() {
+    return size;
+  }
+
+  /** Name of dimension {@code dim}, empty where it has none. */
+  public String name(int dim) {
+    if (dim < 0 || dim >= sizes.length) {
+      throw new InvalidArgumentException(Shapes.badDimension("name", "dim", dim, sizes.length));
+    }
+    return names.get(dim);
+  }
+
+  /** The rank at one coordinate for each dimension. */
+  public int rankAt(int... coordinates) {
+    if (Objects.requireNonNull(coordinates, "coordinates").length != sizes.length) {
+      throw new InvalidArgumentException(
+          coordinates.length
+              + " coordinates for mesh "
+              + grid()
+              + " of "
+              + sizes.length
+              + " dimensions");
+    }
+    int place = 0;
+    for (int d = 0; d < sizes.length; d++) {
+      if (coordinates[d] < 0 || coordinates[d] >= sizes[d]) {
+        throw new InvalidArgumentException(
+            "coordinate " + coordinates[d] + " of dimension " + d + " is outside mesh " + grid());
+      }
+      place = place * sizes[d] + coordinates[d];
+    }
+    return rankOf(place);
+  }
+
+  /** The coordinates of {@code rank}, or null if the mesh does not contain it. */
+  public int[] coordinates(int rank) {
+    int place = placeOf(rank);
+    if (place < 0) {
+      return null;
+    }
+    int[] coordinates = new int[sizes.length];
+    for (int d = sizes.length - 1; d >= 0; d--) {
+      coordinates[d] = place % sizes[d];
+      place /= sizes[d];
+    }
+    return coordinates;
+  }
+
+  /** The rank at a place, counted row-major from 0. */
+  public int rankOf(int place) {
+    if (place < 0 || place >= size) {
+      throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
+    }
+    return listed == null ? first + place : listed[place];
+  }
+
+  /** The place of {@code rank}, counted row-major from 0, or -1 if the mesh does not contain it. */
+  public int placeOf(int rank) {
+    if (listed == null) {
+      return rank >= first && rank - first < size ? rank - first : -1;
+    }
+    int at = Arrays.binarySearch(places, (long) rank << 32);
+    int candidate = at >= 0 ? at : -at - 1;
+    return candidate < places.length && (int) (places[candidate] >> 32) == rank
+        ? (int) places[candidate]
+        : -1;
+  }
+
+  /** Whether {@code rank} is in the mesh. */
+  public boolean contains(int rank) {
+    return placeOf(rank) >= 0;
+  }
+
+  /** The ranks in row-major order. */
+  public List<Integer> ranks() {
+    return new Ranks();
+  }
+
+  /** The lowest rank. */
+  public int lowestRank() {
+    return listed == null ? first : (int) (places[0] >> 32);
+  }
+
+  /** The highest rank. */
+  public int highestRank() {
+    return listed == null ? first + size - 1 : (int) (places[size - 1] >> 32);
+  }
+
+  /** Whether some rank is in both meshes. */
+  public boolean overlaps(DeviceMesh other) {
+    Objects.requireNonNull(other, "other");
+    if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {
+      return false;
+    }
+    if (listed == null && other.listed == null) {
+      return true;
+    }
+    DeviceMesh small = size <= other.size ? this : other;
+    DeviceMesh large = small == this ? other : this;
+    for (int place = 0; place < small.size; place++) {
+      if (large.contains(small.rankOf(place))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return object instanceof DeviceMesh other
+        && first == other.first
+        && Arrays.equals(sizes, other.sizes)
+        && names.equals(other.names)
+        && Arrays.equals(listed, other.listed);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * (31 * Arrays.hashCode(sizes) + names.hashCode())
+        + (listed == null ? first : Arrays.hashCode(listed));
+  }
+
+  /** The mesh as in layout strings; {@code @} is left out where ranks count from 0. */
+  @Override
+  public String toString() {
+    return listed == null && first == 0 ? grid() : qualified();
+  }
+
+  /** The mesh as in layout strings, always with {@code @}. */
+  String qualified() {
+    if (listed == null) {
+      return grid() + "@" + first;
+    }
+    StringBuilder text = new StringBuilder(grid()).append("@[");
+    for (int i = 0; i < size; ) {
+      int j = i + 1;
+      while (j < size && listed[j] == listed[j - 1] + 1) {
+        j++;
+      }
+      text.append(i == 0 ? "" : ",").append(listed[i]);
+      if (j - i > 1) {
+        text.append('-').append(listed[j - 1]);
+      }
+      i = j;
+    }
+    return text.append(']').toString();
+  }
+
+  private String grid() {
+    StringBuilder text = new StringBuilder();
+    for (int d = 0; d < sizes.length; d++) {
+      text.append(d == 0 ? "" : "x");
+      if (!names.get(d).isEmpty()) {
+        text.append(names.get(d)).append('=');
+      }
+      text.append(sizes[d]);
+    }
+    return text.toString();
+  }
+
+  private static int checkedSize(int[] sizes) {
+    if (sizes.length == 0) {
+      throw new InvalidArgumentException("a mesh has at least one dimension");
+    }
+    long product = 1;
+    for (int d = 0; d < sizes.length; d++) {
+      if (sizes[d] < 1) {
+        throw new InvalidArgumentException(
+            "mesh dimension " + d + " has size " + sizes[d] + "; sizes are at least 1");
+      }
+      product *= sizes[d];
+      if (product > MAX_RANKS) {
+        throw new InvalidArgumentException(
+            "mesh of sizes " + Arrays.toString(sizes) + " has more than " + MAX_RANKS + " ranks");
+      }
+    }
+    return (int) product;
+  }
+
+  private static boolean isConsecutive(int[] ranks) {
+    for (int i = 1; i < ranks.length; i++) {
+      if (ranks[i] != ranks[i - 1] + 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static long[] places(int[] listed) {
+    long[] places = new long[listed.length];
+    for (int i = 0; i < listed.length; i++) {
+      places[i] = (long) listed[i] << 32 | i;
+    }
+    Arrays.sort(places);
+    return places;
+  }
+
+  private final class Ranks extends AbstractList<Integer> implements RandomAccess {
+    @Override
+    public Integer get(int place) {
+      if (place < 0 || place >= size) {
+        throw new IndexOutOfBoundsException(place);
+      }
+      return rankOf(place);
+    }
+
+    @Override
+    public int size() {
+      return size;
+    }
+
+    @Override
+    public boolean contains(Object rank) {
+      return rank instanceof Integer r && DeviceMesh.this.contains(r);
+    }
+  }
+}

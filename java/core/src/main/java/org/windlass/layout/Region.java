@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.layout;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Shapes;
+
+/**
+ * Part of a global tensor: the product of one list of half-open intervals for each dimension. The
+ * lists ascend, and intervals neither touch nor overlap. A region of no dimensions is a scalar.
+ */
+public final class Region {
+  /**
+   * The elements {@code start} (included) to {@code end} (excluded) of one dimension.
+   *
+   * @param start first element
+   * @param end one past the last element
+   */
+  public record Interval(long start, long end) {
+    /** Checks the components. */
+    public Interval {
+      if (start < 0 || end < start) {
+        throw new InvalidArgumentException(
+            "an interval is a start from 0 and an end at or after it, not "
+                + start
+                + " and "
+                + end);
+      }
+    }
+
+    /** How many indices it holds. */
+    public long length() {
+      return end - start;
+    }
+
+    @Override
+    public String toString() {
+      return "[" + start + "," + end + ")";
+    }
+  }
+
+  /**
+   * A box of a region.
+   *
+   * @param start global coordinates of its first element
+   * @param length its extents
+   * @param packedStart its place in the region packed without gaps, which is how a rank's local
+   *     tensor holds the rank's region
+   */
+  public record Box(long[] start, long[] length, long[] packedStart) {
+    /** Checks the components. */
+    public Box {
+      Objects.requireNonNull(start, "start");
+      Objects.requireNonNull(length, "length");
+      Objects.requireNonNull(packedStart, "packedStart");
+    }
+  }
+
+  /** For each dimension: start, end, start, end, ... */
+  private final long[][] bounds;
+
+  /**
+   * The region of {@code bounds}: for each dimension start, end, start, end, ... in ascending
+   * order. An empty interval stands only where it is a dimension's only one.
+   */
+  public Region(long[]... bounds) {
+    this(copied(bounds), true);
+  }
+
+  private Region(long[][] bounds, boolean check) {
+    this.bounds = bounds;
+    if (check) {
+      for (int d = 0; d < bounds.length; d++) {
+        requireOrdered(d, bounds[d]);
+      }
+    }
+  }
+
+  /** A region over bounds that are known to be ordered; the arrays are shared, not copied. */
+  static Region trusted(long[][] bounds) {
+    return new Region(bounds, false);
+  }
+
+  /** All of a tensor of the given shape. */
+  public static Region whole(long... shape) {
+    long[][] bounds = new long[Objects.requireNonNull(shape, "shape").length][];
+    for (int d = 0; d < shape.length; d++) {
+      bounds[d] = new long[] {0, shape[d]};
+    }
+    return new Region(bounds);
+  }
+
+  /** Dimensions of the tensor. */
+  public int ndim() {
+    return bounds.length;
+  }
+
+  /** The intervals of dimension {@code dim}, ascending. */
+  public List<Interval> intervals(int dim) {
+    if (dim < 0 || dim >= bounds.length) {
+      throw new InvalidArgumentException(Shapes.badDimension("intervals", "dim", dim, bounds.length));
+    }
+    List<Interval> intervals = new ArrayList<>(bounds[dim].length / 2);
+    for (int i = 0; i < bounds[dim].length; i += 2) {
+      intervals.add(new Interval(bounds[dim][i], bounds[dim][i + 1]));
+    }
+    return intervals;
+  }
+
+  /** Elements along dimension {@code dim}. */
+  public long extent(int dim) {
+    if (dim < 0 || dim >= bounds.length) {
+      throw new InvalidArgumentException(Shapes.badDimension("extent", "dim", dim, bounds.length));
+    }
+    long extent = 0;
+    for (int i = 0; i < bounds[dim].length; i += 2) {
+      extent += bounds[dim][i + 1] - bounds[dim][i];
+    }
+    return extent;
+  }
+
+  /** The extents along all dimensions: the shape of the region when packed. */
+  public long[] shape() {
+    long[] shape = new long[bounds.length];
+    for (int d = 0; d < shape.length; d++) {
+      shape[d] = extent(d);
+    }
+    return shape;
+  }
+
+  /** Elements in the region. */
+  public long numel() {
+    long numel = 1;
+    for (int d = 0; d < bounds.length; d++) {
+      numel *= extent(d);
+    }
+    return numel;
+  }
+
+  /** Whether the region has no elements. */
+  public boolean isEmpty() {
+    for (int d = 0; d < bounds.length; d++) {
+      if (extent(d) == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether the region is one box. */
+  public boolean isBox() {
+    for (long[] dimension : bounds) {
+      if (dimension.length != 2) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** The region's boxes in row-major order; none if the region is empty. */
+  public List<Box> boxes() {
+    if (isEmpty()) {
+      return List.of();
+    }
+    int ndim = bounds.length;
+    long[][] packed = new long[ndim][];
+    for (int d = 0; d < ndim; d++) {
+      packed[d] = packedStarts(bounds[d]);
+    }
+    List<Box> boxes = new ArrayList<>();
+    int[] at = new int[ndim];
+    int d;
+    do {
+      long[] start = new long[ndim];
+      long[] length = new long[ndim];
+      long[] packedStart = new long[ndim];
+      for (d = 0; d < ndim; d++) {
+        start[d] = bounds[d][2 * at[d]];
+        length[d] = bounds[d][2 * at[d] + 1] - start[d];
+        packedStart[d] = packed[d][at[d]];
+      }
+      boxes.add(new Box(start, length, packedStart));
+      for (d = ndim - 1; d >= 0 && ++at[d] == packed[d].length; d--) {
+        at[d] = 0;
+      }
+    } while (d >= 0);
+    return boxes;
+  }
+
+  /**
+   * Whether the element at {@code index} is in the region.
+   *
+   * @param index one coordinate for each dimension
+   */
+  public boolean contains(long... index) {
+    if (Objects.requireNonNull(index, "index").length != bounds.length) {
+      throw new InvalidArgumentException(
+          "contains: index has "
+              + index.length
+              + " coordinates; the region has "
+              + bounds.length
+              + " dimensions");
+    }
+    for (int d = 0; d < bounds.length; d++) {
+      boolean inside = false;
+      for (int i = 0; i < bounds[d].length; i += 2) {
+        inside |= index[d] >= bounds[d][i] && index[d] < bounds[d][i + 1];
+      }
+      if (!inside) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return object instanceof Region other && Arrays.deepEquals(bounds, other.bounds);
+  }
+
+  @Override
+  public int hashCode() {
+    return Arrays.deepHashCode(bounds);
+  }
+
+  /** The region as {@code [0,2)+[4,6) x [0,8)}; {@code scalar} for one of no dimensions. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder();
+    for (int d = 0; d < bounds.length; d++) {
+      text.append(d == 0 ? "" : " x ");
+      for (int i = 0; i < bounds[d].length; i += 2) {
+        text.append(i == 0 ? "[" : "+[")
+            .append(bounds[d][i])
+            .append(',')
+            .append(bounds[d][i + 1])
+            .append(')');
+      }
+    }
+    return bounds.length == 0 ? "scalar" : text.toString();
+  }
+
+  private static long[] packedStarts(long[] dimension) {
+    long[] starts = new long[dimension.length / 2];
+    long next = 0;
+    for (int i = 0; i < starts.length; i++) {
+      starts[i] = next;
+      next += dimension[2 * i + 1] - dimension[2 * i];
+    }
+    return starts;
+  }
+
+  private static long[][] copied(long[][] bounds) {
+    long[][] copy = new long[Objects.requireNonNull(bounds, "bounds").length][];
+    for (int d = 0; d < copy.length; d++) {
+      if (bounds[d] == null) {
+        throw new NullPointerException("bounds[" + d + "]");
+      }
+      copy[d] = bounds[d].clone();
+    }
+    return copy;
+  }
+
+  private static void requireOrdered(int d, long[] dimension) {
+    boolean ordered = dimension.length >= 2 && dimension.length % 2 == 0 && dimension[0] >= 0;
+    for (int i = 1; ordered && i < dimension.length; i++) {
+      boolean loneEmpty = dimension.length == 2 && dimension[0] == dimension[1];
+      ordered = dimension[i] > dimension[i - 1] || loneEmpty;
+    }
+    if (!ordered) {
+      throw new InvalidArgumentException(
+          "dimension "
+              + d
+              + " of a region is start, end, ... ascending from 0, not "
+              + Arrays.toString(dimension));
+    }
+  }
+}

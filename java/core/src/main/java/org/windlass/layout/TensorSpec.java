@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.layout;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+
+/**
+ * A global tensor.
+ *
+ * <p>A padded tensor is cut as if it had the padded shape, such as a vocabulary that is rounded up
+ * to a multiple of the ranks. Its real elements come first along every dimension; they alone move,
+ * and what padding lies in a target is zero after a transfer.
+ *
+ * @param name what the ranks call it
+ * @param shape extents of the whole tensor; empty for a scalar
+ * @param dtype type of its elements
+ * @param layout how it lies on ranks
+ * @param paddedShape the extents that the layout cuts; {@code shape} without padding
+ */
+public record TensorSpec(
+    String name, List<Long> shape, DType dtype, Layout layout, List<Long> paddedShape) {
+  /**
+   * @throws InvalidArgumentException if an extent is negative or above the padded one, the bytes of
+   *     the padded tensor exceed 64 bits, or a placement shards a dimension that the tensor lacks
+   */
+  public TensorSpec {
+    Objects.requireNonNull(name, "name");
+    shape = Copies.list(shape, "shape");
+    Objects.requireNonNull(dtype, "dtype");
+    Objects.requireNonNull(layout, "layout");
+    paddedShape = Copies.list(paddedShape, "paddedShape");
+    layout.check(name, array(shape));
+    boolean fits = shape.size() == paddedShape.size();
+    for (int d = 0; fits && d < shape.size(); d++) {
+      fits = shape.get(d) <= paddedShape.get(d);
+    }
+    if (!fits) {
+      throw new InvalidArgumentException(
+          "tensor '"
+              + name
+              + "': padded shape "
+              + paddedShape
+              + " is not one of shape "
+              + shape
+              + " with extents as large or larger");
+    }
+    Layout.requireCountable(name, array(paddedShape), dtype);
+  }
+
+  /** The global tensor of these extents, without padding. */
+  public static TensorSpec of(String name, DType dtype, Layout layout, long... shape) {
+    Objects.requireNonNull(shape, "shape");
+    List<Long> extents = Arrays.stream(shape).boxed().toList();
+    return new TensorSpec(name, extents, dtype, layout, extents);
+  }
+
+  /** This tensor, cut as if it had the extents {@code paddedShape}. */
+  public TensorSpec padded(long... paddedShape) {
+    Objects.requireNonNull(paddedShape, "paddedShape");
+    return new TensorSpec(
+        name, shape, dtype, layout, Arrays.stream(paddedShape).boxed().toList());
+  }
+
+  /** Whether the layout cuts more than {@link #shape}. */
+  public boolean isPadded() {
+    return !paddedShape.equals(shape);
+  }
+
+  /** The extents as an array. */
+  public long[] extents() {
+    return array(shape);
+  }
+
+  /** The extents that the layout cuts, as an array. */
+  public long[] paddedExtents() {
+    return array(paddedShape);
+  }
+
+  /** The shape of the local tensor that {@code rank} holds, padding included. */
+  public long[] localShape(int rank) {
+    return layout.localShape(paddedExtents(), rank);
+  }
+
+  /**
+   * The part of the tensor that {@code rank} holds. Packed without gaps it is the local tensor up
+   * to its padding, which follows along every dimension.
+   */
+  public Region localRegion(int rank) {
+    return layout.localRegion(extents(), paddedExtents(), rank);
+  }
+
+  private static long[] array(List<Long> extents) {
+    return extents.stream().mapToLong(Long::longValue).toArray();
+  }
+}

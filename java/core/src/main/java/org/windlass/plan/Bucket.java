@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import org.windlass.ReduceOp;
+import org.windlass.internal.Copies;
+import org.windlass.layout.Region;
+
+/**
+ * Routes of one or more tensors that share one buffer and one wire operation: they agree in source,
+ * targets, transport and reduction, and reduce-only ones in their region too. Every rank that takes
+ * part in a bucket comes to the same one.
+ */
+public final class Bucket {
+  /**
+   * One route in a bucket.
+   *
+   * @param tensor index of its plan in the list that was packed
+   * @param route the route
+   */
+  public record Entry(int tensor, Route route) {
+    /** Checks the components. */
+    public Entry {
+      Objects.requireNonNull(route, "route");
+    }
+  }
+
+  private record Key(
+      long bucketBytes,
+      int source,
+      Transport transport,
+      List<Integer> targets,
+      List<Integer> sources,
+      Optional<ReduceOp> op,
+      Optional<Region> region) {}
+
+  private final List<Entry> entries = new ArrayList<>();
+  private long bytes;
+
+  private Bucket() {}
+
+  /**
+   * Packs all routes of a batch. A bucket holds at most the {@link PlanOptions#bucketBytes} of its
+   * plans, which agree in that; a route at least as large goes alone.
+   *
+   * @param plans one for each tensor, in the batch's order
+   */
+  public static List<Bucket> pack(List<Plan> plans) {
+    return pack(plans, (plan, sink) -> plan.forEachRoute(sink));
+  }
+
+  /**
+   * Packs the routes of a batch that {@code rank} takes part in: the buckets of {@link #pack(List)}
+   * in which it does, in their order.
+   */
+  public static List<Bucket> pack(List<Plan> plans, int rank) {
+    Plan.checkRank(rank);
+    return pack(plans, (plan, sink) -> plan.routesFor(rank).forEach(sink));
+  }
+
+  /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
+  public int source() {
+    return entries.get(0).route().source();
+  }
+
+  /** How its bytes cross ranks. */
+  public Transport transport() {
+    return entries.get(0).route().transport();
+  }
+
+  /** The ranks that get the bucket; empty for {@link Transport#NONE}. */
+  public List<Integer> targets() {
+    return entries.get(0).route().targets();
+  }
+
+  /** The ranks whose terms make the bucket's values; the source alone without {@code Partial}. */
+  public List<Integer> sources() {
+    return entries.get(0).route().sources();
+  }
+
+  /** The routes, in the order of tensors. */
+  public List<Entry> entries() {
+    return Collections.unmodifiableList(entries);
+  }
+
+  /** Wire bytes of the bucket for one destination. */
+  public long bytes() {
+    return bytes;
+  }
+
+  private static List<Bucket> pack(List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
+    List<Plan> all = Copies.list(plans, "plans");
+    List<Bucket> buckets = new ArrayList<>();
+    Map<Key, Bucket> open = new HashMap<>();
+    for (int i = 0; i < all.size(); i++) {
+      int tensor = i;
+      long most = all.get(tensor).options().bucketBytes();
+      selection.accept(
+          all.get(tensor),
+          route -> {
+            // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
+            long bytes = Math.max(1, route.bytes());
+            Key key = key(route, most);
+            Bucket bucket = bytes < most ? open.get(key) : null;
+            if (bucket == null || bucket.bytes > most - bytes) {
+              bucket = new Bucket();
+              buckets.add(bucket);
+              if (bytes < most) {
+                open.put(key, bucket);
+              }
+            }
+            bucket.entries.add(new Entry(tensor, route));
+            bucket.bytes += route.bytes();
+          });
+    }
+    return buckets;
+  }
+
+  private static Key key(Route route, long bucketBytes) {
+    Optional<Region> region =
+        route.transport() == Transport.NONE ? Optional.of(route.region()) : Optional.empty();
+    return new Key(
+        bucketBytes,
+        route.source(),
+        route.transport(),
+        route.targets(),
+        route.sources(),
+        route.op(),
+        region);
+  }
+}

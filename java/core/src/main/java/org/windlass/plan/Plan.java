@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ReduceOp;
+import org.windlass.UnsupportedException;
+import org.windlass.internal.Access;
+import org.windlass.internal.Copies;
+import org.windlass.internal.Cut;
+import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Shapes;
+import org.windlass.internal.Steps;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
+
+/**
+ * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts,
+ * a shape, dtypes and options. It asks no rank anything, and every rank that makes it comes to the
+ * same routes.
+ *
+ * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
+ * comes first, then those on its host; the ranks of one host, and all ranks without a replica on
+ * theirs, are shared among replicas. Of a tensor of 1 MiB and more they send the same amount to
+ * within a hundredth, as far as rows allow: a region is cut, through one dimension, where a share
+ * ends. Where n senders would have at least n times 4 KiB each, what several targets get is cut
+ * into the same parts for all of them, so that each part is read once. Smaller tensors are shared
+ * to within one region. With {@code Partial} a whole group of terms serves a target, the group that
+ * contains it first.
+ *
+ * <p>The routes are those that run. In mode {@link TransferMode#GATHER_BROADCAST} they name whose
+ * elements a target gets, by way of the root.
+ *
+ * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
+ */
+public final class Plan {
+  static {
+    Access.SCHEDULING.open(Plan.class, first -> Plan::schedule);
+  }
+
+  /** Changes whenever equal arguments give other routes. */
+  private static final int VERSION = 2;
+
+  private final TensorSpec source;
+  private final TensorSpec target;
+  private final Layout from;
+  private final Layout to;
+  private final long[] shape;
+  private final DType wire;
+  private final PlanOptions options;
+
+  private Plan(TensorSpec source, TensorSpec target, DType wire, PlanOptions options) {
+    this.source = source;
+    this.target = target;
+    this.from = source.layout();
+    this.to = target.layout();
+    this.shape = source.extents();
+    this.wire = wire;
+    this.options = options;
+  }
+
+  /** The plan for one dtype all the way, with default options. */
+  public static Plan of(Layout from, Layout to, long[] shape, DType dtype) {
+    return of(from, to, shape, dtype, dtype, dtype, PlanOptions.defaults());
+  }
+
+  /** The plan with default options. */
+  public static Plan of(
+      Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
+    return of(from, to, shape, dtype, wire, targetDtype, PlanOptions.defaults());
+  }
+
+  /**
+   * The plan of a tensor.
+   *
+   * @param from how the tensor lies; may hold {@code Partial}
+   * @param to how it shall lie
+   * @param shape its global extents; empty for a scalar
+   * @param dtype of the source
+   * @param wire in which it crosses ranks
+   * @param targetDtype of the target
+   * @param options the same on every rank
+   * @throws InvalidArgumentException if a layout does not fit the shape, the target holds {@code
+   *     Partial}, or elements or bytes exceed 64 bits
+   * @throws UnsupportedException if a dtype does not become the next, does not reduce by the
+   *     source's operation, or is smaller than a byte and a cut falls inside one
+   */
+  public static Plan of(
+      Layout from,
+      Layout to,
+      long[] shape,
+      DType dtype,
+      DType wire,
+      DType targetDtype,
+      PlanOptions options) {
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    Objects.requireNonNull(dtype, "dtype");
+    Objects.requireNonNull(targetDtype, "targetDtype");
+    return of(
+        TensorSpec.of("", dtype, from, shape),
+        TensorSpec.of("", targetDtype, to, shape),
+        wire,
+        options);
+  }
+
+  /**
+   * The plan of a tensor that lies as {@code from} says and shall lie as {@code to} does, each with
+   * padding of its own.
+   *
+   * @param wire in which it crosses ranks
+   * @param options the same on every rank
+   * @throws InvalidArgumentException if the shapes differ, the target holds {@code Partial}, or
+   *     elements or bytes exceed 64 bits
+   * @throws UnsupportedException as the other form
+   */
+  public static Plan of(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    Objects.requireNonNull(wire, "wire");
+    Objects.requireNonNull(options, "options");
+    if (!from.shape().equals(to.shape())) {
+      throw new InvalidArgumentException(
+          "tensor '"
+              + to.name()
+              + "' has shape "
+              + to.shape()
+              + ", its source has "
+              + from.shape());
+    }
+    requireCountable(from, wire);
+    if (to.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "target layout "
+              + to.layout().qualified()
+              + " holds Partial; a target holds values: use R or S");
+    }
+    requireCast(from.dtype(), wire);
+    requireCast(wire, to.dtype());
+    from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
+    if (options.mode() != TransferMode.DIRECT && Math.min(from.dtype().bits(), wire.bits()) < 8) {
+      throw new UnsupportedException(
+          "elements of "
+              + from.dtype()
+              + " are less than a byte, which mode "
+              + options.mode()
+              + " does not move");
+    }
+    if (from.dtype().bits() < 8) {
+      requireWholeBytes(from);
+      requireWholeBytes(to);
+    }
+    return new Plan(from, to, wire, options);
+  }
+
+  /** The wire dtype that adds no rounding and moves fewest bytes: the smaller, or the source's. */
+  public static DType defaultWire(DType source, DType target) {
+    Objects.requireNonNull(source, "source");
+    Objects.requireNonNull(target, "target");
+    return target.bits() < source.bits() ? target : source;
+  }
+
+  /** The source layout. */
+  public Layout from() {
+    return from;
+  }
+
+  /** The target layout. */
+  public Layout to() {
+    return to;
+  }
+
+  /** The tensor's global extents. */
+  public long[] shape() {
+    return shape.clone();
+  }
+
+  /** The extents that the source's layout cuts; {@link #shape} without padding. */
+  public long[] paddedFrom() {
+    return source.paddedExtents();
+  }
+
+  /** The extents that the target's layout cuts; {@link #shape} without padding. */
+  public long[] paddedTo() {
+    return target.paddedExtents();
+  }
+
+  /** The source's dtype. */
+  public DType dtype() {
+    return source.dtype();
+  }
+
+  /** The dtype on the wire. */
+  public DType wire() {
+    return wire;
+  }
+
+  /** The dtype of the target. */
+  public DType targetDtype() {
+    return target.dtype();
+  }
+
+  /** How it was made. */
+  public PlanOptions options() {
+    return options;
+  }
+
+  /** All routes, by the source's place in the source mesh. */
+  public List<Route> routes() {
+    List<Route> routes = new ArrayList<>();
+    forEachRoute(routes::add);
+    return routes;
+  }
+
+  /** Calls {@code action} with all routes in the order of {@link #routes}, without keeping them. */
+  public void forEachRoute(Consumer<Route> action) {
+    Objects.requireNonNull(action, "action");
+    RouteFinder finder = finder();
+    for (int place = 0; place < from.mesh().size(); place++) {
+      finder.from(place).forEach(action);
+    }
+  }
+
+  /** The routes that {@code rank} takes part in, in the order of {@link #routes}. */
+  public List<Route> routesFor(int rank) {
+    checkRank(rank);
+    return finder().touching(rank);
+  }
+
+  /** The routes that {@code rank} takes part in, as it sees them. */
+  public List<Chunk> chunksFor(int rank) {
+    List<Route> routes = routesFor(rank);
+    List<Chunk> chunks = new ArrayList<>(routes.size());
+    for (Route route : routes) {
+      boolean isSource = route.source() == rank;
+      boolean isTarget =
+          isSource ? route.transport() == Transport.LOCAL : route.transport() != Transport.NONE;
+      chunks.add(new Chunk(route, rank, isSource, isTarget));
+    }
+    return chunks;
+  }
+
+  /** The buckets of all routes of this plan. */
+  public List<Bucket> buckets() {
+    return Bucket.pack(List.of(this));
+  }
+
+  /** The buckets of the routes that {@code rank} takes part in. */
+  public List<Bucket> bucketsFor(int rank) {
+    return Bucket.pack(List.of(this), rank);
+  }
+
+  /**
+   * The bytes that a transfer moves: those of all routes; in mode {@link
+   * TransferMode#GATHER_BROADCAST} the whole tensor to the root and to each target.
+   */
+  public Traffic traffic() {
+    return traffic(
+        options.mode() == TransferMode.GATHER_BROADCAST ? gatheringRoutes() : routes());
+  }
+
+  /** {@link #traffic} of those routes alone that {@code rank} takes part in. */
+  public Traffic trafficFor(int rank) {
+    checkRank(rank);
+    if (options.mode() != TransferMode.GATHER_BROADCAST) {
+      return traffic(routesFor(rank));
+    }
+    List<Route> routes = gatheringRoutes();
+    routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
+    return traffic(routes);
+  }
+
+  private Traffic traffic(List<Route> routes) {
+    return options.mode() == TransferMode.STAGED ? Traffic.packed(routes) : Traffic.of(routes);
+  }
+
+  /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */
+  long mostRouteBytes() {
+    long held = source.localRegion(from.mesh().rankOf(0)).numel();
+    long wanted = target.localRegion(to.mesh().rankOf(0)).numel();
+    return wire.bytesOf(Math.min(held, wanted));
+  }
+
+  /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
+  Plan gather() {
+    Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
+    return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
+  }
+
+  /** What each target cuts out of the whole tensor. */
+  Plan cutOut() {
+    return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
+  }
+
+  private List<Route> gatheringRoutes() {
+    Plan gather = gather();
+    int root = gather.to.mesh().rankOf(0);
+    List<Route> routes = gather.routes();
+    List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
+    if (!others.isEmpty()) {
+      routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
+    }
+    return routes;
+  }
+
+  /**
+   * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: none
+   * in mode {@link TransferMode#DIRECT}. In mode {@link TransferMode#STAGED} tensors of a batch
+   * share buckets, so that it takes less than their sum.
+   */
+  public long stagingBytes() {
+    return stagingBytes(List.of(this));
+  }
+
+  /** {@link #stagingBytes()} of one rank. */
+  public long stagingBytesFor(int rank) {
+    return stagingBytes(List.of(this), rank);
+  }
+
+  /** Bytes that a transfer of {@code plans} together stages, on all ranks. */
+  public static long stagingBytes(List<Plan> plans) {
+    List<Plan> all = Copies.list(plans, "plans");
+    BitSet ranks = new BitSet();
+    for (Plan plan : all) {
+      if (plan.options.mode() != TransferMode.DIRECT) {
+        plan.from.mesh().ranks().forEach(ranks::set);
+        plan.to.mesh().ranks().forEach(ranks::set);
+      }
+    }
+    return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
+  }
+
+  /** Bytes that {@code rank} stages in a transfer of {@code plans} together. */
+  public static long stagingBytes(List<Plan> plans, int rank) {
+    checkRank(rank);
+    return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
+  }
+
+  private static void schedule(Iterable<?> plans, int rank, Steps steps) {
+    List<Plan> all = new ArrayList<>();
+    plans.forEach(plan -> all.add((Plan) plan));
+    Schedule.of(all, rank, steps);
+  }
+
+  /**
+   * The plan as one JSON object, from which {@link #parse} makes it again: layouts, shape, dtypes,
+   * options and fingerprint, whose size does not depend on that of the mesh.
+   */
+  public String toJson() {
+    return PlanJson.encode(this);
+  }
+
+  /**
+   * The plan that {@link #toJson} wrote.
+   *
+   * @throws InvalidArgumentException if the text is anything else: it names the key, and what is
+   *     wrong there; or if the fingerprint is not that of the plan
+   * @throws UnsupportedException as {@link #of} does
+   */
+  public static Plan parse(String json) {
+    Objects.requireNonNull(json, "json");
+    return PlanJson.decode(json);
+  }
+
+  /**
+   * A hash of layouts, shape, padding, dtypes, options and the version of the planner. Ranks
+   * compare it before a byte moves; mesh dimension names do not enter.
+   */
+  public long fingerprint() {
+    Fingerprint fingerprint = new Fingerprint().add(VERSION);
+    addLayout(fingerprint, from);
+    addLayout(fingerprint, to);
+    fingerprint.add(shape.length);
+    for (long extent : shape) {
+      fingerprint.add(extent);
+    }
+    fingerprint
+        .add(dtype().toString())
+        .add(wire.toString())
+        .add(targetDtype().toString())
+        .add(options.mode().toString())
+        .add(options.bucketBytes())
+        .add(options.turn());
+    if (options.ranksPerHost() < DeviceMesh.MAX_RANKS) {
+      fingerprint.add(options.ranksPerHost());
+    }
+    if (source.isPadded() || target.isPadded()) {
+      source.paddedShape().forEach(fingerprint::add);
+      target.paddedShape().forEach(fingerprint::add);
+    }
+    return fingerprint.value();
+  }
+
+  @Override
+  public String toString() {
+    return "Plan "
+        + from.qualified()
+        + " -> "
+        + to.qualified()
+        + " of "
+        + dtype()
+        + Arrays.toString(shape)
+        + " by "
+        + wire
+        + " to "
+        + targetDtype();
+  }
+
+  private RouteFinder finder() {
+    Optional<ReduceOp> op = from.partialOp();
+    return new RouteFinder(
+        new Grid(from, shape, source.paddedExtents()),
+        new Grid(to, shape, target.paddedExtents()),
+        Shapes.numel(shape),
+        options,
+        new Route.Terms(dtype(), wire, op));
+  }
+
+  private static void addLayout(Fingerprint fingerprint, Layout layout) {
+    fingerprint.add(fingerprint(layout.mesh()));
+    for (Placement placement : layout.placements()) {
+      fingerprint.add(placement.toString());
+    }
+  }
+
+  /** A hash of sizes and ranks; names do not enter. */
+  private static long fingerprint(DeviceMesh mesh) {
+    Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
+    for (int m = 0; m < mesh.ndim(); m++) {
+      fingerprint.add(mesh.size(m));
+    }
+    fingerprint.add(mesh.rankOf(0));
+    if (!isConsecutive(mesh)) {
+      mesh.ranks().forEach(fingerprint::add);
+    }
+    return fingerprint.value();
+  }
+
+  private static boolean isConsecutive(DeviceMesh mesh) {
+    if (mesh.rankOf(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
+      return false;
+    }
+    List<String> names = IntStream.range(0, mesh.ndim()).mapToObj(mesh::name).toList();
+    int[] sizes = IntStream.range(0, mesh.ndim()).map(mesh::size).toArray();
+    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankOf(0)));
+  }
+
+  /** Checks that {@code rank} is one that a mesh may hold. */
+  static void checkRank(int rank) {
+    if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "rank is " + rank + "; it must lie in [0, " + DeviceMesh.MAX_RANKS + ")");
+    }
+  }
+
+  /** Checks that the bytes of the tensor on the wire can be counted. */
+  private static void requireCountable(TensorSpec spec, DType wire) {
+    new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
+  }
+
+  private static void requireCast(DType from, DType to) {
+    if (!from.canCast(to)) {
+      throw new UnsupportedException(
+          from
+              + " does not cast to "
+              + to
+              + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
+    }
+  }
+
+  private static void requireReduce(DType dtype, ReduceOp op) {
+    if (!dtype.canReduce(op)) {
+      throw new UnsupportedException("partial tensors of " + dtype + " do not reduce by " + op);
+    }
+  }
+
+  /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
+  private static void requireWholeBytes(TensorSpec spec) {
+    int last = spec.shape().size() - 1;
+    int bits = spec.dtype().bits();
+    if (last < 0) {
+      throw new UnsupportedException(
+          "a scalar of " + spec.dtype() + " fills no whole number of bytes");
+    }
+    Cut cut =
+        Access.CUTTING
+            .of(spec.layout())
+            .of(last, spec.shape().get(last), spec.paddedShape().get(last));
+    for (int cell = 0; cell < cut.cells(); cell++) {
+      for (long bound : cut.bounds(cell)) {
+        if (bound % 8 * bits % 8 != 0) {
+          throw new UnsupportedException(
+              "layout "
+                  + spec.layout()
+                  + " cuts "
+                  + spec.dtype()
+                  + " at element "
+                  + bound
+                  + " of dimension "
+                  + last
+                  + ", inside a byte");
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Function;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+
+/** A plan as one JSON object: what it is a function of, and the fingerprint to check that by. */
+final class PlanJson {
+  private static final int VERSION = 1;
+  private static final String WHERE = "plan";
+
+  private PlanJson() {}
+
+  static String encode(Plan plan) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
+      json.writeStartObject();
+      json.writeNumberField("version", VERSION);
+      json.writeStringField("from", plan.from().qualified());
+      json.writeStringField("to", plan.to().qualified());
+      json.writeFieldName("shape");
+      json.writeArray(plan.shape(), 0, plan.shape().length);
+      if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
+        json.writeFieldName("padded_from");
+        json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
+      }
+      if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
+        json.writeFieldName("padded_to");
+        json.writeArray(plan.paddedTo(), 0, plan.shape().length);
+      }
+      json.writeStringField("dtype", plan.dtype().toString());
+      json.writeStringField("wire", plan.wire().toString());
+      json.writeStringField("target_dtype", plan.targetDtype().toString());
+      json.writeStringField("mode", plan.options().mode().toString());
+      json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
+      json.writeNumberField("turn", plan.options().turn());
+      if (plan.options().ranksPerHost() < DeviceMesh.MAX_RANKS) {
+        json.writeNumberField("ranks_per_host", plan.options().ranksPerHost());
+      }
+      json.writeStringField("fingerprint", hex(plan.fingerprint()));
+      json.writeEndObject();
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return text.toString();
+  }
+
+  /** What stands under the keys so far. */
+  private static final class Fields {
+    Long version;
+    Layout from;
+    Layout to;
+    List<Long> shape;
+    List<Long> paddedFrom;
+    List<Long> paddedTo;
+    DType dtype;
+    DType wire;
+    DType targetDtype;
+    TransferMode mode;
+    Long bucketBytes;
+    Integer turn;
+    int ranksPerHost = DeviceMesh.MAX_RANKS;
+    String fingerprint;
+  }
+
+  static Plan decode(String text) {
+    Fields fields = new Fields();
+    JsonText.object(
+        WHERE,
+        text.getBytes(StandardCharsets.UTF_8),
+        InvalidArgumentException::new,
+        (json, key) -> read(json, key, fields));
+    require("version", fields.version);
+    List<Long> shape = require("shape", fields.shape);
+    Plan plan =
+        Plan.of(
+            new TensorSpec(
+                "",
+                shape,
+                require("dtype", fields.dtype),
+                require("from", fields.from),
+                fields.paddedFrom == null ? shape : fields.paddedFrom),
+            new TensorSpec(
+                "",
+                shape,
+                require("target_dtype", fields.targetDtype),
+                require("to", fields.to),
+                fields.paddedTo == null ? shape : fields.paddedTo),
+            require("wire", fields.wire),
+            new PlanOptions(
+                require("mode", fields.mode),
+                require("bucket_bytes", fields.bucketBytes),
+                require("turn", fields.turn),
+                fields.ranksPerHost));
+    if (!require("fingerprint", fields.fingerprint).equals(hex(plan.fingerprint()))) {
+      throw new InvalidArgumentException(
+          WHERE
+              + ": fingerprint is "
+              + fields.fingerprint
+              + ", but what stands here plans to "
+              + hex(plan.fingerprint())
+              + "; it was changed, or another version of Windlass wrote it: plan again");
+    }
+    return plan;
+  }
+
+  private static void read(JsonText json, String key, Fields fields) throws IOException {
+    switch (key) {
+      case "version" -> {
+        fields.version = json.natural(key);
+        if (fields.version != VERSION) {
+          throw json.bad(key + " is " + fields.version + "; only " + VERSION + " is known");
+        }
+      }
+      case "from" -> fields.from = parsed(json, key, Layout::parse);
+      case "to" -> fields.to = parsed(json, key, Layout::parse);
+      case "shape" -> fields.shape = json.naturals(key);
+      case "padded_from" -> fields.paddedFrom = json.naturals(key);
+      case "padded_to" -> fields.paddedTo = json.naturals(key);
+      case "dtype" -> fields.dtype = parsed(json, key, DType::parse);
+      case "wire" -> fields.wire = parsed(json, key, DType::parse);
+      case "target_dtype" -> fields.targetDtype = parsed(json, key, DType::parse);
+      case "mode" -> fields.mode = parsed(json, key, TransferMode::parse);
+      case "bucket_bytes" -> {
+        fields.bucketBytes = json.natural(key);
+        if (fields.bucketBytes < 1) {
+          throw json.bad(key + " is " + fields.bucketBytes + ", not at least 1");
+        }
+      }
+      case "turn" -> fields.turn = integer(json, key);
+      case "ranks_per_host" -> {
+        fields.ranksPerHost = integer(json, key);
+        if (fields.ranksPerHost < 1) {
+          throw json.bad(key + " is " + fields.ranksPerHost + ", not at least 1");
+        }
+      }
+      case "fingerprint" -> fields.fingerprint = json.string(key);
+      default -> throw json.bad("unknown key " + JsonText.quoted(key));
+    }
+  }
+
+  private static int integer(JsonText json, String key) throws IOException {
+    long value = json.natural(key);
+    if (value > Integer.MAX_VALUE) {
+      throw json.bad(key + " is " + value + ", more than " + Integer.MAX_VALUE);
+    }
+    return (int) value;
+  }
+
+  private static <T> T parsed(JsonText json, String key, Function<String, T> parse)
+      throws IOException {
+    String text = json.string(key);
+    try {
+      return parse.apply(text);
+    } catch (InvalidArgumentException malformed) {
+      throw json.bad(key + ": " + malformed.getMessage());
+    }
+  }
+
+  private static <T> T require(String key, T value) {
+    if (value == null) {
+      throw new InvalidArgumentException(WHERE + ": " + key + " is missing");
+    }
+    return value;
+  }
+
+  private static String hex(long fingerprint) {
+    return String.format("%016x", fingerprint);
+  }
+}

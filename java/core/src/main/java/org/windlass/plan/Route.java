@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+import org.windlass.layout.Region;
+
+/**
+ * One region of one tensor on its way from a source rank to every rank that gets it from there. The
+ * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates; the
+ * ranks of {@link #targets} write it at the same local coordinates.
+ */
+public final class Route {
+  private final int source;
+  private final Transport transport;
+  private final List<Integer> sources;
+  private final List<Integer> targets;
+  private final Overlap[] overlaps;
+  private final long numel;
+  private final Terms terms;
+
+  /** What all routes of a plan share. */
+  record Terms(DType dtype, DType wire, Optional<ReduceOp> op) {}
+
+  Route(
+      int source,
+      Transport transport,
+      List<Integer> sources,
+      List<Integer> targets,
+      Overlap[] overlaps,
+      Terms terms) {
+    this.source = source;
+    this.transport = transport;
+    this.sources = sources;
+    this.targets = targets;
+    this.overlaps = overlaps;
+    this.terms = terms;
+    long product = 1;
+    for (Overlap overlap : overlaps) {
+      product *= overlap.extent;
+    }
+    this.numel = product;
+  }
+
+  /** All of a tensor of shape {@code shape}, from {@code source} to {@code targets}. */
+  static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
+    Overlap[] overlaps = new Overlap[shape.length];
+    for (int d = 0; d < shape.length; d++) {
+      long[] all = {0, shape[d]};
+      overlaps[d] = Overlap.of(all, all);
+    }
+    Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
+    return new Route(source, transport, List.of(source), targets, overlaps, terms);
+  }
+
+  /** The part that {@code rank} plays in this route's reduction: a term, and nothing to send. */
+  Route reduceOnly(int rank) {
+    return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
+  }
+
+  /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
+  public int source() {
+    return source;
+  }
+
+  /** How the bytes cross ranks. */
+  public Transport transport() {
+    return transport;
+  }
+
+  /**
+   * The ranks whose local tensors make the region: with {@code Partial} the whole group in
+   * canonical order, else the source alone.
+   */
+  public List<Integer> sources() {
+    return sources;
+  }
+
+  /** The ranks that get the region; empty for {@link Transport#NONE}. */
+  public List<Integer> targets() {
+    return targets;
+  }
+
+  /** How the terms of {@link #sources} become one; empty where there is one source. */
+  public Optional<ReduceOp> op() {
+    return sources.size() > 1 ? terms.op() : Optional.empty();
+  }
+
+  /** The part of the global tensor. */
+  public Region region() {
+    long[][] bounds = new long[overlaps.length][];
+    for (int d = 0; d < bounds.length; d++) {
+      bounds[d] = overlaps[d].bounds;
+    }
+    return new Region(bounds);
+  }
+
+  /** Elements of the region. */
+  public long numel() {
+    return numel;
+  }
+
+  /** Bytes on the wire for one destination. */
+  public long bytes() {
+    return terms.wire().bytesOf(numel);
+  }
+
+  /** Bytes that one reduction reads beside the source's own term. */
+  public long reduceBytes() {
+    return (sources.size() - 1) * termBytes();
+  }
+
+  /** Bytes of one source's term. */
+  long termBytes() {
+    return terms.dtype().bytesOf(numel);
+  }
+
+  /** The dtype on the wire. */
+  DType wire() {
+    return terms.wire();
+  }
+
+  /** {@link Chunk#boxes}, which are the same for every rank. */
+  List<Chunk.Box> boxes() {
+    int ndim = overlaps.length;
+    if (numel == 0) {
+      return List.of();
+    }
+    List<Chunk.Box> boxes = new ArrayList<>();
+    int[] at = new int[ndim];
+    int d;
+    do {
+      long[] length = new long[ndim];
+      long[] sourceStart = new long[ndim];
+      long[] targetStart = new long[ndim];
+      for (d = 0; d < ndim; d++) {
+        Overlap overlap = overlaps[d];
+        length[d] = overlap.length(at[d]);
+        sourceStart[d] = overlap.sourceStart(at[d]);
+        targetStart[d] = overlap.targetStart(at[d]);
+      }
+      boxes.add(new Chunk.Box(length, sourceStart, targetStart));
+      for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].segments; d--) {
+        at[d] = 0;
+      }
+    } while (d >= 0);
+    return boxes;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return object instanceof Route other
+        && source == other.source
+        && transport == other.transport
+        && terms.equals(other.terms)
+        && sources.equals(other.sources)
+        && targets.equals(other.targets)
+        && region().equals(other.region());
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * source + region().hashCode();
+  }
+
+  @Override
+  public String toString() {
+    String from = sources.size() > 1 ? source + " of " + sources : String.valueOf(source);
+    return transport + " " + from + " -> " + targets + " " + region();
+  }
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.AbstractList;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.windlass.internal.Cut;
+
+/**
+ * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
+ * from its own cell outwards: the cells of the other layout that meet it, in order, each by a
+ * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
+ * a source cell also looks once at each of that cell's members; where they share hosts, at each
+ * rank of those members' hosts.
+ *
+ * <p>An instance remembers cells, overlaps and groups that it met; it serves one thread.
+ */
+final class RouteFinder {
+  private final Grid source;
+  private final Grid target;
+  private final Pieces pieces;
+  private final Route.Terms terms;
+
+  /** The groups of Partial met so far: (source cell, first member) to ranks. */
+  private final Map<Long, List<Integer>> groups = new HashMap<>();
+
+  /**
+   * A source slab that meets a certain target slab.
+   *
+   * @param overlap what both have in common
+   * @param before elements of the source slab in lesser target cells
+   */
+  private record Meeting(Pieces.Slab slab, Overlap overlap, long before) {}
+
+  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
+    this.source = source;
+    this.target = target;
+    this.pieces = new Pieces(source, target, numel, options, terms);
+    this.terms = terms;
+  }
+
+  /** The routes whose source is the rank at {@code place} of the source mesh. */
+  List<Route> from(int place) {
+    Pieces.Piece piece = pieces.of(source.cellsOf(place));
+    int member = source.memberOf(place);
+    List<Route> routes = new ArrayList<>();
+    addOwned(piece, member, routes);
+    if (source.groupSize > 1) {
+      addReduceOnly(piece, member, routes);
+    }
+    return routes;
+  }
+
+  /** The routes that touch {@code rank}, in the order of {@link #from} over all places. */
+  List<Route> touching(int rank) {
+    int place = source.mesh.placeOf(rank);
+    List<Route> own = place < 0 ? List.of() : from(place);
+    int targetPlace = target.mesh.placeOf(rank);
+    if (targetPlace < 0) {
+      return own;
+    }
+    List<Route> routes = into(targetPlace, place);
+    routes.sort(Comparator.comparingInt(route -> source.mesh.placeOf(route.source())));
+    int at = 0;
+    while (at < routes.size() && source.mesh.placeOf(routes.get(at).source()) < place) {
+      at++;
+    }
+    routes.addAll(at, own);
+    return routes;
+  }
+
+  private void addReduceOnly(Pieces.Piece piece, int member, List<Route> routes) {
+    int rank = source.rank(piece.cells(), member);
+    if (piece.size() == 0) {
+      Overlap[] nothing = new Overlap[piece.cells().length];
+      Arrays.fill(nothing, Overlap.none());
+      routes.add(
+          new Route(
+              rank,
+              Transport.NONE,
+              sources(piece, member),
+              List.of(),
+              nothing,
+              terms));
+      return;
+    }
+    List<Route> others = new ArrayList<>();
+    for (int other : source.group(member)) {
+      if (other != member) {
+        addOwned(piece, other, others);
+      }
+    }
+    for (Route route : others) {
+      routes.add(route.reduceOnly(rank));
+    }
+  }
+
+  /**
+   * Adds what {@code member} copies to itself, then what it sends within its host, then what it
+   * sends elsewhere, each in the order of target cells.
+   */
+  private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
+    int share = piece.senders().share(member);
+    if (piece.size() == 0 || share < 0) {
+      return;
+    }
+    List<Integer> sources = sources(piece, member);
+    int rank = source.rank(piece.cells(), member);
+    int targetPlace = pieces.meshesOverlap() ? target.mesh.placeOf(rank) : -1;
+    if (targetPlace >= 0) {
+      int[] cells = target.cellsOf(targetPlace);
+      if (pieces.common(piece, cells) > 0) {
+        Overlap[] region = pieces.overlaps(piece, cells);
+        routes.add(new Route(rank, Transport.LOCAL, sources, List.of(rank), region, terms));
+      }
+    }
+    for (Nearby.Service service : piece.nearby().services()) {
+      if (service.member() == member) {
+        addSending(rank, sources, service.targets(), service.region(), routes);
+      }
+    }
+    if (piece.axis().length() > 0) {
+      new Stretch(piece, share).collect(0, 0, 1, new int[piece.cells().length], routes);
+    }
+  }
+
+  private void addSending(
+      int rank,
+      List<Integer> sources,
+      List<Integer> targets,
+      Overlap[] region,
+      List<Route> routes) {
+    if (!targets.isEmpty()) {
+      Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
+      routes.add(new Route(rank, transport, sources, targets, region, terms));
+    }
+  }
+
+  /** The routes into the rank at {@code place} of the target mesh from other ranks. */
+  private List<Route> into(int place, int placeInSource) {
+    int ndim = source.cuts.length;
+    int[] cells = target.cellsOf(place);
+    int rank = target.mesh.rankOf(place);
+    int member = target.memberOf(place);
+    int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
+    int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
+    Meeting[][] meetings = new Meeting[ndim][];
+    List<Route> routes = new ArrayList<>();
+    for (int d = 0; d < ndim; d++) {
+      meetings[d] = meetings(d, cells[d]);
+      if (meetings[d].length == 0) {
+        return routes;
+      }
+    }
+    int[] at = new int[ndim];
+    int d;
+    do {
+      Pieces.Slab[] slabs = new Pieces.Slab[ndim];
+      long size = 1;
+      long common = 1;
+      for (d = 0; d < ndim; d++) {
+        slabs[d] = meetings[d][at[d]].slab();
+        size *= slabs[d].length();
+      }
+      Overlap[] region = new Overlap[ndim];
+      long before = 0;
+      long rest = size;
+      for (d = 0; d < ndim; d++) {
+        Meeting meeting = meetings[d][at[d]];
+        rest /= meeting.slab().length();
+        before += common * meeting.before() * rest;
+        common *= meeting.overlap().extent;
+        region[d] = meeting.overlap();
+      }
+      Pieces.Piece piece = pieces.of(slabs, size);
+      List<Nearby.Service> services = piece.nearby().of(rank);
+      for (Nearby.Service service : services) {
+        int sender = source.rank(piece.cells(), service.member());
+        List<Integer> sources = sources(piece, service.member());
+        addSending(sender, sources, service.targets(), service.region(), routes);
+      }
+      boolean isOwn =
+          Arrays.equals(piece.cells(), ownCells) && piece.senders().share(ownMember) >= 0;
+      if (services.isEmpty() && !isOwn) {
+        Demand demand = demand(piece, before, common, () -> region);
+        addInto(piece, demand, before, cells, member, routes);
+      }
+      for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
+        at[d] = 0;
+      }
+    } while (d >= 0);
+    return routes;
+  }
+
+  /** The source slabs of dimension {@code dim} that meet a target cell, ascending. */
+  private Meeting[] meetings(int dim, int targetCell) {
+    Cut sourceCut = source.cuts[dim];
+    Cut targetCut = target.cuts[dim];
+    Pieces.Slab own = pieces.targetSlab(dim, targetCell);
+    List<Meeting> meetings = new ArrayList<>();
+    int cell = 0;
+    long passed = 0;
+    while (passed < own.length()) {
+      cell = sourceCut.cellAt(own.bounds(), passed, cell);
+      Pieces.Slab slab = pieces.sourceSlab(dim, cell);
+      Overlap overlap = pieces.overlap(dim, slab, targetCell);
+      long before = targetCut.countInBelow(slab.bounds(), targetCell);
+      meetings.add(new Meeting(slab, overlap, before));
+      passed += overlap.extent;
+    }
+    return meetings.toArray(new Meeting[0]);
+  }
+
+  private void addInto(
+      Pieces.Piece piece,
+      Demand demand,
+      long before,
+      int[] cells,
+      int targetMember,
+      List<Route> routes) {
+    List<List<Integer>> last = new ArrayList<>(); // what goes to all is one list
+    piece
+        .shares()
+        .into(
+            demand,
+            piece.axis().copy(before, targetMember),
+            (share, low, high, from, to) -> {
+              if (last.isEmpty() || high - low != demand.copies) {
+                last.clear();
+                last.add(targets(piece, before, cells, low, high));
+              }
+              int sender = piece.senders().member(share);
+              addSending(
+                  source.rank(piece.cells(), sender),
+                  sources(piece, sender),
+                  last.get(0),
+                  demand.part(from, to),
+                  routes);
+            });
+  }
+
+  private static Demand demand(
+      Pieces.Piece piece, long before, long size, Supplier<Overlap[]> region) {
+    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
+  }
+
+  /** What one member sends of what all share. */
+  private final class Stretch {
+    final Pieces.Piece piece;
+    final int share;
+    final int rank;
+    final List<Integer> sources;
+
+    /** An element of the piece, counted by target cells, with which the stretch may begin. */
+    final long first;
+
+    /** Where on the {@link Axis} the stretch ends. */
+    final double end;
+
+    Stretch(Pieces.Piece piece, int share) {
+      this.piece = piece;
+      this.share = share;
+      int member = piece.senders().member(share);
+      this.rank = source.rank(piece.cells(), member);
+      this.sources = RouteFinder.this.sources(piece, member);
+      this.first = piece.axis().element(piece.shares().start(share));
+      this.end = piece.shares().start(share + 1);
+    }
+
+    /**
+     * Adds the routes of all target cells that begin with {@code cells[0..d)}.
+     *
+     * @param before elements of the piece in lesser target cells
+     * @param width elements of the fixed dimensions' overlap
+     */
+    void collect(int d, long before, long width, int[] cells, List<Route> routes) {
+      if (d == cells.length) {
+        add(before, width, cells.clone(), routes);
+        return;
+      }
+      Cut cut = target.cuts[d];
+      Pieces.Slab slab = piece.slabs()[d];
+      long unit = width;
+      for (int i = d + 1; i < cells.length; i++) {
+        unit *= piece.slabs()[i].length();
+      }
+      long passed = first <= before ? 0 : (first - before) / unit;
+      int cell = 0;
+      while (passed < slab.length()) {
+        cell = cut.cellAt(slab.bounds(), passed, cell);
+        passed = cut.countInBelow(slab.bounds(), cell);
+        long from = before + unit * passed;
+        if (piece.axis().place(from) >= end) {
+          return;
+        }
+        long length = cut.countIn(slab.bounds(), cell);
+        cells[d] = cell;
+        collect(d + 1, from, width * length, cells, routes);
+        passed += length;
+      }
+    }
+
+    private void add(long before, long size, int[] cells, List<Route> routes) {
+      Demand demand = demand(piece, before, size, () -> pieces.overlaps(piece, cells));
+      piece
+          .shares()
+          .of(
+              share,
+              demand,
+              (sender, low, high, from, to) ->
+                  addSending(
+                      rank,
+                      sources,
+                      targets(piece, before, cells, low, high),
+                      demand.part(from, to),
+                      routes));
+    }
+  }
+
+  /** The ranks that get copies {@code low} to {@code high} of a target cell. */
+  private List<Integer> targets(
+      Pieces.Piece piece, long before, int[] cells, int low, int high) {
+    if (low >= high) {
+      return List.of();
+    }
+    int first = piece.axis().member(before, low);
+    int last = piece.axis().member(before, high - 1);
+    if (!pieces.meshesOverlap() && piece.nearby().isEmpty()) {
+      return first == last
+          ? List.of(target.rank(cells, first))
+          : new Members(target, cells, first, last + 1);
+    }
+    List<Integer> targets = new ArrayList<>(high - low);
+    for (int member = first; member <= last; member++) {
+      int rank = target.rank(cells, member);
+      if (!pieces.isServedNearer(piece, rank)) {
+        targets.add(rank);
+      }
+    }
+    return List.copyOf(targets);
+  }
+
+  /** The ranks of the member's group, one list for all routes that fold it. */
+  private List<Integer> sources(Pieces.Piece piece, int member) {
+    if (source.groupSize == 1) {
+      return List.of(source.rank(piece.cells(), member));
+    }
+    int[] group = source.group(member);
+    long key = (long) source.index(piece.cells()) << 32 | group[0];
+    return groups.computeIfAbsent(
+        key,
+        k -> {
+          Integer[] ranks = new Integer[group.length];
+          for (int i = 0; i < group.length; i++) {
+            ranks[i] = source.rank(piece.cells(), group[i]);
+          }
+          return List.of(ranks);
+        });
+  }
+
+  /** Consecutive members of one cell, as ranks. */
+  private static final class Members extends AbstractList<Integer> {
+    private final Grid grid;
+    private final int[] cells;
+    private final int low;
+    private final int high;
+
+    Members(Grid grid, int[] cells, int low, int high) {
+      this.grid = grid;
+      this.cells = cells;
+      this.low = low;
+      this.high = high;
+    }
+
+    @Override
+    public Integer get(int index) {
+      if (index < 0 || index >= high - low) {
+        throw new IndexOutOfBoundsException(index);
+      }
+      return grid.rank(cells, low + index);
+    }
+
+    @Override
+    public int size() {
+      return high - low;
+    }
+  }
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ReduceOp;
+import org.windlass.internal.Native;
+import org.windlass.internal.Shapes;
+import org.windlass.internal.Steps;
+import org.windlass.internal.Steps.Place;
+
+/**
+ * What one rank does in a run of a batch, in phases: what is staged in one phase is read in the
+ * next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
+ * those that a certain rank stages for it: both in the order of buckets, then of tensors, to which
+ * all ranks come alike.
+ */
+final class Schedule {
+  private static final int LINE = 64;
+
+  /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
+  private static final int MOST_LOADS = 4096;
+
+  /** A part of a route that is a box at both ends, on its way through a stage. */
+  private record Piece(int tensor, Route route, Chunk.Box box) {
+    DType wire() {
+      return route.wire();
+    }
+  }
+
+  private final List<Plan> plans;
+  private final int rank;
+  private final Steps steps;
+
+  /** Bytes staged in each phase so far; the stage of a phase is as long as the most of its half. */
+  private long[] staged = new long[16];
+
+  private int boxes;
+  private final Map<Integer, Integer> read = new HashMap<>();
+
+  private Schedule(List<Plan> plans, int rank, Steps steps) {
+    this.plans = plans;
+    this.rank = rank;
+    this.steps = steps;
+  }
+
+  /** Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
+  static void of(List<Plan> plans, int rank, Steps steps) {
+    Schedule schedule = new Schedule(plans, rank, steps);
+    for (int tensor = 0; tensor < plans.size(); tensor++) {
+      if (plans.get(tensor).options().mode() == TransferMode.DIRECT) {
+        schedule.written(tensor, plans.get(tensor)).forEach(piece -> schedule.move(0, piece));
+      }
+    }
+    schedule.indirect();
+  }
+
+  /** The bytes that {@code rank} stages in a transfer of {@code plans}. */
+  static long stagingBytes(List<Plan> plans, int rank) {
+    Schedule schedule = new Schedule(plans, rank, new Measure());
+    schedule.indirect();
+    long[] half = new long[2];
+    for (int phase = 0; phase < schedule.staged.length; phase++) {
+      half[phase & 1] = Math.max(half[phase & 1], schedule.staged[phase]);
+    }
+    return half[0] + half[1];
+  }
+
+  /** Asks for nothing but what a schedule itself counts. */
+  private static final class Measure implements Steps {
+    @Override
+    public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
+
+    @Override
+    public void write(
+        int phase,
+        Place target,
+        long[] length,
+        List<Integer> ranks,
+        Place source,
+        int wire,
+        int op) {}
+  }
+
+  private void indirect() {
+    staged();
+    int phase = 0;
+    for (int tensor = 0; tensor < plans.size(); tensor++) {
+      Plan plan = plans.get(tensor);
+      if (plan.options().mode() == TransferMode.GATHER_BROADCAST
+          && Shapes.numel(plan.shape()) > 0) {
+        gathered(tensor, plan, phase++);
+      }
+    }
+  }
+
+  // ---- staged
+
+  private void staged() {
+    List<Plan> some = new ArrayList<>();
+    List<Integer> tensors = new ArrayList<>();
+    for (int tensor = 0; tensor < plans.size(); tensor++) {
+      if (plans.get(tensor).options().mode() == TransferMode.STAGED) {
+        some.add(plans.get(tensor));
+        tensors.add(tensor);
+      }
+    }
+    requireFewLoads(some);
+    Map<Integer, Integer> next = new HashMap<>(); // for each target, the phase of its next load
+    for (Bucket bucket : Bucket.pack(some, rank)) {
+      boolean sends = bucket.source() == rank;
+      if (sends && bucket.targets().isEmpty()) {
+        continue; // peers read this rank's terms
+      }
+      for (List<Piece> load : loads(bucket, some, tensors)) {
+        if (!sends) {
+          load.forEach(piece -> finalizePiece(piece, bucket.source()));
+          continue;
+        }
+        int phase = 0;
+        for (int target : bucket.targets()) {
+          phase = Math.max(phase, next.getOrDefault(target, 0));
+        }
+        for (int target : bucket.targets()) {
+          next.put(target, phase + 1);
+        }
+        if (bucket.transport() == Transport.LOCAL) {
+          for (Piece piece : load) {
+            move(phase, piece);
+          }
+        } else {
+          prepare(phase, load, bucket.targets());
+        }
+      }
+    }
+  }
+
+  /** Refuses on every rank alike, and before any load is made. */
+  private static void requireFewLoads(List<Plan> plans) {
+    long loads = 0; // that a rank may have to make for another
+    for (Plan plan : plans) {
+      long most = plan.options().bucketBytes();
+      loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
+      if (loads >= Native.WL_MAX_PHASES) {
+        throw new InvalidArgumentException(
+            "bucketBytes of "
+                + most
+                + " may take "
+                + plans.size()
+                + " tensors in "
+                + Native.WL_MAX_PHASES
+                + " turns or more, which a transfer does not have: use larger buckets, or several"
+                + " batches");
+      }
+    }
+  }
+
+  /** What is staged of a bucket at a time. */
+  private static long mostBytes(Bucket bucket, List<Plan> plans) {
+    long most = plans.get(bucket.entries().get(0).tensor()).options().bucketBytes();
+    return Math.max(most, (bucket.bytes() - 1) / MOST_LOADS + 1);
+  }
+
+  /**
+   * The bucket in parts of at most {@link #mostBytes}, or of one element. Wider elements come
+   * first, so that all lie aligned without gaps.
+   */
+  private static List<List<Piece>> loads(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
+    long most = mostBytes(bucket, plans);
+    List<Piece> pieces = new ArrayList<>();
+    for (Bucket.Entry entry : bucket.entries()) {
+      Route route = entry.route();
+      for (Chunk.Box box : route.boxes()) {
+        int tensor = tensors.get(entry.tensor());
+        cut(box, Math.max(1, most / route.wire().bytes()))
+            .forEach(part -> pieces.add(new Piece(tensor, route, part)));
+      }
+    }
+    pieces.sort(Comparator.comparingInt(piece -> -piece.wire().bytes()));
+    List<List<Piece>> loads = new ArrayList<>();
+    long bytes = most;
+    for (Piece piece : pieces) {
+      long more = bytesOf(piece);
+      if (loads.isEmpty() || bytes > most - more) {
+        loads.add(new ArrayList<>());
+        bytes = 0;
+      }
+      loads.get(loads.size() - 1).add(piece);
+      bytes += more;
+    }
+    return loads;
+  }
+
+  private static long bytesOf(Piece piece) {
+    return piece.wire().bytesOf(Shapes.numel(piece.box().length()));
+  }
+
+  /** The box in parts of at most {@code most} elements, cut across its outermost dimensions. */
+  private static List<Chunk.Box> cut(Chunk.Box box, long most) {
+    long inner = Shapes.numel(box.length());
+    if (inner <= most) {
+      return List.of(box);
+    }
+    int dim = 0;
+    while (box.length()[dim] == 1) {
+      dim++;
+    }
+    inner /= box.length()[dim];
+    long step = Math.max(1, most / inner);
+    List<Chunk.Box> parts = new ArrayList<>();
+    for (long at = 0; at < box.length()[dim]; at += step) {
+      long[] length = box.length().clone();
+      long[] sourceStart = box.sourceStart().clone();
+      long[] targetStart = box.targetStart().clone();
+      length[dim] = Math.min(step, length[dim] - at);
+      sourceStart[dim] += at;
+      targetStart[dim] += at;
+      parts.addAll(cut(new Chunk.Box(length, sourceStart, targetStart), most));
+    }
+    return parts;
+  }
+
+  private void prepare(int phase, List<Piece> load, List<Integer> readers) {
+    long offset = reserve(phase, load.stream().mapToLong(Schedule::bytesOf).sum());
+    for (Piece piece : load) {
+      int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
+      offset += bytesOf(piece);
+      write(phase, new Place(stage, corner(piece)), piece);
+    }
+  }
+
+  private void finalizePiece(Piece piece, int source) {
+    Place target = new Place(piece.tensor(), piece.box().targetStart());
+    Place staged = new Place(nextFrom(source), corner(piece));
+    copy(target, piece.box().length(), source, staged, piece.wire());
+  }
+
+  private static long[] corner(Piece piece) {
+    return new long[piece.box().length().length];
+  }
+
+  /** From the sources' memory to the target's, by way of the wire dtype alone. */
+  private void move(int phase, Piece piece) {
+    write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
+  }
+
+  private void write(int phase, Place target, Piece piece) {
+    Place source = new Place(piece.tensor(), piece.box().sourceStart());
+    Route route = piece.route();
+    steps.write(
+        phase,
+        target,
+        piece.box().length(),
+        route.sources(),
+        source,
+        piece.wire().code(),
+        route.op().orElse(ReduceOp.SUM).code());
+  }
+
+  // ---- gathered
+
+  private void gathered(int tensor, Plan plan, int phase) {
+    Plan gather = plan.gather();
+    int root = gather.to().mesh().rankOf(0);
+    DType wire = plan.wire();
+    long[] shape = plan.shape();
+    long[] corner = new long[shape.length];
+    if (rank == root) {
+      int stage = stage(phase, wire, shape, reserve(phase, plan), plan.to().mesh().ranks());
+      for (Piece piece : written(tensor, gather)) {
+        write(phase, new Place(stage, piece.box().targetStart()), piece);
+      }
+    }
+    if (!plan.to().mesh().contains(rank)) {
+      return;
+    }
+    if (rank != root) {
+      int next = phase + 1;
+      int stage = stage(next, wire, shape, reserve(next, plan), List.of(rank));
+      copy(new Place(stage, corner), shape, root, new Place(nextFrom(root), corner), wire);
+    }
+    int copied = nextFrom(rank);
+    for (Piece piece : written(tensor, plan.cutOut())) {
+      Place target = new Place(tensor, piece.box().targetStart());
+      Place source = new Place(copied, piece.box().sourceStart());
+      copy(target, piece.box().length(), rank, source, wire);
+    }
+  }
+
+  /** What the rank writes as a target of {@code plan}. */
+  private List<Piece> written(int tensor, Plan plan) {
+    List<Piece> pieces = new ArrayList<>();
+    for (Chunk chunk : plan.chunksFor(rank)) {
+      if (chunk.isTarget()) {
+        chunk.boxes().forEach(box -> pieces.add(new Piece(tensor, chunk.route(), box)));
+      }
+    }
+    return pieces;
+  }
+
+  // ---- stages
+
+  /** Room in the half of {@code phase}: where it begins. */
+  private long reserve(int phase, Plan whole) {
+    return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
+  }
+
+  private long reserve(int phase, long bytes) {
+    if (phase >= staged.length) {
+      staged = Arrays.copyOf(staged, Math.max(phase + 1, 2 * staged.length));
+    }
+    long offset = staged[phase];
+    staged[phase] += (bytes + LINE - 1) / LINE * LINE;
+    return offset;
+  }
+
+  /** The rank's next staged box, as the target of a write. */
+  private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
+    steps.stage(phase, dtype.code(), shape, offset, readers);
+    return -1 - boxes++;
+  }
+
+  /** The next box that {@code source} stages for this rank, as the source of a write. */
+  private int nextFrom(int source) {
+    return -read.merge(source, 1, Integer::sum);
+  }
+
+  private void copy(Place target, long[] length, int from, Place source, DType wire) {
+    steps.write(0, target, length, List.of(from), source, wire.code(), ReduceOp.SUM.code());
+  }
+}

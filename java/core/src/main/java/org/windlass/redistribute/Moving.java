@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.util.Objects;
+import org.windlass.DType;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.TransferMode;
+
+/**
+ * The choices of how a tensor moves: those of {@link Batch} and {@link LinkBatch} for what is added
+ * from then on.
+ *
+ * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
+ * @param options its mode and its buckets
+ */
+record Moving(DType wire, PlanOptions options) {
+  static final Moving DEFAULT = new Moving(null, PlanOptions.defaults());
+
+  Moving withWire(DType dtype) {
+    return new Moving(Objects.requireNonNull(dtype, "dtype"), options);
+  }
+
+  Moving withMode(TransferMode mode) {
+    return new Moving(wire, options.withMode(mode));
+  }
+
+  Moving withBucketBytes(long bytes) {
+    return new Moving(wire, options.withBucketBytes(bytes));
+  }
+
+  /** The same for a tensor of dtype {@code source}: a wire dtype is for floating ones alone. */
+  Moving of(DType source) {
+    return wire == null || source.isFloating() ? this : new Moving(null, options);
+  }
+
+  /** The dtype on the wire between a source and a target of these dtypes. */
+  DType wire(DType source, DType target) {
+    DType chosen = of(source).wire;
+    return chosen != null ? chosen : Plan.defaultWire(source, target);
+  }
+
+  @Override
+  public String toString() {
+    return (wire == null ? "" : "by " + wire + ", ")
+        + options.mode()
+        + ", buckets of "
+        + options.bucketBytes();
+  }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+/**
+ * How far a run has come, over all ranks.
+ *
+ * @param tensors tensors whose last byte has been written
+ * @param totalTensors tensors that one run writes
+ * @param bytes bytes written to targets
+ * @param totalBytes bytes that one run writes
+ */
+public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
+  /** {@code 12 of 291 tensors, 1048576 of 16060522496 bytes}. */
+  @Override
+  public String toString() {
+    return tensors + " of " + totalTensors + " tensors, " + bytes + " of " + totalBytes + " bytes";
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Tensor;
+import org.windlass.WindlassException;
+import org.windlass.internal.Memory;
+import org.windlass.layout.TensorSpec;
+
+/**
+ * The views into which a rank receives, in one half or two. The first half is the caller's memory;
+ * the second is a copy of its shape: for each allocation as many bytes as lie from the first view's
+ * start to the last one's end, so that views which share bytes or lie side by side do so in both.
+ */
+final class Targets {
+  /** Bytes that both halves have: in the first from {@code low} to {@code high}. */
+  private static final class Stretch {
+    long low = Long.MAX_VALUE;
+    long high = Long.MIN_VALUE;
+    Memory second;
+
+    void include(Tensor view) {
+      low = Math.min(low, view.address());
+      high = Math.max(high, view.address() + Views.where(view).span());
+    }
+
+    boolean holds(Tensor view) {
+      return low <= view.address() && view.address() + Views.where(view).span() <= high;
+    }
+
+    /** The second half begins where the first does within a line of 64 bytes. */
+    long base() {
+      return low & -64;
+    }
+  }
+
+  private final Map<String, List<Tensor>> views = new HashMap<>();
+  private final Map<Memory, Stretch> stretches = new HashMap<>();
+  private final boolean doubled;
+
+  Targets(List<TensorSpec> specs, List<Tensor> targets, boolean inPlace) {
+    doubled = !inPlace && !targets.isEmpty();
+    for (int i = 0; i < specs.size(); i++) {
+      Tensor view = targets.get(i);
+      views.computeIfAbsent(specs.get(i).name(), n -> new ArrayList<>()).add(view);
+      stretches.computeIfAbsent(Views.memory(view), m -> new Stretch()).include(view);
+    }
+    if (doubled) {
+      for (Stretch stretch : stretches.values()) {
+        stretch.second = Memory.allocate(stretch.high - stretch.base(), WindlassException::of);
+      }
+    }
+  }
+
+  /** Whether there are views, and one half of them alone. */
+  boolean isInPlace() {
+    return !doubled && !views.isEmpty();
+  }
+
+  /** A view of a name in a half, as they were added; null where this rank takes no part. */
+  Tensor view(String name, int view, int half) {
+    List<Tensor> known = views.get(name);
+    return known == null || view >= known.size() ? null : in(half, known.get(view));
+  }
+
+  /** The one view of a name in a half. */
+  Tensor view(String name, int half) {
+    List<Tensor> known = views.get(name);
+    if (known == null) {
+      throw new InvalidArgumentException(
+          "tensor: this rank takes nothing of a tensor '" + name + "'");
+    }
+    if (known.size() > 1) {
+      throw new InvalidArgumentException(
+          "tensor: '"
+              + name
+              + "' is taken into "
+              + known.size()
+              + " views; ask by the view that was bound");
+    }
+    return in(half, known.get(0));
+  }
+
+  /** Where a half has what {@code view} is of the first. */
+  Tensor view(Tensor view, int half) {
+    Stretch stretch = stretches.get(Views.memory(view));
+    if (stretch == null || !stretch.holds(view)) {
+      throw new InvalidArgumentException(
+          "tensor: " + view + " is no view of what was bound, nor of what lies between");
+    }
+    return in(half, view);
+  }
+
+  private Tensor in(int half, Tensor view) {
+    if (half == 0 || !doubled) {
+      return view;
+    }
+    Stretch stretch = stretches.get(Views.memory(view));
+    long address = stretch.second.address + (view.address() - stretch.base());
+    return Views.at(stretch.second, address, view);
+  }
+}

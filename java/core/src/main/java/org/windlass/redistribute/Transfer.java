@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.windlass.ClosedException;
+import org.windlass.Communicator;
+import org.windlass.Tensor;
+import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
+import org.windlass.internal.Access;
+import org.windlass.internal.Deadlines;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Leaks;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.TransferMode;
+
+/**
+ * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once, in the
+ * {@link TransferMode} of its plan. The memory of the views, and of what is staged, stays until the
+ * transfer is closed.
+ */
+public final class Transfer implements AutoCloseable {
+  private final Communicator communicator;
+  private final Endpoint endpoint;
+  private final List<BoundTensor> tensors;
+  private final TransferHandle handle;
+  private final Memory[] memories;
+  private final Tensor[] padding;
+  private final Bound bound;
+  private final Cleaner.Cleanable cleanable;
+  private final long[] tensorBytes;
+  private final long totalBytes;
+  private long lastVersion;
+
+  private Transfer(
+      Communicator communicator,
+      List<BoundTensor> tensors,
+      TransferHandle handle,
+      Memory[] memories) {
+    this.communicator = communicator;
+    this.endpoint = Access.ENDPOINT.of(communicator);
+    this.tensors = tensors;
+    this.handle = handle;
+    this.memories = memories;
+    this.padding =
+        tensors.stream()
+            .flatMap(t -> t.padding(communicator.rank()).stream())
+            .toArray(Tensor[]::new);
+    this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
+    this.totalBytes = Arrays.stream(tensorBytes).sum();
+    String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
+    this.bound = new Bound(what, handle);
+    this.cleanable = Leaks.watch(this, bound);
+  }
+
+  static Transfer create(Communicator communicator, List<BoundTensor> tensors, long deadlineNs) {
+    Endpoint endpoint = Access.ENDPOINT.of(communicator);
+    TransferWords words = words(tensors, communicator.rank());
+    Memory[] memories = hold(tensors);
+    try {
+      long handle =
+          endpoint.call(
+              (out, error) ->
+                  Native.wl_transfer_create(
+                      endpoint.handle, words.config(), deadlineNs, out, error));
+      TransferHandle owner = new TransferHandle(handle, endpoint, memories);
+      return new Transfer(communicator, List.copyOf(tensors), owner, memories);
+    } catch (WindlassException e) {
+      for (Memory memory : memories) {
+        memory.unpin(); // registering touches no tensor
+      }
+      throw e;
+    } finally {
+      Reference.reachabilityFence(words);
+      Reference.reachabilityFence(communicator);
+    }
+  }
+
+  private static TransferWords words(List<BoundTensor> tensors, int rank) {
+    TransferWords words = new TransferWords();
+    Fingerprint fingerprint = new Fingerprint();
+    List<Plan> plans = new ArrayList<>(tensors.size());
+    for (BoundTensor tensor : tensors) {
+      fingerprint.add(tensor.from().name());
+      fingerprint.add(tensor.to().name());
+      fingerprint.add(tensor.plan().fingerprint());
+      words.source(binding(tensor.from(), tensor.source()));
+      words.target(binding(tensor.to(), tensor.target()));
+      plans.add(tensor.plan());
+    }
+    words.fingerprint(fingerprint.value());
+    if (!plans.isEmpty()) {
+      Access.SCHEDULING.of(plans.get(0)).of(plans, rank, words);
+    }
+    return words;
+  }
+
+  /**
+   * Every rank binds both ends of every tensor, if only as nothing: so a tensor has one binding
+   * index on all ranks.
+   */
+  private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
+    int dtype = spec.dtype().code();
+    if (view == null || view.numel() == 0) {
+      long[] empty = new long[Math.max(1, spec.extents().length)];
+      return new TransferWords.Binding(dtype, 0, 0, 0, empty, empty);
+    }
+    Memory memory = Views.memory(view);
+    return new TransferWords.Binding(
+        dtype, view.address(), memory.address, memory.bytes, view.shape(), view.strides());
+  }
+
+  /** Pins the memory of every view, each memory once. */
+  private static Memory[] hold(List<BoundTensor> tensors) {
+    Map<Memory, Boolean> held = new LinkedHashMap<>();
+    for (BoundTensor tensor : tensors) {
+      for (Tensor view : new Tensor[] {tensor.source(), tensor.target()}) {
+        if (view == null || held.containsKey(Views.memory(view))) {
+          continue;
+        }
+        if (!Views.memory(view).hold()) {
+          held.keySet().forEach(Memory::unpin);
+          throw Views.closed(
+              "register", "a view of tensor '" + tensor.from().name() + "'", view);
+        }
+        held.put(Views.memory(view), true);
+      }
+    }
+    return held.keySet().toArray(new Memory[0]);
+  }
+
+  /**
+   * Collective: moves every tensor once, under the version after the last one that this transfer
+   * ran.
+   */
+  public void run() {
+    run(lastVersion + 1);
+  }
+
+  /**
+   * Collective: moves every tensor once. Outputs are complete when it returns.
+   *
+   * @param version must be the same on every rank
+   */
+  public void run(long version) {
+    run(version, Deadlines.DEFAULT);
+  }
+
+  /** {@link #run(long)} with a deadline of its own. */
+  public void run(long version, Duration deadline) {
+    run(version, Deadlines.nanos(deadline, WindlassException::of));
+  }
+
+  void run(long version, long deadlineNs) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      endpoint.handOff(
+          () -> {
+            run(version, deadlineNs);
+            return null;
+          });
+      return;
+    }
+    endpoint.begin(thread);
+    if (!handle.pin()) {
+      endpoint.end();
+      throw new ClosedException("run: the transfer was closed");
+    }
+    for (Memory memory : memories) {
+      if (!memory.usable()) {
+        endpoint.end();
+        handle.unpin();
+        throw closedView(memory);
+      }
+    }
+    try {
+      int code = Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error);
+      if (code != Native.WL_OK) {
+        throw endpoint.settle(code, handle, null);
+      }
+      for (Tensor view : padding) {
+        Views.zero(view); // the memory is pinned, and no peer writes there
+      }
+      lastVersion = version;
+      endpoint.end();
+      handle.unpin();
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  private ClosedException closedView(Memory memory) {
+    for (BoundTensor tensor : tensors) {
+      if (tensor.source() != null && Views.memory(tensor.source()) == memory) {
+        return Views.closed("run", "source of tensor '" + tensor.from().name() + "'", tensor.source());
+      }
+      if (tensor.target() != null && Views.memory(tensor.target()) == memory) {
+        return Views.closed("run", "target of tensor '" + tensor.to().name() + "'", tensor.target());
+      }
+    }
+    return new ClosedException("run: a view's memory was closed");
+  }
+
+  /** How far the run in progress has come, or the last one came; from any thread. */
+  public Progress progress() {
+    long[] moved = moved(-1);
+    int complete = 0;
+    long bytes = 0;
+    for (int i = 0; i < moved.length; i++) {
+      complete += moved[i] == tensorBytes[i] ? 1 : 0;
+      bytes += moved[i];
+    }
+    return new Progress(complete, moved.length, bytes, totalBytes);
+  }
+
+  /**
+   * Names of this rank's targets of which a run has not, or not yet, written every byte; once
+   * closed, of all.
+   */
+  List<String> incomplete() {
+    int rank = communicator.rank();
+    long[] moved = handle.ended() ? new long[tensors.size()] : moved(rank);
+    Set<String> names = new LinkedHashSet<>();
+    for (int i = 0; i < moved.length; i++) {
+      if (moved[i] != tensors.get(i).targetBytes(rank)) {
+        names.add(tensors.get(i).to().name());
+      }
+    }
+    return List.copyOf(names);
+  }
+
+  /** Bytes written of each tensor on {@code rank}, on all ranks where that is -1. */
+  private long[] moved(int rank) {
+    if (!handle.pin()) {
+      throw new ClosedException("progress: the transfer was closed");
+    }
+    try {
+      return handle.moved(rank, tensors.size());
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** Bytes that one run writes to targets of all ranks. */
+  public long totalBytes() {
+    return totalBytes;
+  }
+
+  /** Bytes of memory in which this rank stages what it sends on: none in direct mode. */
+  public long stagingBytes() {
+    if (!handle.pin()) {
+      throw new ClosedException("stagingBytes: the transfer was closed");
+    }
+    try {
+      return Native.wl_transfer_staging_bytes(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Collective: proves that ranks which hold the same part of a tensor hold the same bits of it; a
+   * run takes that for granted.
+   *
+   * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
+   *     element that differs, and both ranks
+   */
+  public void checkReplicas() {
+    int[] ranks = IntStream.range(0, communicator.size()).toArray();
+    Replicas.check(new Until(Deadlines.DEFAULT), communicator, ranks, tensors);
+  }
+
+  /** The plans of the batch's tensors, in the order in which they were added. */
+  public List<Plan> plans() {
+    return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  List<BoundTensor> tensors() {
+    return tensors;
+  }
+
+  TransferHandle handle() {
+    return handle;
+  }
+
+  /** Lets go of the views' memory, once a run in progress is over. Idempotent. */
+  @Override
+  public void close() {
+    bound.closed();
+    cleanable.clean();
+  }
+
+  @Override
+  public String toString() {
+    return "Transfer of " + tensors.size() + " tensors, " + totalBytes + " bytes";
+  }
+
+  private static final class Bound extends Leaks.Resource {
+    private final TransferHandle handle;
+
+    Bound(String what, TransferHandle handle) {
+      super(what);
+      this.handle = handle;
+    }
+
+    @Override
+    protected void free() {
+      handle.end();
+    }
+  }
+}

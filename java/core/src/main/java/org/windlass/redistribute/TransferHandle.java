@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.nio.ByteBuffer;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Lifetime;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+
+/**
+ * The {@code wl_transfer_t*} of a transfer, with the memory that it is bound to, which stays pinned
+ * as long as it lives.
+ */
+final class TransferHandle extends Lifetime {
+  final long handle;
+  private final Endpoint endpoint;
+  private final Memory[] memories;
+
+  /** Takes over {@code handle} and one pin of each memory. */
+  TransferHandle(long handle, Endpoint endpoint, Memory[] memories) {
+    this.handle = handle;
+    this.endpoint = endpoint;
+    this.memories = memories;
+    endpoint.retain();
+  }
+
+  /**
+   * Bytes written to each of the first {@code count} targets of {@code rank}, of all ranks where it
+   * is -1. The caller has pinned it.
+   */
+  long[] moved(int rank, int count) {
+    ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
+    try (Scratch scratch = Scratch.take()) {
+      long address = NativeMemory.address(buffer);
+      int code = Native.wl_transfer_progress(handle, rank, address, count, scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer(), endpoint.failures);
+      }
+      long[] moved = new long[count];
+      buffer.asLongBuffer().get(moved);
+      return moved;
+    }
+  }
+
+  /** Makes what calls with it throw. */
+  FailureMaker failures() {
+    return endpoint.failures;
+  }
+
+  @Override
+  protected void release() {
+    Native.wl_transfer_free(handle);
+    for (Memory memory : memories) {
+      memory.unpin();
+    }
+    endpoint.release();
+  }
+}

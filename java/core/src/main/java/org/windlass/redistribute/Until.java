@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.time.Duration;
+import org.windlass.Collectives;
+import org.windlass.Communicator;
+import org.windlass.internal.Deadlines;
+
+/** The one deadline of several operations in a row. */
+final class Until {
+  private final boolean isDefault;
+  private final long endNs;
+
+  /**
+   * From now on.
+   *
+   * @param deadlineNs {@link Deadlines#DEFAULT} gives each operation the communicator's own
+   */
+  Until(long deadlineNs) {
+    isDefault = deadlineNs == Deadlines.DEFAULT;
+    endNs = System.nanoTime() + deadlineNs;
+  }
+
+  /** What is left for the next operation, at least 1 ns, as the C ABI takes it. */
+  long leftNs() {
+    return isDefault ? Deadlines.DEFAULT : Math.max(1, endNs - System.nanoTime());
+  }
+
+  /** The communicator's operations under what is left. */
+  Collectives on(Communicator communicator) {
+    return isDefault ? communicator : communicator.within(Duration.ofNanos(leftNs()));
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.lang.ref.Reference;
+import org.windlass.ClosedException;
+import org.windlass.Tensor;
+import org.windlass.WindlassException;
+import org.windlass.internal.Access;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.SharedBytes;
+
+/** The memory under tensors that ranks bind, and what is done with it as bytes. */
+final class Views {
+  private Views() {}
+
+  static Memory memory(Tensor view) {
+    return Access.MEMORY.of(view);
+  }
+
+  static SharedBytes.View where(Tensor view) {
+    return new SharedBytes.View(
+        view.address(), view.shape(), view.strides(), view.dtype().bytes());
+  }
+
+  /** The same view of other memory, where its first element is at {@code address}. */
+  static Tensor at(Memory memory, long address, Tensor view) {
+    return (Tensor) Access.RELOCATION.of(view).to(memory, address);
+  }
+
+  /** What a call says that finds the memory of {@code view} gone, which it calls {@code name}. */
+  static ClosedException closed(String call, String name, Tensor view) {
+    return new ClosedException(
+        call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
+  }
+
+  /** Clears every bit of memory that is known to be there. */
+  static void zero(Tensor view) {
+    try (Scratch scratch = Scratch.take()) {
+      scratch.elementLong(0);
+      long target = describe(scratch, view);
+      check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
+    }
+  }
+
+  /** The XXH64 of the elements in row-major order. */
+  static long hash(String call, Tensor view, long seed) {
+    Memory memory = memory(view);
+    if (!memory.hold()) {
+      throw closed(call, "a view", view);
+    }
+    try (Scratch scratch = Scratch.take()) {
+      scratch.elementLong(describe(scratch, view));
+      int dtype = view.dtype().code();
+      long out = scratch.out();
+      long error = scratch.error();
+      check(
+          Native.wl_tensor_hash(scratch.element(), 1, 0, dtype, dtype, seed, out, error), scratch);
+      return scratch.outValue();
+    } finally {
+      memory.unpin();
+      Reference.reachabilityFence(view);
+    }
+  }
+
+  private static long describe(Scratch scratch, Tensor view) {
+    return scratch.tensor(0, view.dtype().code(), view.address(), view.shape(), view.strides());
+  }
+
+  private static void check(int code, Scratch scratch) {
+    if (code != Native.WL_OK) {
+      throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
+    }
+  }
+}

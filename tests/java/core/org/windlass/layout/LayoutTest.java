@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.layout;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.windlass.layout.Placement.partial;
+import static org.windlass.layout.Placement.replicate;
+import static org.windlass.layout.Placement.shard;
+import static org.windlass.layout.Placement.stridedShard;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ReduceOp;
+import org.windlass.testing.RandomLayouts;
+import org.windlass.testing.RandomSeeds;
+
+class LayoutTest {
+  @Test
+  void stringsReadAsTheContractSays() {
+    assertThat(Layout.parse("2x4:P,S0")).isEqualTo(DeviceMesh.of(2, 4).layout(partial(), shard(0)));
+    assertThat(Layout.parse("dp=2xtp=4:R,S1"))
+        .isEqualTo(DeviceMesh.of("dp", 2, "tp", 4).layout(replicate(), shard(1)));
+    assertThat(Layout.parse("2x2@8:SS0/2,S0"))
+        .isEqualTo(DeviceMesh.of(2, 2).at(8).layout(stridedShard(0, 2), shard(0)));
+    assertThat(Layout.parse("4:S0*128")).isEqualTo(DeviceMesh.of(4).layout(shard(0, 128)));
+    assertThat(Layout.parse("4@[0-1,6,4]:P:max"))
+        .isEqualTo(DeviceMesh.of(4).ranks(0, 1, 6, 4).layout(partial(ReduceOp.MAX)));
+    assertThat(Layout.parse("2xx=3xx2=1:R,R,R").mesh().name(1)).isEqualTo("x");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "2x4:P,S0",
+        "dp=2xtp=4:R,S1",
+        "2x2@8:SS0/2,S0",
+        "4:S0*128",
+        "4@[0-1,6,4]:P:avg",
+        "3@[2,1,0]:R",
+        "_a1=1:P:product"
+      })
+  void stringsRoundTrip(String text) {
+    assertThat(Layout.parse(text)).hasToString(text);
+  }
+
+  @RandomSeeds(2000)
+  void everyLayoutRoundTrips(long seed) {
+    Layout layout = new RandomLayouts(seed, 64).layout(4, true);
+    assertThat(Layout.parse(layout.toString())).isEqualTo(layout);
+    assertThat(Layout.parseTarget(layout.qualified(), Layout.parse("8:R"))).isEqualTo(layout);
+  }
+
+  @Test
+  void aTargetFollowsTheHighestRankOfItsSource() {
+    Layout source = Layout.parse("3@[2,9,4]:S0");
+    assertThat(Layout.parseTarget("2:R", source).mesh().ranks()).containsExactly(10, 11);
+    assertThat(Layout.parseTarget("2@0:R", source).mesh().ranks()).containsExactly(0, 1);
+    assertThat(Layout.parse("2@0:R")).hasToString("2:R");
+    assertThat(Layout.parse("2:R").qualified()).isEqualTo("2@0:R");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '"',
+      value = {
+        "\"\"                | position 0: expected a mesh dimension's size (the string ends)",
+        "x2:R                | position 2: expected '=' after mesh dimension name",
+        "0:R                 | position 0: a mesh dimension of size 0",
+        "2x0:R,R             | position 2: a mesh dimension of size 0",
+        "2x:R                | position 2: expected a mesh dimension's size",
+        "2                   | position 1: expected ':' before the placements (the string ends)",
+        "2:                  | position 2: expected a placement",
+        "2:R,                | position 4: expected a placement",
+        "2:R R               | position 3: expected ',' or the end",
+        "2: R                | position 2: expected a placement",
+        "2x2:R               | position 4: 1 placements for 2 mesh dimensions",
+        "2:R,R               | position 2: 2 placements for 1 mesh dimensions",
+        "2:S                 | position 3: expected a tensor dimension",
+        "2:S-1               | position 3: expected a tensor dimension",
+        "2:S0*               | position 5: expected a unit",
+        "2:S0*0              | position 2: a shard's unit is at least 1, not 0",
+        "2:SS0               | position 5: expected '/' and the split",
+        "2:SS0/0             | position 2: a strided shard's split is at least 1, not 0",
+        "2:P:median          | position 4: 'median' is no reduce operation",
+        "2:P:                | position 4: '' is no reduce operation",
+        "2:Q                 | position 2: expected a placement",
+        "2:S99999999999      | position 3: a tensor dimension is above 2147483647",
+        "9999999:R           | position 0: a mesh dimension's size is above 1048576",
+        "1024x1024x2:R,R,R   | position 0: mesh of sizes [1024, 1024, 2] has more than 1048576",
+        "a=2xa=2:R,R         | position 0: two mesh dimensions are named 'a'",
+        "2@:R                | position 2: expected a first rank or '['",
+        "2@1048576:R         | position 2: a first rank or '[' is above 1048575",
+        "2@1048575:R         | position 2: a mesh of 2 ranks from rank 1048575",
+        "2@[0,0]:R           | position 2: rank 0 stands twice",
+        "3@[0-1,1]:R         | position 2: rank 1 stands twice",
+        "3@[0,1]:R           | position 2: mesh 3 has 3 places, but the list has 2 ranks",
+        "2@[0-2]:R           | position 3: the list has more ranks than the mesh's 2 places",
+        "2@[1-0]:R           | position 3: range 1-0 runs backwards",
+        "2@[0,1:R            | position 6: expected ',' or ']' in the list of ranks",
+        "2@[]:R              | position 3: expected a rank",
+        "2@[0-]:R            | position 5: expected the last rank of a range",
+        "2x2:P,P:max         | partial placements of one layout have one operation",
+      })
+  void errorsNameWhatAndWhere(String text, String message) {
+    assertThatThrownBy(() -> Layout.parse(text))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("layout '" + text + "'")
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void unevenPiecesFollowTorchChunk() {
+    Layout layout = Layout.parse("4:S0");
+    assertThat(rows(layout, 9)).containsExactly("[0,3)", "[3,6)", "[6,9)", "[0,0)");
+    assertThat(rows(layout, 5)).containsExactly("[0,2)", "[2,4)", "[4,5)", "[0,0)");
+    assertThat(rows(Layout.parse("4:S0*4"), 18))
+        .containsExactly("[0,8)", "[8,16)", "[16,18)", "[0,0)");
+    assertThat(rows(Layout.parse("2:S0*9223372036854775807"), 3)).containsExactly("[0,3)", "[0,0)");
+  }
+
+  @Test
+  void shardsComposeInMeshOrder() {
+    assertThat(rows(Layout.parse("2x2:S0,S0"), 6))
+        .containsExactly("[0,2)", "[2,3)", "[3,5)", "[5,6)");
+    assertThat(rows(Layout.parse("2x2:SS0/2,S0"), 8))
+        .containsExactly("[0,2)", "[4,6)", "[2,4)", "[6,8)");
+    assertThat(rows(Layout.parse("2:SS0/2"), 8)).containsExactly("[0,2)+[4,6)", "[2,4)+[6,8)");
+    assertThat(rows(Layout.parse("2:SS0/3"), 8))
+        .containsExactly("[0,2)+[3,5)+[6,7)", "[2,3)+[5,6)+[7,8)");
+  }
+
+  @Test
+  void aShardOfAMissingDimensionNamesTensorAndPlacement() {
+    Layout layout = Layout.parse("2x2:R,S1");
+    assertThatThrownBy(() -> layout.check("norm.weight", 8))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("norm.weight")
+        .hasMessageContaining("placement S1 of mesh dimension 1");
+    assertThat(layout.defaultedFor(1)).hasToString("2x2:R,R");
+    assertThat(layout.defaultedFor(2)).isSameAs(layout);
+    assertThatThrownBy(() -> layout.check("w", 8, -1)).hasMessageContaining("extent -1");
+  }
+
+  @Test
+  void countsThatOverflowAreRefused() {
+    Layout layout = Layout.parse("2:R");
+    long big = 1L << 40;
+    assertThatThrownBy(() -> TensorSpec.of("w", DType.U8, layout, big, big))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("'w'")
+        .hasMessageContaining("overflow");
+    assertThatThrownBy(() -> TensorSpec.of("w", DType.F64, layout, 1L << 60))
+        .hasMessageContaining("bytes");
+    assertThat(TensorSpec.of("w", DType.F64, layout, big, big, 0).shape())
+        .isEqualTo(List.of(big, big, 0L));
+  }
+
+  @Test
+  void ranksOutsideTheMeshAreNamed() {
+    assertThatThrownBy(() -> Layout.parse("2@4:S0").localShape(new long[] {8}, 3))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("rank 3");
+  }
+
+  private static List<String> rows(Layout layout, long extent) {
+    return layout.mesh().ranks().stream()
+        .map(rank -> layout.localRegion(new long[] {extent}, rank).toString())
+        .toList();
+  }
+}

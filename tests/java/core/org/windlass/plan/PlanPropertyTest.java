@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.windlass.DType;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.layout.TensorSpec;
+import org.windlass.testing.DistributionReference;
+import org.windlass.testing.RandomLayouts;
+import org.windlass.testing.RandomSeeds;
+
+/** Random layout pairs, shapes and paddings against the slow reference. */
+class PlanPropertyTest {
+  @RandomSeeds(750)
+  void everyTargetElementIsWrittenOnceWithTheRightValue(long seed) {
+    Plan plan = plan(seed, 16, 12, 2500);
+    new PlanSimulation(plan).check();
+    new PlanSimulation(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan)).check();
+  }
+
+  @RandomSeeds(500)
+  void largeMeshesToo(long seed) {
+    Plan plan = plan(seed, 512, 12, 800);
+    new PlanSimulation(plan).check();
+    requireEvenSending(plan);
+  }
+
+  @RandomSeeds(40)
+  void aRankOfALargeMeshFindsItsRoutesByItself(long seed) {
+    requireRestrictions(plan(seed, 512, 4, 800));
+  }
+
+  @RandomSeeds(750)
+  void localTensorsAreWhatTheReferenceSays(long seed) {
+    RandomLayouts random = new RandomLayouts(seed, 16);
+    long[] shape = random.shape(12, 2500);
+    Layout layout = random.layout(shape.length, true);
+    TensorSpec spec = TensorSpec.of("w", DType.F32, layout, shape).padded(random.padded(shape));
+    for (int rank : layout.mesh().ranks()) {
+      Region region = spec.localRegion(rank);
+      List<List<Long>> held = DistributionReference.held(layout, rank, spec.paddedExtents());
+      for (int d = 0; d < shape.length; d++) {
+        long extent = shape[d];
+        List<Long> real = held.get(d).stream().filter(i -> i < extent).toList();
+        List<Long> indices = new ArrayList<>();
+        for (Region.Interval interval : region.intervals(d)) {
+          for (long i = interval.start(); i < interval.end(); i++) {
+            indices.add(i);
+          }
+        }
+        assertThat(indices).as("%s, rank %d, dimension %d", spec, rank, d).isEqualTo(real);
+        assertThat(spec.localShape(rank)[d]).isEqualTo(held.get(d).size());
+      }
+    }
+  }
+
+  @RandomSeeds(500)
+  void aRankFindsItsRoutesByItself(long seed) {
+    Plan plan = plan(seed, 16, 4, 2500);
+    requireRestrictions(plan);
+    requireRestrictions(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan));
+  }
+
+  @RandomSeeds(500)
+  void replicasSendEqualShares(long seed) {
+    requireEvenSending(plan(seed, 16, 4, 2500));
+  }
+
+  @RandomSeeds(500)
+  void aRankThatHoldsItsRegionCopiesItLocally(long seed) {
+    Plan plan = plan(seed, 16, 3, 600);
+    for (Route route : plan.routes()) {
+      for (int target : route.targets()) {
+        boolean local = route.transport() == Transport.LOCAL;
+        assertThat(local).isEqualTo(target == route.source());
+        if (!local && plan.from().mesh().contains(target)) {
+          assertThat(heldOfSource(plan, target)).isNotEqualTo(heldOfSource(plan, route.source()));
+        }
+      }
+      int targets = route.targets().size();
+      assertThat(route.transport() == Transport.BROADCAST).isEqualTo(targets > 1);
+      assertThat(route.transport() == Transport.NONE).isEqualTo(targets == 0);
+    }
+  }
+
+  @RandomSeeds(500)
+  void everyTermOfAReductionHasItsRoute(long seed) {
+    Plan plan = plan(seed, 16, 3, 600);
+    Map<String, Integer> wanted = new HashMap<>();
+    Map<String, Integer> found = new HashMap<>();
+    for (Route route : plan.routes()) {
+      assertThat(route.sources())
+          .isEqualTo(DistributionReference.group(plan.from(), route.source()));
+      if (route.transport() == Transport.NONE) {
+        if (route.numel() > 0) {
+          found.merge(route.source() + " " + route.region(), 1, Integer::sum);
+        } else {
+          Region held =
+              TensorSpec.of("", plan.dtype(), plan.from(), plan.shape())
+                  .padded(plan.paddedFrom())
+                  .localRegion(route.source());
+          assertThat(held.isEmpty()).isTrue();
+        }
+      } else {
+        for (int rank : route.sources()) {
+          if (rank != route.source()) {
+            wanted.merge(rank + " " + route.region(), 1, Integer::sum);
+          }
+        }
+      }
+    }
+    assertThat(found).isEqualTo(wanted);
+  }
+
+  @RandomSeeds(300)
+  void bucketsHoldEveryRouteOnceAndKeepTheirSize(long seed) {
+    RandomLayouts random = new RandomLayouts(seed, 12);
+    Layout from = random.layout(2, true);
+    Layout to = random.layout(2, false);
+    List<Plan> plans = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      long[] shape = {1 + Math.floorMod(seed, 9) + i, 7};
+      plans.add(
+          Plan.of(
+              from,
+              to,
+              shape,
+              DType.F32,
+              DType.F32,
+              DType.F32,
+              PlanOptions.defaults().withTurn(i)));
+    }
+    for (long bucketBytes : new long[] {1, 60, 1 << 20}) {
+      List<Plan> sized = PlanTest.withBucketBytes(bucketBytes, plans);
+      List<Bucket> all = Bucket.pack(sized);
+      int routes = 0;
+      for (Bucket bucket : all) {
+        routes += bucket.entries().size();
+        long bytes = bucket.entries().stream().mapToLong(e -> e.route().bytes()).sum();
+        assertThat(bucket.bytes()).isEqualTo(bytes);
+        assertThat(bucket.entries().size() == 1 || bytes <= bucketBytes).isTrue();
+        assertThat(bucketBytes > 1 || bucket.entries().size() == 1).isTrue();
+      }
+      assertThat(routes).isEqualTo(plans.stream().mapToInt(plan -> plan.routes().size()).sum());
+      for (int rank : to.mesh().ranks()) {
+        assertThat(contents(Bucket.pack(sized, rank)))
+            .isEqualTo(contents(all.stream().filter(b -> touches(b, rank)).toList()));
+      }
+    }
+  }
+
+  @RandomSeeds(500)
+  void stagingKeepsToTwoBucketsForEachPeer(long seed) {
+    RandomLayouts random = new RandomLayouts(seed, 16);
+    long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));
+    List<Plan> plans = new ArrayList<>();
+    for (int i = 0; i < 6; i++) {
+      long[] shape = random.shape(3, 600);
+      Layout from = random.layout(shape.length, false);
+      Layout to = random.layout(shape.length, false);
+      DType wire = List.of(DType.F64, DType.F32, DType.BF16, DType.F8E4M3).get(i % 4);
+      PlanOptions options =
+          PlanOptions.defaults()
+              .withMode(TransferMode.STAGED)
+              .withBucketBytes(bucketBytes)
+              .withTurn(i);
+      plans.add(Plan.of(from, to, shape, DType.F32, wire, DType.F32, options));
+    }
+    long most = (Math.max(bucketBytes, DType.F64.bytes()) + 63) / 64 * 64;
+    for (int rank = 0; rank < 64; rank++) {
+      Set<Integer> peers = new HashSet<>();
+      for (Bucket bucket : Bucket.pack(plans, rank)) {
+        if (bucket.source() == rank && bucket.transport() != Transport.LOCAL) {
+          peers.addAll(bucket.targets());
+        }
+      }
+      assertThat(Plan.stagingBytes(plans, rank)).isLessThanOrEqualTo(2 * most * peers.size());
+    }
+  }
+
+  private static List<List<Bucket.Entry>> contents(List<Bucket> buckets) {
+    return buckets.stream().map(Bucket::entries).toList();
+  }
+
+  private static boolean touches(Bucket bucket, int rank) {
+    return bucket.source() == rank || bucket.targets().contains(rank);
+  }
+
+  private static Plan plan(long seed, int maxRanks, int maxDims, long maxNumel) {
+    RandomLayouts random = new RandomLayouts(seed, maxRanks);
+    long[] shape = random.shape(maxDims, maxNumel);
+    Layout from = random.layout(shape.length, true);
+    Layout to = random.layout(shape.length, false);
+    return Plan.of(
+        TensorSpec.of("w", DType.F32, from, shape).padded(random.padded(shape)),
+        TensorSpec.of("w", DType.F32, to, shape).padded(random.padded(shape)),
+        DType.F32,
+        PlanOptions.defaults()
+            .withTurn(Math.floorMod(seed, 5))
+            .withRanksPerHost(random.ranksPerHost()));
+  }
+
+  private static List<List<Long>> heldOfSource(Plan plan, int rank) {
+    return DistributionReference.held(plan.from(), rank, plan.paddedFrom());
+  }
+
+  static void requireRestrictions(Plan plan) {
+    List<Route> all = plan.routes();
+    assertThat(plan.routes()).isEqualTo(all);
+    int highest = Math.max(plan.from().mesh().highestRank(), plan.to().mesh().highestRank());
+    for (int rank = 0; rank <= highest + 1; rank++) {
+      int asked = rank;
+      List<Route> expected =
+          all.stream().filter(r -> r.source() == asked || r.targets().contains(asked)).toList();
+      assertThat(plan.routesFor(rank)).as("rank %d of %s", rank, plan).isEqualTo(expected);
+    }
+  }
+
+  /**
+   * Checks that ranks of a host where a replica is get theirs from there, and that replicas share
+   * the ranks of one host, and all that have no replica on theirs, to within one region.
+   */
+  private static void requireEvenSending(Plan plan) {
+    Map<List<List<Long>>, List<Integer>> replicas = new HashMap<>();
+    Map<Integer, List<Integer>> replicasOf = new HashMap<>();
+    for (int rank : plan.from().mesh().ranks()) {
+      List<Integer> same =
+          replicas.computeIfAbsent(heldOfSource(plan, rank), h -> new ArrayList<>());
+      same.add(rank);
+      replicasOf.put(rank, same);
+    }
+    int ranksPerHost = plan.options().ranksPerHost();
+    Map<List<Integer>, Map<Integer, Long>> sent = new HashMap<>();
+    Map<List<Integer>, Long> largest = new HashMap<>();
+    for (Route route : plan.routes()) {
+      if (route.transport() == Transport.P2P || route.transport() == Transport.BROADCAST) {
+        for (int target : route.targets()) {
+          List<Integer> all = replicasOf.get(route.source());
+          List<Integer> near =
+              all.stream().filter(r -> r / ranksPerHost == target / ranksPerHost).toList();
+          List<Integer> senders = near.isEmpty() || near.equals(all) ? all : near;
+          sent.computeIfAbsent(senders, s -> new HashMap<>())
+              .merge(route.source(), route.numel(), Long::sum);
+          largest.merge(senders, route.numel(), Math::max);
+        }
+      }
+    }
+    sent.forEach(
+        (senders, bySender) -> {
+          assertThat(senders).as("%s", plan).containsAll(bySender.keySet());
+          long all = bySender.values().stream().mapToLong(Long::longValue).sum();
+          double even = all / (double) senders.size();
+          for (int rank : senders) {
+            long elements = bySender.getOrDefault(rank, 0L);
+            if (Math.abs(elements - even) > largest.get(senders)) {
+              throw new AssertionError(
+                  String.format(
+                      "rank %d of %s sends %d elements, %.1f are even: %s",
+                      rank, senders, elements, even, plan));
+            }
+          }
+        });
+  }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.windlass.ClosedException;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
+import org.windlass.Tensor;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+
+/** Batches: fused, stacked and tied views, renaming, casts, versions, failures. */
+class BatchTest {
+  private static final Layout WHOLE = Layout.parse("1:R");
+
+  private static double[] values(Tensor tensor) {
+    double[] values = new double[(int) tensor.numel()];
+    tensor.copyTo(values);
+    return values;
+  }
+
+  @Test
+  void fusedViewsAreFilledSideBySide() {
+    Layout rows = Layout.parse("2:S0");
+    Layout replicated = Layout.parse("2:R");
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            Tensor fused = Tensor.allocate(DType.BF16, 12, 3);
+            Batch batch = Batch.of(communicator);
+            int at = 0;
+            for (String name : new String[] {"q", "k", "v"}) {
+              Tensor piece = Tensor.allocate(DType.F32, 2, 3);
+              piece.fill(10 * at + communicator.rank());
+              batch.add(
+                  TensorSpec.of(name, DType.F32, rows, 4, 3),
+                  piece,
+                  TensorSpec.of(name, DType.BF16, replicated, 4, 3),
+                  fused.narrow(0, at, 4));
+              at += 4;
+            }
+            try (Transfer transfer = batch.register()) {
+              transfer.run();
+              assertThat(transfer.totalBytes()).isEqualTo(2 * 12 * 3 * 2);
+              assertThat(transfer.plans()).hasSize(3);
+            }
+            for (int row = 0; row < 12; row++) {
+              assertThat(fused.getDouble(row, 2)).isEqualTo(row / 4 * 40 + row % 4 / 2);
+            }
+          });
+    }
+  }
+
+  @Test
+  void oneSourceMayFillSeveralTargets() {
+    try (LocalGroup group = Communicator.local(1)) {
+      group.run(
+          communicator -> {
+            TensorSpec embedding = TensorSpec.of("embed", DType.F32, WHOLE, 3);
+            Tensor source = Tensor.allocate(DType.F32, 3).copyFrom(new float[] {1, 2, 3});
+            Tensor input = Tensor.allocate(DType.F32, 3);
+            Tensor output = Tensor.allocate(DType.F16, 3);
+            Batch batch =
+                Batch.of(communicator)
+                    .add(embedding, source, embedding, input)
+                    .add(embedding, source, TensorSpec.of("head", DType.F16, WHOLE, 3), output);
+            try (Transfer transfer = batch.register()) {
+              transfer.run();
+              assertThat(values(input)).containsExactly(1, 2, 3);
+              assertThat(values(output)).containsExactly(1, 2, 3);
+            }
+          });
+    }
+  }
+
+  @Test
+  void partialTermsAreReducedAndTheSourceStays() {
+    Layout partial = Layout.parse("4:P");
+    Layout columns = Layout.parse("2@2:S1");
+    try (LocalGroup group = Communicator.local(4)) {
+      group.run(
+          communicator -> {
+            int rank = communicator.rank();
+            Tensor source = Tensor.allocate(DType.F32, 2, 4);
+            source.fill(1 << rank);
+            Tensor target = rank >= 2 ? Tensor.allocate(DType.F32, 2, 2) : null;
+            Batch batch = Batch.of(communicator);
+            batch.add("w", new long[] {2, 4}, DType.F32, partial, source, columns, target);
+            try (Transfer transfer = batch.register(Duration.ofSeconds(20))) {
+              transfer.run(1, Duration.ofSeconds(20));
+            }
+            assertThat(values(source)).containsOnly(1 << rank);
+            if (target != null) {
+              assertThat(values(target)).containsOnly(15);
+            }
+          });
+    }
+  }
+
+  @Test
+  void aCoarserWireRoundsOnTheWay() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator communicator = group.communicator(0);
+      Tensor source = Tensor.allocate(DType.F32, 1).fill(1 + 0x1p-12);
+      Tensor target = Tensor.allocate(DType.F32, 1);
+      Tensor count = Tensor.allocate(DType.I64, 1).fill(1L << 40);
+      Tensor counted = Tensor.allocate(DType.I64, 1);
+      Batch batch =
+          Batch.of(communicator)
+              .wire(DType.BF16)
+              .add("w", new long[] {1}, DType.F32, WHOLE, source, WHOLE, target)
+              .add("steps", new long[] {1}, DType.I64, WHOLE, count, WHOLE, counted);
+      try (Transfer transfer = batch.register()) {
+        transfer.run();
+      }
+      assertThat(target.getDouble(0)).isEqualTo(1);
+      assertThat(counted.getLong(0)).isEqualTo(1L << 40);
+    }
+  }
+
+  @Test
+  void emptyPiecesNeedNoView() {
+    Layout three = Layout.parse("3:S0");
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          communicator -> {
+            int rank = communicator.rank();
+            Tensor source = rank == 0 ? Tensor.allocate(DType.F32, 1).fill(5) : null;
+            Tensor target = Tensor.allocate(DType.F32, 1);
+            Batch batch = Batch.of(communicator);
+            batch.add("b", new long[] {1}, DType.F32, three, source, Layout.parse("3:R"), target);
+            try (Transfer transfer = batch.register()) {
+              transfer.run();
+            }
+            assertThat(target.getDouble(0)).isEqualTo(5);
+          });
+    }
+  }
+
+  @Test
+  void differentBatchesAreAMismatch() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Throwable[] failures = new Throwable[2];
+      group.run(
+          communicator -> {
+            Layout rows = Layout.parse(communicator.rank() == 0 ? "2:S0" : "2:R");
+            Tensor source = Tensor.allocate(DType.F32, communicator.rank() == 0 ? 1 : 2);
+            Tensor target = Tensor.allocate(DType.F32, 2);
+            Batch batch = Batch.of(communicator);
+            batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+            failures[communicator.rank()] = catchThrowable(batch::register);
+          });
+      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
+    }
+  }
+
+  @Test
+  void differentVersionsAreAMismatch() {
+    try (LocalGroup group = Communicator.local(2)) {
+      Throwable[] failures = new Throwable[2];
+      group.run(
+          communicator -> {
+            Tensor source = Tensor.allocate(DType.F32, 1);
+            Tensor target = Tensor.allocate(DType.F32, 2);
+            Batch batch = Batch.of(communicator);
+            Layout rows = Layout.parse("2:S0");
+            batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+            try (Transfer transfer = batch.register()) {
+              failures[communicator.rank()] =
+                  catchThrowable(() -> transfer.run(7 + communicator.rank()));
+            }
+          });
+      assertThat(failures)
+          .allSatisfy(
+              f ->
+                  assertThat(f)
+                      .isInstanceOf(MismatchException.class)
+                      .hasMessageContaining("7")
+                      .hasMessageContaining("8"));
+    }
+  }
+
+  @Test
+  void aTransferKeepsItsMemory() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Tensor source = Tensor.allocate(DType.F32, 4);
+      Tensor target = Tensor.allocate(DType.F32, 4);
+      Batch batch = Batch.of(group.communicator(0));
+      batch.add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
+      Transfer transfer = batch.register();
+      assertThatThrownBy(batch::register).isInstanceOf(InvalidArgumentException.class);
+      source.close();
+      assertThatThrownBy(transfer::run).isInstanceOf(ClosedException.class);
+      transfer.close();
+      transfer.close();
+      assertThatThrownBy(transfer::progress).isInstanceOf(ClosedException.class);
+    }
+  }
+}

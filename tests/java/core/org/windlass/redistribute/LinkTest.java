@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.ClosedException;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DeadlineExceededException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.TransferMode;
+import org.windlass.testing.DistributionReference;
+import org.windlass.testing.RandomLayouts;
+import org.windlass.testing.RandomSeeds;
+
+/** Links: both sides' layouts, versions, halves and views. */
+@Timeout(120)
+class LinkTest {
+  private static final Duration SOON = Duration.ofSeconds(30);
+
+  /** A tensor as either side has it; each element is a small whole number, in f32 and in bf16. */
+  private record Weight(String name, long[] shape, Layout from, Layout to) {
+    /** The value of a global element, or a term of it. */
+    double value(List<Long> index, int term, int terms, long version) {
+      long mixed = name.hashCode() + 31 * version;
+      for (long i : index) {
+        mixed = 7 * mixed + i;
+      }
+      double whole = Math.floorMod(mixed, 100);
+      return terms == 1 ? whole : term == 0 ? whole - (terms - 1) : 1;
+    }
+
+    /** Elements that a rank holds, row-major. */
+    double[] held(Layout layout, int rank, long version) {
+      List<List<Long>> dims = DistributionReference.held(layout, rank, shape);
+      List<Integer> group = DistributionReference.group(layout, rank);
+      List<List<Long>> indices = List.of(List.of());
+      for (List<Long> dim : dims) {
+        List<List<Long>> longer = new ArrayList<>();
+        for (List<Long> index : indices) {
+          for (long i : dim) {
+            List<Long> with = new ArrayList<>(index);
+            with.add(i);
+            longer.add(with);
+          }
+        }
+        indices = longer;
+      }
+      int term = group.indexOf(rank);
+      return indices.stream().mapToDouble(i -> value(i, term, group.size(), version)).toArray();
+    }
+
+    Tensor part(Layout layout, int rank, DType dtype) {
+      return layout.mesh().contains(rank)
+          ? Tensor.allocate(dtype, layout.localShape(shape, rank))
+          : null;
+    }
+  }
+
+  private static DeviceMesh side(List<Weight> weights, boolean from) {
+    TreeSet<Integer> ranks = new TreeSet<>();
+    weights.forEach(w -> ranks.addAll((from ? w.from : w.to).mesh().ranks()));
+    return DeviceMesh.of(ranks.size()).ranks(ranks.stream().mapToInt(Integer::intValue).toArray());
+  }
+
+  private static double[] values(Tensor tensor) {
+    double[] values = new double[Math.toIntExact(tensor.numel())];
+    tensor.copyTo(values);
+    return values;
+  }
+
+  /**
+   * Sends three versions of {@code weights}: every rank names those of its own sides alone, in an
+   * order of its own.
+   */
+  private static void sync(
+      Communicator comm, List<Weight> weights, Random random, Consumer<LinkBatch> options) {
+    int rank = comm.rank();
+    DeviceMesh senders = side(weights, true);
+    DeviceMesh receivers = side(weights, false);
+    try (Link link = Link.open(comm, "weights", senders, receivers)) {
+      assertThat(link == null).isEqualTo(!senders.contains(rank) && !receivers.contains(rank));
+      if (link == null) {
+        return;
+      }
+      LinkBatch batch = link.batch().wire(DType.BF16);
+      options.accept(batch);
+      List<Tensor> sources = new ArrayList<>();
+      for (Weight w : weights) {
+        sources.add(w.part(w.from, rank, DType.F32));
+        if (link.sends()) {
+          batch.add(w.name, w.shape, sources.get(sources.size() - 1), w.from);
+        }
+      }
+      for (Weight w : weights) {
+        if (link.receives()) {
+          batch.into(w.name, w.shape, w.part(w.to, rank, dtypeOf(w)), w.to);
+        }
+      }
+      try (LinkTransfer transfer = batch.register(SOON)) {
+        for (long version = 1; version <= 3; version++) {
+          for (int i = 0; i < weights.size(); i++) {
+            if (sources.get(i) != null) {
+              Weight w = weights.get(i);
+              sources.get(i).copyFrom(w.held(w.from, rank, version));
+            }
+          }
+          if (link.sends()) {
+            transfer.send(version, SOON);
+          } else {
+            assertThat(transfer.receive(SOON)).isEqualTo(version);
+          }
+          if (link.receives()) {
+            assertThat(transfer.version()).hasValue(version);
+            check(transfer, weights, rank, version);
+          }
+        }
+      }
+    }
+  }
+
+  /** What a weight's name says. */
+  private static DType dtypeOf(Weight weight) {
+    return weight.name.endsWith("wide") ? DType.F32 : DType.BF16;
+  }
+
+  private static void check(LinkTransfer transfer, List<Weight> weights, int rank, long version) {
+    for (Weight w : weights) {
+      if (w.to.mesh().contains(rank)) {
+        assertThat(values(transfer.tensor(w.name)))
+            .as("%s of version %d on rank %d", w, version, rank)
+            .containsExactly(w.held(w.to, rank, version));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 4, 8})
+  void versionsReachTheOtherSide(int ranks) {
+    int trainers = Math.max(1, ranks / 2);
+    DeviceMesh trainer = DeviceMesh.of("dp", trainers > 1 ? 2 : 1, "tp", Math.max(1, trainers / 2));
+    DeviceMesh apart = DeviceMesh.of("tp", Math.max(1, ranks - trainers));
+    DeviceMesh equal = DeviceMesh.of("tp", ranks);
+    DeviceMesh overlapping = DeviceMesh.of("tp", Math.max(1, ranks - 1)).at(ranks > 1 ? 1 : 0);
+    for (DeviceMesh fleet : List.of(apart.at(ranks > 1 ? trainers : 0), equal, overlapping)) {
+      List<Weight> weights =
+          List.of(
+              new Weight(
+                  "uneven",
+                  new long[] {7, 5},
+                  trainer.layout(Placement.replicate(), Placement.shard(0)),
+                  fleet.layout(Placement.shard(1))),
+              new Weight(
+                  "sum wide",
+                  new long[] {6, 9},
+                  trainer.layout(Placement.partial(), Placement.shard(1)),
+                  fleet.layout(Placement.shard(0))),
+              new Weight(
+                  "scalar",
+                  new long[0],
+                  trainer.layout(Placement.replicate(), Placement.replicate()),
+                  fleet.layout(Placement.replicate())));
+      for (Consumer<LinkBatch> options : options()) {
+        try (LocalGroup group = Communicator.local(ranks)) {
+          group.run(comm -> sync(comm, weights, new Random(1), options));
+        }
+      }
+    }
+  }
+
+  private static List<Consumer<LinkBatch>> options() {
+    return List.of(
+        batch -> {},
+        LinkBatch::inPlace,
+        LinkBatch::checksums,
+        batch -> batch.inPlace().checksums().mode(TransferMode.STAGED).bucketBytes(1));
+  }
+
+  @RandomSeeds(40)
+  void anyLayoutOfEitherSide(long seed) {
+    Random random = new Random(seed);
+    RandomLayouts layouts = new RandomLayouts(random.nextLong(), 8);
+    List<Weight> weights = new ArrayList<>();
+    while (weights.size() < 6) {
+      long[] shape = layouts.shape(4, 200);
+      Layout from = layouts.layout(shape.length, true);
+      Layout to = layouts.layout(shape.length, false);
+      if (from.partialOp().orElse(ReduceOp.SUM) == ReduceOp.SUM) {
+        String name = weights.size() + (random.nextBoolean() ? " wide" : "");
+        weights.add(new Weight(name, shape, from, to));
+      }
+    }
+    int highest = Math.max(side(weights, true).highestRank(), side(weights, false).highestRank());
+    Consumer<LinkBatch> options = options().get(random.nextInt(4));
+    try (LocalGroup group = Communicator.local(highest + 1)) {
+      group.run(comm -> sync(comm, weights, new Random(seed + comm.rank()), options));
+    }
+  }
+
+  @Test
+  void paddingOfATargetIsZeroInBothHalves() {
+    DeviceMesh one = DeviceMesh.of(1);
+    DeviceMesh four = DeviceMesh.of(4).at(1);
+    try (LocalGroup group = Communicator.local(5)) {
+      group.run(
+          comm -> {
+            try (Link link = Link.open(comm, "weights", one, four)) {
+              LinkBatch batch = link.batch().checksums();
+              Tensor own = f32(link.sends() ? 10 : 4, 3);
+              own.fill(88);
+              if (link.sends()) {
+                Layout whole = one.layout(Placement.replicate());
+                batch.add("vocabulary", new long[] {10, 3}, own, whole);
+              } else {
+                Layout rows = four.layout(Placement.shard(0));
+                TensorSpec spec = TensorSpec.of("vocabulary", DType.F32, rows, 10, 3);
+                batch.into(spec.padded(16, 3), own);
+              }
+              try (LinkTransfer transfer = batch.register(SOON)) {
+                for (long version = 1; version <= 3; version++) {
+                  if (link.sends()) {
+                    own.fill(version);
+                    transfer.send(version);
+                    continue;
+                  }
+                  transfer.receive(version);
+                  int real = Math.min(4, Math.max(0, 10 - 4 * (comm.rank() - 1)));
+                  Tensor part = transfer.tensor("vocabulary");
+                  if (real > 0) {
+                    assertThat(values(part.narrow(0, 0, real))).containsOnly(version);
+                  }
+                  if (real < 4) {
+                    assertThat(values(part.narrow(0, real, 4 - real))).containsOnly(0);
+                  }
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void fusedAndTiedViewsAreOneTensorInBothHalves() {
+    DeviceMesh one = DeviceMesh.of(1);
+    Layout whole = one.layout(Placement.replicate());
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            try (Link link = Link.open(comm, "weights", one, one.at(1))) {
+              if (comm.rank() == 0) {
+                Tensor q = Tensor.allocate(DType.F32, 4, 3);
+                Tensor k = Tensor.allocate(DType.F32, 2, 3);
+                LinkBatch batch =
+                    link.batch()
+                        .add("q", new long[] {4, 3}, q, whole)
+                        .add("k", new long[] {2, 3}, k, whole);
+                try (LinkTransfer transfer = batch.register(SOON)) {
+                  for (long version = 1; version <= 4; version++) {
+                    q.fill(version);
+                    k.fill(-version);
+                    transfer.send(version);
+                  }
+                }
+                return;
+              }
+              Tensor fused = Tensor.allocate(DType.F32, 7, 3);
+              Tensor tied = Tensor.allocate(DType.BF16, 3, 4);
+              fused.fill(77);
+              Layout here = one.at(1).layout(Placement.replicate());
+              LinkBatch batch =
+                  link.batch()
+                      .into("q", new long[] {4, 3}, fused.narrow(0, 0, 4), here)
+                      .into("k", new long[] {2, 3}, fused.narrow(0, 4, 2), here)
+                      .into("q", new long[] {4, 3}, tied.transpose(0, 1), here);
+              LinkTransfer transfer = batch.register(SOON);
+              assertThat(transfer.version()).isEmpty();
+              assertThatThrownBy(() -> transfer.tensor("k"))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("no version has arrived");
+              Tensor before = null;
+              for (long version = 1; version <= 4; version++) {
+                transfer.receive(version);
+                Tensor both = transfer.tensor(fused.narrow(0, 0, 6));
+                assertThat(values(both.narrow(0, 0, 4))).containsOnly(version);
+                assertThat(values(both.narrow(0, 4, 2))).containsOnly(-version);
+                assertThat(values(transfer.tensor("k"))).containsOnly(-version);
+                assertThat(transfer.tensor("k").address())
+                    .isEqualTo(both.narrow(0, 4, 2).address());
+                assertThat(values(transfer.tensor(tied))).containsOnly(version);
+                if (before != null) {
+                  assertThat(values(before)).containsOnly(1 - version);
+                }
+                before = transfer.tensor("k");
+              }
+              assertThat(values(fused.narrow(0, 6, 1))).containsOnly(77);
+              assertThatThrownBy(() -> transfer.tensor("q"))
+                  .hasMessageContaining("taken into 2 views");
+              assertThatThrownBy(() -> transfer.tensor("o")).hasMessageContaining("'o'");
+              assertThatThrownBy(() -> transfer.tensor(fused))
+                  .isInstanceOf(InvalidArgumentException.class);
+              assertThatThrownBy(() -> transfer.tensor(Tensor.allocate(DType.F32, 1)))
+                  .isInstanceOf(InvalidArgumentException.class);
+              transfer.close();
+              assertThat(values(transfer.tensor("k"))).containsOnly(-4);
+              assertThatThrownBy(transfer::progress).isInstanceOf(ClosedException.class);
+            }
+          });
+    }
+  }
+
+  private interface Sender {
+    void send(LinkTransfer transfer, Tensor source);
+  }
+
+  /** Sender rank 0 and receiver rank 1 of one vector, for what happens around a transfer. */
+  private static void pair(
+      Consumer<LinkBatch> options, long elements, Sender sender, Consumer<LinkTransfer> receiver) {
+    DeviceMesh one = DeviceMesh.of(1);
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            try (Link link = Link.open(comm, "pair", one, one.at(1))) {
+              Tensor own = Tensor.allocate(DType.F32, elements);
+              LinkBatch batch = link.batch();
+              long[] shape = {elements};
+              if (link.sends()) {
+                batch.add("w", shape, own.fill(1), one.layout(Placement.shard(0)));
+              } else {
+                options.accept(batch);
+                batch.into("w", shape, own, one.at(1).layout(Placement.shard(0)));
+              }
+              try (LinkTransfer transfer = batch.register(SOON)) {
+                if (link.sends()) {
+                  sender.send(transfer, own);
+                } else {
+                  receiver.accept(transfer);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void theVersionBeforeIsReadWhileTheNextArrives() {
+    long elements = 1 << 20;
+    pair(
+        batch -> {},
+        elements,
+        (transfer, source) -> {
+          for (long version = 1; version <= 12; version++) {
+            source.fill(version);
+            transfer.send(version);
+          }
+        },
+        transfer -> {
+          transfer.receive(1);
+          float[] seen = new float[(int) elements];
+          for (long version = 2; version <= 12; version++) {
+            long next = version;
+            Thread receiver = new Thread(() -> transfer.receive(next));
+            Tensor held = transfer.tensor("w");
+            receiver.start();
+            do {
+              held.copyTo(seen);
+              for (float each : seen) {
+                if (each != version - 1) {
+                  throw new AssertionError("version " + (version - 1) + " holds " + each);
+                }
+              }
+              Progress progress = transfer.progress();
+              assertThat(progress.bytes()).isBetween(0L, elements * 4);
+              assertThat(progress.tensors()).isBetween(0, 1);
+            } while (receiver.isAlive());
+            assertThat(transfer.version()).hasValue(version);
+          }
+        });
+  }
+
+  @Test
+  void whatIsWrittenInPlaceIsNotReadMeanwhile() {
+    pair(
+        LinkBatch::inPlace,
+        4,
+        (transfer, source) -> {
+          transfer.send(5);
+          transfer.send(3);
+        },
+        transfer -> {
+          assertThat(transfer.receive()).isEqualTo(5);
+          Tensor first = transfer.tensor("w");
+          assertThat(transfer.receive(SOON)).isEqualTo(3);
+          assertThat(transfer.tensor("w").address()).isEqualTo(first.address());
+          assertThat(transfer.torn()).isEmpty();
+        });
+  }
+
+  @Test
+  void progressCountsTensorsAndBytes() {
+    pair(
+        batch -> {},
+        1000,
+        (transfer, source) -> {
+          assertThat(transfer.progress()).isEqualTo(new Progress(0, 1, 0, 4000));
+          transfer.send(1);
+          assertThat(transfer.progress()).isEqualTo(new Progress(1, 1, 4000, 4000));
+          assertThat(transfer.progress()).hasToString("1 of 1 tensors, 4000 of 4000 bytes");
+        },
+        LinkTransfer::receive);
+  }
+
+  @Test
+  void anotherVersionThanWantedIsNotReceived() {
+    pair(
+        batch -> {},
+        4,
+        (transfer, source) -> {
+          transfer.send(1);
+          assertThatThrownBy(() -> transfer.send(2))
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContaining("rank 0 names version 2")
+              .hasMessageContaining("rank 1 version 3");
+          source.fill(3);
+          transfer.send(3);
+        },
+        transfer -> {
+          transfer.receive(1);
+          assertThatThrownBy(() -> transfer.receive(3)).isInstanceOf(MismatchException.class);
+          assertThat(transfer.version()).hasValue(1);
+          assertThat(values(transfer.tensor("w"))).containsOnly(1);
+          transfer.receive(3);
+          assertThat(values(transfer.tensor("w"))).containsOnly(3);
+        });
+  }
+
+  @Test
+  void aSenderThatNeverComesIsATimeout() {
+    pair(
+        LinkBatch::inPlace,
+        4,
+        (transfer, source) -> {
+          transfer.send(1);
+          assertThat(catchThrowable(() -> transfer.send(2, Duration.ofMillis(1))))
+              .isInstanceOf(DeadlineExceededException.class);
+        },
+        transfer -> {
+          transfer.receive();
+          long start = System.nanoTime();
+          assertThatThrownBy(
+                  () -> {
+                    Thread.sleep(200);
+                    transfer.receive(Duration.ofMillis(100));
+                  })
+              .isInstanceOf(DeadlineExceededException.class);
+          assertThat(System.nanoTime() - start).isLessThan(Duration.ofSeconds(20).toNanos());
+          // Nothing had moved: the version before is whole even in place.
+          assertThat(transfer.version()).hasValue(1);
+          assertThat(values(transfer.tensor("w"))).containsOnly(1);
+        });
+  }
+
+  @Test
+  void oneThreadAtATimeCalls() {
+    DeviceMesh one = DeviceMesh.of(1);
+    Layout whole = one.layout(Placement.replicate());
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator comm = group.communicator(0);
+      try (Link link = Link.open(comm, "self", one, one)) {
+        LinkBatch batch = link.batch();
+        batch.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
+        try (LinkTransfer transfer = batch.register()) {
+          // The other call of this rank is in its agreement, as a queued operation holds it up.
+          var block = new CountDownLatch(1);
+          link.communicator().async(c -> await(block));
+          Thread sender = new Thread(() -> transfer.send(1), "the sender");
+          sender.start();
+          while (sender.getState() != Thread.State.WAITING
+              && sender.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+          }
+          assertThatThrownBy(() -> transfer.send(1))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContaining("the sender");
+          block.countDown();
+          catchThrowable(sender::join);
+          assertThat(transfer.version()).hasValue(1);
+          assertThatThrownBy(transfer::receive).hasMessageContaining("receives in its send");
+        }
+      }
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static Tensor f32(long... shape) {
+    return Tensor.allocate(DType.F32, shape);
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.windlass.ReduceOp;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/** Random layouts and shapes; the same seed gives the same ones. */
+public final class RandomLayouts {
+  private final Random random;
+  private final int maxRanks;
+
+  public RandomLayouts(long seed, int maxRanks) {
+    this.random = new Random(seed);
+    this.maxRanks = maxRanks;
+  }
+
+  /**
+   * Up to {@code maxDims} dimensions, uneven, sometimes empty, of at most {@code maxNumel}
+   * elements.
+   */
+  public long[] shape(int maxDims, long maxNumel) {
+    long[] shape = new long[random.nextInt(maxDims + 1)];
+    long room = maxNumel;
+    for (int d = 0; d < shape.length; d++) {
+      int limit = shape.length == 1 ? 64 : shape.length > 5 ? 3 : 17;
+      shape[d] = random.nextInt(24) == 0 ? 0 : 1 + random.nextInt((int) Math.min(limit, room));
+      room = Math.max(1, room / Math.max(1, shape[d]));
+    }
+    return shape;
+  }
+
+  /** {@code shape}, often as it is, else with up to five elements more along some dimensions. */
+  public long[] padded(long[] shape) {
+    long[] padded = shape.clone();
+    for (int i = random.nextInt(3); i > 0 && shape.length > 0; i--) {
+      int d = random.nextInt(shape.length);
+      padded[d] = shape[d] + random.nextInt(6);
+    }
+    return padded;
+  }
+
+  /** Often all ranks, else few. */
+  public int ranksPerHost() {
+    return random.nextBoolean() ? DeviceMesh.MAX_RANKS : 1 + random.nextInt(12);
+  }
+
+  /** A layout of consecutive or listed ranks; Partial only for sources. */
+  public Layout layout(int ndim, boolean isSource) {
+    List<Integer> sizes = new ArrayList<>();
+    int room = 1 + random.nextInt(maxRanks);
+    int meshDims = 1 + random.nextInt(random.nextInt(8) == 0 ? 9 : 4);
+    for (int m = 0; m < meshDims; m++) {
+      int size = 1 + random.nextInt(Math.min(room, maxRanks <= 16 ? 5 : 16));
+      sizes.add(size);
+      room /= size;
+    }
+    ReduceOp op = ReduceOp.values()[random.nextInt(ReduceOp.values().length)];
+    boolean partial = isSource && random.nextInt(3) == 0;
+    Placement[] placements = new Placement[meshDims];
+    for (int m = 0; m < meshDims; m++) {
+      placements[m] = placement(ndim, partial ? op : null);
+    }
+    return mesh(sizes).layout(placements);
+  }
+
+  private Placement placement(int ndim, ReduceOp op) {
+    int kind = random.nextInt(10);
+    if (op != null && kind < 4) {
+      return Placement.partial(op);
+    }
+    if (ndim == 0 || kind < 3) {
+      return Placement.replicate();
+    }
+    int dim = random.nextInt(random.nextBoolean() ? ndim : Math.min(ndim, 3));
+    return switch (kind) {
+      case 3, 4 -> Placement.stridedShard(dim, 1 + random.nextInt(5));
+      case 5 -> Placement.shard(dim, 1 + random.nextInt(4));
+      default -> Placement.shard(dim);
+    };
+  }
+
+  private DeviceMesh mesh(List<Integer> sizes) {
+    DeviceMesh mesh = DeviceMesh.of(sizes.stream().mapToInt(Integer::intValue).toArray());
+    if (random.nextInt(3) == 0) {
+      List<Integer> pool = new ArrayList<>();
+      for (int rank = 0; rank < mesh.size() + random.nextInt(maxRanks); rank++) {
+        pool.add(rank);
+      }
+      Collections.shuffle(pool, random);
+      return mesh.ranks(pool.stream().limit(mesh.size()).mapToInt(Integer::intValue).toArray());
+    }
+    return mesh.at(random.nextInt(maxRanks + 4));
+  }
+}
