@@ -25,8 +25,8 @@ struct AllGather : PeerItems<kGatheredPiece> {
   }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
-    const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + start;
-    auto* out = static_cast<uint8_t*>(launch.of(to).out) + from * launch.bytes + start;
+    const auto* in = launch.in(from) + start;
+    auto* out = launch.out(to) + from * launch.bytes + start;
     return {out, in, launch.pieceLength(piece)};
   }
 };

@@ -24,11 +24,10 @@ struct AllGatherV : PartItems<kGatheredPiece> {
   }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
                  uint32_t count) {
-    if (!launch.hasParts(from)) return {};
-    const Part whole = launch.parts(from).out[from];
+    const Part whole = launch.parts(from).out(from);
     const Part part = whole.piece(piece, count);
-    const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + (part.start - whole.start);
-    auto* out = static_cast<uint8_t*>(launch.of(to).out) + part.start;
+    const auto* in = launch.in(from) + (part.start - whole.start);
+    auto* out = launch.out(to) + part.start;
     return {out, in, part.bytes};
   }
 };

@@ -34,8 +34,8 @@ struct AllReduceOnePhase {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
-        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + start; },
-        [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
+        [&](uint32_t s) { return launch.in(s) + start; },
+        [&](uint32_t) { return launch.out(rank) + start; });
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
@@ -55,8 +55,8 @@ struct AllReduceTwoPhase : AllReduceOnePhase {
     const uint64_t start = launch.pieceStart(piece);
     foldRanks(
         launch, launch.pieceLength(piece), launch.ranks,
-        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + start; },
-        [&](uint32_t d) { return static_cast<uint8_t*>(launch.of(d).out) + start; });
+        [&](uint32_t s) { return launch.in(s) + start; },
+        [&](uint32_t d) { return launch.out(d) + start; });
   }
 };
 
@@ -82,15 +82,15 @@ struct RingLane {
     const uint64_t size = ((length + n - 1) / n + 63) / 64 * 64;
     const uint64_t first = chunk * size < length ? chunk * size : length;
     const uint64_t bytes = length - first < size ? length - first : size;
-    auto* out = static_cast<uint8_t*>(launch.of(rank).out) + start + first;
+    auto* out = launch.out(rank) + start + first;
     const auto* passed =
-        static_cast<const uint8_t*>(k == 0 ? launch.of(left).in : launch.of(left).out) + start +
+        (k == 0 ? launch.in(left) : launch.out(left)) + start +
         first;
     if (!reducing) {
       get({out, passed, bytes});
       return;
     }
-    const auto* own = static_cast<const uint8_t*>(launch.of(rank).in) + start + first;
+    const auto* own = launch.in(rank) + start + first;
     fold(launch, bytes, passed, own, out, k == n - 2);
   }
 

@@ -21,8 +21,8 @@ namespace detail {
 struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
-    const auto* in = static_cast<const uint8_t*>(launch.of(from).in) + to * launch.bytes + start;
-    auto* out = static_cast<uint8_t*>(launch.of(to).out) + from * launch.bytes + start;
+    const auto* in = launch.in(from) + to * launch.bytes + start;
+    auto* out = launch.out(to) + from * launch.bytes + start;
     return {out, in, launch.pieceLength(piece)};
   }
 };

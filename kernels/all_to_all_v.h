@@ -23,13 +23,12 @@ namespace windlass {
 struct AllToAllV : PartItems<uint64_t{256} << 10> {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
-    if (!launch.hasParts(to)) return;
     const uint32_t count = pieces(launch, rank);
     const uint32_t piece = block / launch.ranks;
-    const Part from = launch.parts(rank).in[to].piece(piece, count);
-    const Part into = launch.parts(to).out[rank].piece(piece, count);
-    const auto* in = static_cast<const uint8_t*>(launch.of(rank).in);
-    auto* out = static_cast<uint8_t*>(launch.of(to).out);
+    const Part from = launch.parts(rank).in(to).piece(piece, count);
+    const Part into = launch.parts(to).out(rank).piece(piece, count);
+    const auto* in = launch.in(rank);
+    auto* out = launch.out(to);
     put({out + into.start, in + from.start, from.bytes});
   }
 };
@@ -50,13 +49,12 @@ struct AllToAllVPacked : AllToAllV {
     PartTable& own = launch.parts(rank);
     own.needed = 0;
     for (uint32_t from = 0; from < launch.ranks; ++from) {
-      own.out[from] = {own.needed, launch.hasParts(from) ? launch.parts(from).in[rank].bytes : 0};
-      own.needed += own.out[from].bytes;
+      own.out(from) = {own.needed, launch.parts(from).in(rank).bytes};
+      own.needed += own.out(from).bytes;
     }
     if (own.needed <= own.room) return;
     for (uint32_t other = 0; other < launch.ranks; ++other) {
-      if (launch.hasParts(other))
-        TNOTIFY(comm::Signal(&launch.parts(other).refused), 1, comm::NotifyOp::Set);
+      TNOTIFY(comm::Signal(&launch.parts(other).refused), 1, comm::NotifyOp::Set);
     }
   }
 };

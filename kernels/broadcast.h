@@ -28,7 +28,7 @@ struct Broadcast {
     launch.cut(quarter < kLeast ? kLeast : (quarter > kMost ? kMost : quarter), 1024);
   }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
-    return launch.of(rank).out == nullptr ? 0 : launch.pieces;
+    return launch.of(rank).out.isNone() ? 0 : launch.pieces;
   }
   WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return rank == launch.root ? kNobody : launch.root;
@@ -36,8 +36,8 @@ struct Broadcast {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);
     const uint64_t length = launch.pieceLength(block);
-    const auto* in = static_cast<const uint8_t*>(launch.of(launch.root).in);
-    auto* out = static_cast<uint8_t*>(launch.of(rank).out);
+    const auto* in = launch.in(launch.root);
+    auto* out = launch.out(rank);
     get({out + start, in + start, length});
   }
   WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {

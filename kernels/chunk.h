@@ -44,7 +44,7 @@ struct Redistribute {
   WL_CORE static uint32_t phases(const Launch& launch) { return launch.phases; }
   static constexpr bool kStaged = false;
   WL_CORE static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
-    return *static_cast<const ChunkBlocks*>(launch.of(rank).aux);
+    return *launch.at<const ChunkBlocks>(rank, launch.of(rank).aux);
   }
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {

@@ -32,7 +32,7 @@ template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t pieces(const Launch& launch, uint32_t rank) {
-    return launch.hasParts(rank) ? pieceCount(launch.parts(rank).largest, kPieceBytes, 64) : 0;
+    return pieceCount(launch.parts(rank).largest, kPieceBytes, 64);
   }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return launch.ranks * pieces(launch, rank);

@@ -27,8 +27,8 @@ struct Reduce {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
-        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + start; },
-        [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
+        [&](uint32_t s) { return launch.in(s) + start; },
+        [&](uint32_t) { return launch.out(rank) + start; });
   }
   WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kNobody : launch.root;

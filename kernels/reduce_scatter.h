@@ -27,9 +27,9 @@ struct ReduceScatter {
     foldRanks(
         launch, launch.pieceLength(block), 1,
         [&](uint32_t s) {
-          return static_cast<const uint8_t*>(launch.of(s).in) + rank * launch.bytes + start;
+          return launch.in(s) + rank * launch.bytes + start;
         },
-        [&](uint32_t) { return static_cast<uint8_t*>(launch.of(rank).out) + start; });
+        [&](uint32_t) { return launch.out(rank) + start; });
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };

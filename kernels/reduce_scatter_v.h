@@ -21,20 +21,19 @@ struct ReduceScatterV {
   static constexpr bool kStaged = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
-    if (!launch.hasParts(rank)) return 0;
-    return pieceCount(launch.parts(rank).in[rank].bytes, uint64_t{128} << 10, 256);
+    return pieceCount(launch.parts(rank).in(rank).bytes, uint64_t{128} << 10, 256);
   }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    const Part whole = launch.parts(rank).in[rank];
+    const Part whole = launch.parts(rank).in(rank);
     const Part part = whole.piece(block, blocks(launch, rank));
     foldRanks(
         launch, part.bytes, 1,
-        [&](uint32_t s) { return static_cast<const uint8_t*>(launch.of(s).in) + part.start; },
+        [&](uint32_t s) { return launch.in(s) + part.start; },
         [&](uint32_t) {
-          return static_cast<uint8_t*>(launch.of(rank).out) + (part.start - whole.start);
+          return launch.out(rank) + (part.start - whole.start);
         });
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }

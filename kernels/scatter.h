@@ -43,8 +43,8 @@ struct RootedItems {
 struct Scatter : detail::RootedItems<Scatter> {
   WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
                    uint64_t length) {
-    const uint8_t* in = static_cast<const uint8_t*>(launch.of(launch.root).in) + part;
-    uint8_t* out = static_cast<uint8_t*>(launch.of(rank).out) + start;
+    const uint8_t* in = launch.in(launch.root) + part;
+    uint8_t* out = launch.out(rank) + start;
     get({out, in, length});
   }
 };
@@ -52,8 +52,8 @@ struct Scatter : detail::RootedItems<Scatter> {
 struct Gather : detail::RootedItems<Gather> {
   WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
                    uint64_t length) {
-    const uint8_t* in = static_cast<const uint8_t*>(launch.of(rank).in) + start;
-    uint8_t* out = static_cast<uint8_t*>(launch.of(launch.root).out) + part;
+    const uint8_t* in = launch.in(rank) + start;
+    uint8_t* out = launch.out(launch.root) + part;
     put({out, in, length});
   }
 };

@@ -238,8 +238,8 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
   std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
-  const Code code = createSegments(comm->comm, bytes, deadline_ns,
-                                   made == nullptr ? nullptr : &made->segments, error);
+  const Code code = createWindow(comm->comm, bytes, deadline_ns,
+                                 made == nullptr ? nullptr : &made->window, error);
   if (code == WL_OK) *window = made.release();
   return code;
 }
@@ -247,16 +247,16 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
 void* wl_window_address(const wl_window_t* window, int32_t rank) {
   if (window == nullptr || rank < 0 || static_cast<uint32_t>(rank) >= window->group->ranks())
     return nullptr;
-  return window->segments->address(static_cast<uint32_t>(rank));
+  return window->window->address(static_cast<uint32_t>(rank));
 }
 
 uint64_t wl_window_bytes(const wl_window_t* window) {
-  return window == nullptr ? 0 : window->segments->bytes();
+  return window == nullptr ? 0 : window->window->bytes();
 }
 
 void wl_window_free(wl_window_t* window) {
   if (window == nullptr) return;
-  window->group->retire(std::move(window->segments));
+  window->group->retire(std::move(window->window));
   delete window;
 }
 

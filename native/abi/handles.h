@@ -18,7 +18,7 @@ struct wl_comm {
 
 struct wl_window {
   std::shared_ptr<windlass::Group> group;
-  std::shared_ptr<windlass::Segments> segments;
+  std::shared_ptr<windlass::Window> window;
 };
 
 struct wl_transfer {

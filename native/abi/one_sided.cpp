@@ -46,34 +46,33 @@ Code resolve(const wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t
   if (!reachOf(view->ndim, view->shape, view->strides, sizeOf(view->dtype), &reach))
     return fail(error, WL_INVALID_ARGUMENT, "remote: its size overflows 63 bits");
   if (reach == 0) return WL_OK;
-  const Segments& segments = *window->segments;
-  const auto own = reinterpret_cast<uintptr_t>(segments.address(comm->comm.rank()));
-  const auto at = reinterpret_cast<uintptr_t>(view->data);
-  const uint64_t offset = at - own;
-  if (at < own || offset > segments.bytes() ||
-      static_cast<uint64_t>(reach) > segments.bytes() - offset) {
+  const auto own = reinterpret_cast<uintptr_t>(window->window->address(comm->comm.rank()));
+  const uint64_t offset = reinterpret_cast<uintptr_t>(view->data) - own;
+  void* there =
+      window->window->resolve(static_cast<uint32_t>(peer), offset, static_cast<uint64_t>(reach));
+  if (there == nullptr) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "remote reaches outside this rank's part of the window, of %llu bytes",
-                static_cast<unsigned long long>(segments.bytes()));
+                static_cast<unsigned long long>(window->window->bytes()));
   }
-  view->data = static_cast<unsigned char*>(segments.address(static_cast<uint32_t>(peer))) + offset;
+  view->data = there;
   return WL_OK;
 }
 
 // *line is the one that `writer` writes in `owner`'s part of the window.
 Code checkSignal(const wl_comm_t* comm, const wl_window_t* window, uint64_t signal, uint32_t owner,
                  uint32_t writer, uint32_t** line, wl_error_t* error) {
-  const Segments& segments = *window->segments;
+  const Window& memory = *window->window;
   const uint64_t lines = uint64_t{comm->comm.group().ranks()} * WL_SIGNAL_LINE_BYTES;
-  if (signal % WL_SIGNAL_LINE_BYTES != 0 || lines > segments.bytes() ||
-      signal > segments.bytes() - lines) {
+  if (signal % WL_SIGNAL_LINE_BYTES != 0 || lines > memory.bytes() ||
+      signal > memory.bytes() - lines) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "signal %llu is not a multiple of %d with room for a line for each rank in %llu "
                 "bytes",
                 static_cast<unsigned long long>(signal), WL_SIGNAL_LINE_BYTES,
-                static_cast<unsigned long long>(segments.bytes()));
+                static_cast<unsigned long long>(memory.bytes()));
   }
-  auto* first = static_cast<unsigned char*>(segments.address(owner)) + signal;
+  auto* first = static_cast<unsigned char*>(memory.address(owner)) + signal;
   *line = reinterpret_cast<uint32_t*>(first + uint64_t{writer} * WL_SIGNAL_LINE_BYTES);
   return WL_OK;
 }

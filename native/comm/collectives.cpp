@@ -14,7 +14,7 @@ constexpr uint64_t kStagedBroadcast = uint64_t{64} << 10;
 constexpr uint64_t kStagedMove = uint64_t{16} << 10;
 
 bool stages(const Comm& comm, uint64_t inBytes, uint64_t limit) {
-  return inBytes <= std::min(limit, comm.group().stageBytes());
+  return inBytes <= std::min(limit, comm.group().config().stageBytes());
 }
 
 // Counts that are the same on every rank: what they add to, and what ranks compare.
@@ -147,14 +147,14 @@ Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t byte
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
                int64_t deadlineNs, wl_error_t* error) {
-  return comm.runParts(Kernel::kAllToAllV,
+  return comm.run(Kernel::kAllToAllV,
                        exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
 }
 
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
   const Call call = exchange(comm, in, out, parts, true, dtype, deadlineNs, error);
-  if (Code code = comm.runParts(Kernel::kAllToAllVPacked, call); code != WL_OK) return code;
+  if (Code code = comm.run(Kernel::kAllToAllVPacked, call); code != WL_OK) return code;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   const PartTable& own = comm.parts(comm.rank());
   for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
@@ -168,7 +168,7 @@ Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& par
         static_cast<unsigned long long>(table.needed / elementBytes));
   }
   for (uint32_t rank = 0; rank < comm.group().ranks(); ++rank) {
-    received[rank] = static_cast<int64_t>(own.out[rank].bytes / elementBytes);
+    received[rank] = static_cast<int64_t>(own.out(rank).bytes / elementBytes);
   }
   return WL_OK;
 }
@@ -188,7 +188,7 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
   call.error = error;
   call.parts = &parts;
   const bool staged = stages(comm, all.largest * elementBytes, kStagedMove);
-  return comm.runParts(staged ? Kernel::kAllGatherVStaged : Kernel::kAllGatherV, call);
+  return comm.run(staged ? Kernel::kAllGatherVStaged : Kernel::kAllGatherV, call);
 }
 
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
@@ -205,7 +205,7 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.error = error;
   call.parts = &parts;
   const bool staged = stages(comm, call.inBytes, kStagedMove);
-  return comm.runParts(staged ? Kernel::kReduceScatterVStaged : Kernel::kReduceScatterV, call);
+  return comm.run(staged ? Kernel::kReduceScatterVStaged : Kernel::kReduceScatterV, call);
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {

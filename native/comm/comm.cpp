@@ -39,8 +39,8 @@ InLine Comm::inLine(uint32_t core) const {
           sequence(),
           group_->oversubscribed(),
           kLooksInLine,
-          group_->deviceLines(),
-          group_->deviceLineStride()};
+          group_->block().deviceLines(),
+          group_->config().deviceLineBytes()};
 }
 
 Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
@@ -98,26 +98,6 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   recorder_.leave(code, waitedNs_, code != WL_OK || waitedNs_ > 0 || isLong);
   leaveCall();
   return code;
-}
-
-Code Comm::runParts(Kernel kernel, const Call& call) {
-  const Code code = run(kernel, call);
-  return code == WL_OK ? partsOutcome(call.error) : code;
-}
-
-// A rank that lacks its own table may be the first to return; all others have seen every entry.
-Code Comm::partsOutcome(wl_error_t* error) const {
-  const auto& without = group_->shared().withoutParts[sequence_ & 1];
-  if (without.load(std::memory_order_relaxed) != sequence_) return WL_OK;
-  uint32_t rank = 0;
-  while (!group_->entered(rank, sequence_) || group_->parts(rank, sequence_) != nullptr) ++rank;
-  wl_error_t why = noMemory(rank);
-  why.operation = current_.operation();
-  why.culprit_count = 1;
-  why.culprits[0] = static_cast<int32_t>(rank);
-  char prefix[64];
-  std::snprintf(prefix, sizeof prefix, "%s: ", operationName(why.operation));
-  return copyError(error, why, prefix);
 }
 
 Code Comm::status(wl_error_t* error) const {
@@ -189,49 +169,46 @@ void Comm::fillEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
-  entry.args = call.args;
-  if (call.parts != nullptr) entry.args.aux = stateParts(call);
+  entry.args = {group_->placeOf(rank_, call.args.in), group_->placeOf(rank_, call.args.out),
+                call.parts == nullptr ? group_->placeOf(rank_, call.args.aux)
+                                      : group_->block().placeOf(&stateParts(call))};
   if (staged) {
     unsigned char* stage =
-        call.inBytes <= kInlineBytes ? entry.inlined : group_->stage(rank_, sequence_);
+        call.inBytes <= kInlineBytes ? entry.inlined : group_->block().stage(rank_, sequence_);
     if (call.inBytes <= kShortCopyBytes) {
       copyShort(stage, call.args.in, call.inBytes);
     } else {
       kKernels.copy(stage, call.args.in, call.inBytes);
     }
-    entry.args.in = stage;
+    entry.args.in = group_->block().placeOf(stage);
   }
 }
 
-PartTable* Comm::stateParts(const Call& call) {
+const PartTable& Comm::stateParts(const Call& call) {
   const PartLists& lists = *call.parts;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(call.descriptor.dtype()));
-  PartTable* made = group_->makeParts(rank_, sequence_);
-  if (made == nullptr) {
-    group_->shared().withoutParts[sequence_ & 1].store(sequence_, std::memory_order_relaxed);
-    return nullptr;
-  }
-  PartTable& table = *made;
-  // Bytes of the largest part.
-  const auto fill = [&](Part* parts, const int64_t* counts, const int64_t* offsets) {
+  PartTable& table = group_->block().parts(rank_, sequence_);
+  table.largest = 0;
+  // Its parts are all of the output, or all of the input, which comes second.
+  const auto fill = [&](Part& (PartTable::*part)(uint32_t), const int64_t* counts,
+                        const int64_t* offsets) {
     uint64_t end = 0;
     uint64_t largest = 0;
     for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
       const uint64_t bytes = static_cast<uint64_t>(counts[rank]) * elementBytes;
       const uint64_t start =
           offsets == nullptr ? end : static_cast<uint64_t>(offsets[rank]) * elementBytes;
-      parts[rank] = {start, bytes};
+      (table.*part)(rank) = {start, bytes};
       end = start + bytes;
       if (bytes > largest) largest = bytes;
     }
-    return largest;
+    table.largest = largest;
   };
-  if (lists.outCounts != nullptr)
-    table.largest = fill(table.out, lists.outCounts, lists.outOffsets);
-  if (lists.inCounts != nullptr) table.largest = fill(table.in, lists.inCounts, lists.inOffsets);
+  if (lists.outCounts != nullptr) fill(&PartTable::out, lists.outCounts, lists.outOffsets);
+  if (lists.inCounts != nullptr) fill(&PartTable::in, lists.inCounts, lists.inOffsets);
   table.room = lists.room;
   table.refused = 0;
-  return &table;
+  return table;
 }
 
 void Comm::ring() {
@@ -267,10 +244,9 @@ bool Comm::agree(uint32_t a, uint32_t b, uint64_t sequence) const {
   const Descriptor& stated = group_->lines(a).entry[sequence & 1].descriptor;
   if (!(stated == group_->lines(b).entry[sequence & 1].descriptor)) return false;
   if (!stated.pairsParts()) return true;
-  const PartTable* ofA = group_->parts(a, sequence);
-  const PartTable* ofB = group_->parts(b, sequence);
-  if (ofA == nullptr || ofB == nullptr) return true;
-  return ofA->in[b].bytes == ofB->out[a].bytes && ofB->in[a].bytes == ofA->out[b].bytes;
+  const PartTable& ofA = group_->block().parts(a, sequence);
+  const PartTable& ofB = group_->block().parts(b, sequence);
+  return ofA.in(b).bytes == ofB.out(a).bytes && ofB.in(a).bytes == ofA.out(b).bytes;
 }
 
 Code Comm::compareAll() {

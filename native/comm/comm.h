@@ -29,10 +29,17 @@ constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 enum class Kernel : uint32_t;  // native/comm/kernels.h
 enum class Executor : uint32_t;
 
+// What a rank's own addresses are of what it states as RankArgs.
+struct OwnArgs {
+  const void* in;
+  void* out;
+  const void* aux;
+};
+
 // One operation as its caller states it.
 struct Call {
   Descriptor descriptor;
-  RankArgs args;
+  OwnArgs args;
   uint64_t bytes;      // Launch::bytes, or what a transfer writes to this rank
   uint64_t inBytes;    // of args.in, for kernels that stage it and where parts differ in size
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
@@ -55,8 +62,10 @@ class alignas(kLine) Comm {
   const std::shared_ptr<Group>& groupPointer() const { return group_; }
   // Of the operation in progress, or of the last one, as diagnostics tell it: the low 32 bits.
   uint32_t sequence() const { return static_cast<uint32_t>(sequence_); }
+  // Of the next operation that takes one.
+  uint64_t nextSequence() const { return sequence_ + 1; }
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
-  const PartTable& parts(uint32_t rank) const { return *group_->parts(rank, sequence_); }
+  const PartTable& parts(uint32_t rank) const { return group_->block().parts(rank, sequence_); }
 
   // Runs a kernel of the target as this rank's next operation.
   Code run(Kernel kernel, const Call& call);
@@ -67,9 +76,6 @@ class alignas(kLine) Comm {
   // The same by the device executor; native/comm/device_executor.h.
   template <class K>
   Code runInLine(const Call& call);
-  // The same for a kernel of the target whose operation has parts: an error of all ranks where one
-  // finds no memory to state its own.
-  Code runParts(Kernel kernel, const Call& call);
   // The same with `own` as the call's aux. Peers write to it, and may do so still when this rank's
   // call has failed: it is retired then.
   template <class K, class Own>
@@ -114,8 +120,6 @@ class alignas(kLine) Comm {
   Code finish(Code code, bool isLong, wl_error_t* error);
   // The code that a call returns, with its text.
   Code outcome(Code code, wl_error_t* error);
-  // What an operation that has parts returns once it is over and all ranks' calls agree.
-  Code partsOutcome(wl_error_t* error) const;
   void takeSequence(const Call& call);
   Launch launchOf(const Call& call) const;
   // Waits until every rank has entered the operation before this one, and compares what they call.
@@ -126,8 +130,8 @@ class alignas(kLine) Comm {
   void publishEntry();
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
   void record(const Descriptor& descriptor);
-  // Fills in this rank's table for the operation in progress; nullptr without memory for one.
-  PartTable* stateParts(const Call& call);
+  // Fills in this rank's table for the operation in progress.
+  const PartTable& stateParts(const Call& call);
   // Makes stores so far visible to ranks that sleep.
   void ring();
   // And says for whom this rank waits: a rank, -1 nobody, -2 several.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared memory of one communicator whose ranks share an address space. Per-rank lines have one
-// writer and are polled by all, so that memory grows with the rank count and not with its square.
+// What the ranks of one communicator share: plain data in one stretch of memory, which each process
+// maps where it likes, and in which everything has its offset. Per-rank lines have one writer and
+// are polled by all, so that memory that is touched grows with the rank count.
 //
 // An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer
 // has entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
@@ -134,19 +135,92 @@ static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
+// What decides the protocol of a communicator, agreed when its ranks meet.
+struct GroupConfig {
+  uint32_t ranks = 1;
+  uint32_t cores = 1;
+  uint64_t firstSequence = 1;  // at least 1
+  // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
+  uint32_t blocks = 0;
+  // Cores of a rank that the device executor runs operations on; 0: the cpu executor runs them.
+  uint32_t deviceCores = 0;
+  int64_t deadlineNs = 60'000'000'000;
+  uint64_t streamingBytes = 0;  // of all ranks' bytes, from which an operation outgrows the caches
+  // Waits may adjust threads that were not adopted, too.
+  bool adjustsThreads = false;
+  // Ranks live in several processes, each of which reaches the others' windows alone.
+  bool spansProcesses = false;
+
+  // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
+  // operation whose inputs are not staged.
+  bool oversubscribed() const { return ranks > cores; }
+  // Room for an input that a rank stages. Where ranks exceed cores a copy costs less than the
+  // acknowledgements, which take another turn of all threads.
+  uint64_t stageBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
+  // Bytes of the device executor's signals to one rank: a line for each core of each rank.
+  size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
+};
+
 // Lines that all ranks write.
 struct SharedLines {
+  GroupConfig config;                              // written before any rank but the maker's looks
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
   std::atomic<uint64_t> stage;                     // phaseWord of the items that may run
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
-  alignas(kLine) std::atomic<const wl_error_t*> failure;  // the record, once it is whole
-  std::atomic<uint32_t> failing;                          // 1 once somebody writes it
-  std::atomic<uint64_t> withoutParts[2];  // by parity, the last one that a rank had no memory to
-                                          // state its parts in
+  alignas(kLine) std::atomic<uint32_t> failed;     // 1 once the record is whole
+  std::atomic<uint32_t> failing;                   // 1 once somebody writes it
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
+  alignas(kLine) wl_error_t record;
+};
+
+class FlightRecorder;
+
+// Where each part of a control block lies. A process has one for each block that it maps.
+class ControlBlock {
+ public:
+  static uint64_t bytes(const GroupConfig& config);
+
+  ControlBlock() = default;
+  // Over memory that make() filled in, in this process or another.
+  explicit ControlBlock(void* memory);
+  // Fills in zeroed memory of bytes(config).
+  static void make(void* memory, const GroupConfig& config);
+
+  SharedLines& shared() const { return *reinterpret_cast<SharedLines*>(base_); }
+  RankLines& lines(uint32_t rank) const { return lines_[rank]; }
+  FlightRecorder& recorder(uint32_t rank) const;
+  // By parity of the operation, like the entries.
+  unsigned char* stage(uint32_t rank, uint64_t sequence) const {
+    return stages_ + (2 * rank + (sequence & 1)) * stageBytes_;
+  }
+  // Likewise, where `rank` states its parts in an operation that has them.
+  PartTable& parts(uint32_t rank, uint64_t sequence) const {
+    return *reinterpret_cast<PartTable*>(parts_ + (2 * rank + (sequence & 1)) * partsBytes_);
+  }
+  // Signals of the device executor: rank 0's, then the others'.
+  unsigned char* deviceLines() const { return deviceLines_; }
+
+  Place placeOf(const void* memory) const {
+    return Place::of(kControlBlock,
+                     static_cast<uint64_t>(static_cast<const unsigned char*>(memory) - base_));
+  }
+  uint64_t base() const { return reinterpret_cast<uint64_t>(base_); }
+
+ private:
+  ControlBlock(void* memory, const GroupConfig& config);
+
+  unsigned char* base_ = nullptr;
+  RankLines* lines_ = nullptr;
+  FlightRecorder* recorders_ = nullptr;
+  unsigned char* stages_ = nullptr;
+  unsigned char* parts_ = nullptr;
+  unsigned char* deviceLines_ = nullptr;
+  uint64_t stageBytes_ = 0;
+  uint64_t partsBytes_ = 0;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace windlass

@@ -24,10 +24,11 @@ inline Launch Comm::launchOf(const Call& call) const {
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  launch.streams = call.workBytes >= kKernels.limits.streamingBytes * group_->config().cores;
+  launch.streams = call.workBytes >= group_->config().streamingBytes;
   launch.entries =
       reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
   launch.entryStride = sizeof(RankLines);
+  launch.windows = group_->windows();
   return launch;
 }
 

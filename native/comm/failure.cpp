@@ -60,13 +60,16 @@ void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, cons
 }
 
 // The first of the counts that must be the same on ranks a and b, and are not.
-void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, const Part* ofA, uint32_t b,
-                        const Part* ofB, uint64_t elementBytes) {
+template <class PartOf>
+void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartOf&& partOf,
+                        uint64_t elementBytes) {
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    if (ofA[rank].bytes == ofB[rank].bytes) continue;
+    const uint64_t ofA = partOf(a, rank).bytes;
+    const uint64_t ofB = partOf(b, rank).bytes;
+    if (ofA == ofB) continue;
     out.add("; counts[%u] is %llu on rank %u and %llu on rank %u", rank,
-            static_cast<unsigned long long>(ofA[rank].bytes / elementBytes), a,
-            static_cast<unsigned long long>(ofB[rank].bytes / elementBytes), b);
+            static_cast<unsigned long long>(ofA / elementBytes), a,
+            static_cast<unsigned long long>(ofB / elementBytes), b);
     return;
   }
 }
@@ -381,16 +384,20 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
   }
   const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
   const uint32_t ranks = group_->ranks();
-  const PartTable* partsOfA = group_->parts(a, sequence);
-  const PartTable* partsOfB = group_->parts(b, sequence);
-  const bool sameList = ofA.what == ofB.what && partsOfA != nullptr && partsOfB != nullptr;
+  const auto in = [&](uint32_t of, uint32_t rank) {
+    return group_->block().parts(of, sequence).in(rank);
+  };
+  const auto outOf = [&](uint32_t of, uint32_t rank) {
+    return group_->block().parts(of, sequence).out(rank);
+  };
+  const bool sameList = ofA.what == ofB.what;
   if (ofA == ofB) {
-    addUnexpected(out, a, partsOfA->in[b], b, partsOfB->out[a], elementBytes);
-    addUnexpected(out, b, partsOfB->in[a], a, partsOfA->out[b], elementBytes);
+    addUnexpected(out, a, in(a, b), b, outOf(b, a), elementBytes);
+    addUnexpected(out, b, in(b, a), a, outOf(a, b), elementBytes);
   } else if (sameList && ofA.operation() == WL_OP_ALL_GATHER_V) {
-    addFirstDifference(out, ranks, a, partsOfA->out, b, partsOfB->out, elementBytes);
+    addFirstDifference(out, ranks, a, b, outOf, elementBytes);
   } else if (sameList && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
-    addFirstDifference(out, ranks, a, partsOfA->in, b, partsOfB->in, elementBytes);
+    addFirstDifference(out, ranks, a, b, in, elementBytes);
   }
   return publishDisagreement(a, b, sequence, text);
 }

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 #include <new>
 #include <utility>
+
+#include "native/comm/kernels.h"
 
 namespace windlass {
 namespace {
@@ -20,68 +21,68 @@ constexpr uint32_t kMostBlocksByDefault = 8;
 
 }  // namespace
 
-Group::Group(const GroupConfig& config) : config_(config), made_(TickScale::Mark::now()) {
-  const uint32_t spare = config.cores / config.ranks;
-  if (config.deviceCores > 0) {
-    config_.blocks = config.deviceCores;
-  } else if (config.blocks == 0) config_.blocks = std::clamp(spare, 1u, kMostBlocksByDefault);
+Group::Group(const GroupConfig& config)
+    : config_(config), made_(TickScale::Mark::now()), claimed_(config.ranks) {}
+
+void Group::place(void* block) {
+  block_ = ControlBlock(block);
+  windows_[kControlBlock] = {block_.base(), 0};
+  windowCount_ = kControlBlock + 1;
 }
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
-  const uint64_t lineBytes = sizeof(SharedLines) + sizeof(RankLines) * uint64_t{config.ranks};
-  const uint64_t recorderBytes = sizeof(FlightRecorder) * uint64_t{config.ranks};
-  const uint64_t blockBytes = (lineBytes + recorderBytes + kPage - 1) / kPage * kPage;
-  const uint64_t stageBytes = 2 * group->stageBytes() * config.ranks;
-  const uint64_t bytes = blockBytes + stageBytes + group->deviceLineStride() * config.ranks;
   // Not of the heap, which long-lived neighbours would keep from shrinking.
-  group->mapping_ = mapMemory(bytes);
+  group->mapped_ = ControlBlock::bytes(config);
+  group->mapping_ = mapMemory(group->mapped_);
   if (group->mapping_ == nullptr) return nullptr;
-  group->mapped_ = bytes;
-  auto* base = static_cast<unsigned char*>(group->mapping_);
-  group->shared_ = new (base) SharedLines();
-  group->lines_ = reinterpret_cast<RankLines*>(base + sizeof(SharedLines));
-  group->recorders_ = reinterpret_cast<FlightRecorder*>(base + lineBytes);
-  group->stages_ = base + blockBytes;
-  group->deviceLines_ = group->stages_ + stageBytes;
-  const auto before = static_cast<uint32_t>(config.firstSequence - 1);
-  for (uint32_t rank = 0; rank < config.ranks; ++rank) {
-    RankLines& lines = *new (&group->lines_[rank]) RankLines();
-    lines.entry[before & 1].sequence.store(before, std::memory_order_relaxed);
-    lines.entry[config.firstSequence & 1].sequence.store(before - 1, std::memory_order_relaxed);
-    for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
-    lines.state.sequence.store(before, std::memory_order_relaxed);
-    lines.state.awaited.store(-1, std::memory_order_relaxed);
-    new (&group->recorders_[rank]) FlightRecorder();
+  group->shrink(config.ranks);
+  return group;
+}
+
+void Group::shrink(uint32_t ranks) {
+  config_.ranks = ranks;
+  if (config_.deviceCores > 0) {
+    config_.blocks = config_.deviceCores;
+  } else if (config_.blocks == 0) {
+    config_.blocks = std::clamp(config_.cores / ranks, 1u, kMostBlocksByDefault);
   }
-  for (size_t at = 0; at < group->deviceLineStride() * config.ranks; at += kDeviceLineBytes)
-    new (group->deviceLines_ + at) uint32_t(before << 8 | 0xff);
-  group->parts_.resize(config.ranks);
-  group->claimed_.resize(config.ranks);
+  config_.streamingBytes = kKernels.limits.streamingBytes * config_.cores;
+  ControlBlock::make(mapping_, config_);
+  place(mapping_);
+}
+
+std::shared_ptr<Group> Group::attach(void* block) {
+  std::shared_ptr<Group> group(
+      new (std::nothrow) Group(static_cast<const SharedLines*>(block)->config));
+  if (group != nullptr) group->place(block);
   return group;
 }
 
 Group::~Group() {
-  for (void* parts : parts_) ::operator delete(parts, std::align_val_t{kLine});
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
-PartTable* Group::makeParts(uint32_t rank, uint64_t sequence) {
-  if (parts_[rank] != nullptr) return static_cast<PartTable*>(parts_[rank]) + (sequence & 1);
-  const uint64_t lists = uint64_t{config_.ranks} * sizeof(Part);
-  const uint64_t bytes = 2 * (sizeof(PartTable) + 2 * lists);
-  void* memory = ::operator new(bytes, std::align_val_t{kLine}, std::nothrow);
-  if (memory == nullptr) return nullptr;
-  std::memset(memory, 0, bytes);
-  auto* tables = static_cast<PartTable*>(memory);
-  auto* list = reinterpret_cast<Part*>(tables + 2);
-  for (uint32_t parity = 0; parity < 2; ++parity) {
-    tables[parity].in = list + 2 * parity * config_.ranks;
-    tables[parity].out = tables[parity].in + config_.ranks;
+bool Group::addWindow(void* base, uint64_t stride, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const uint32_t window = windowCount_.load(std::memory_order_relaxed);
+  if (window == kMostWindows) return false;
+  windows_[window] = {reinterpret_cast<uint64_t>(base), stride};
+  windowBytes_[window] = bytes;
+  windowCount_.store(window + 1, std::memory_order_release);
+  return true;
+}
+
+Place Group::find(uint32_t rank, const void* memory) const {
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  const uint32_t count = windowCount_.load(std::memory_order_acquire);
+  for (uint32_t window = kControlBlock + 1; window < count; ++window) {
+    const uint64_t start = windows_[window].base + rank * windows_[window].stride;
+    if (address >= start && address - start < windowBytes_[window])
+      return Place::of(window, address - start);
   }
-  parts_[rank] = memory;
-  return tables + (sequence & 1);
+  return {address};
 }
 
 bool Group::claim(uint32_t rank) {
@@ -97,16 +98,16 @@ void Group::unclaim(uint32_t rank) {
 }
 
 bool Group::leave(uint32_t rank) {
-  if (lines_[rank].state.left.exchange(1, std::memory_order_seq_cst) != 0) return false;
-  shared_->leavers.fetch_add(1, std::memory_order_seq_cst);
+  if (lines(rank).state.left.exchange(1, std::memory_order_seq_cst) != 0) return false;
+  shared().leavers.fetch_add(1, std::memory_order_seq_cst);
   wakeSleepers();
   return true;
 }
 
 void Group::publishFailure(const wl_error_t& error) {
-  if (shared_->failing.exchange(1, std::memory_order_seq_cst) == 0) {
-    record_ = error;
-    shared_->failure.store(&record_, std::memory_order_seq_cst);
+  if (shared().failing.exchange(1, std::memory_order_seq_cst) == 0) {
+    shared().record = error;
+    shared().failed.store(1, std::memory_order_seq_cst);
   } else {
     // Another thread is copying its record, of 2 KiB.
     while (failure() == nullptr) sched_yield();
@@ -117,7 +118,7 @@ void Group::publishFailure(const wl_error_t& error) {
 bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    if (lines_[rank].state.busy.load(std::memory_order_seq_cst) != 0) return false;
+    if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0) return false;
   }
   return true;
 }
@@ -128,7 +129,7 @@ int32_t Group::lastToEnter(uint32_t sequence) const {
   int64_t latest = 0;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     Recorded recorded;
-    if (!recorders_[rank].find(sequence, scale, &recorded)) continue;
+    if (!recorder(rank).find(sequence, scale, &recorded)) continue;
     if (recorded.enteredNs <= latest) continue;
     latest = recorded.enteredNs;
     last = static_cast<int32_t>(rank);
@@ -137,9 +138,9 @@ int32_t Group::lastToEnter(uint32_t sequence) const {
 }
 
 void Group::wakeSleepers() {
-  if (shared_->sleepers.load(std::memory_order_seq_cst) == 0) return;
+  if (shared().sleepers.load(std::memory_order_seq_cst) == 0) return;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    Doorbell& bell = lines_[rank].bell;
+    Doorbell& bell = lines(rank).bell;
     if (bell.sleeping.load(std::memory_order_seq_cst) == 0) continue;
     bell.ring.fetch_add(1, std::memory_order_seq_cst);
     syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAKE_PRIVATE, INT_MAX,

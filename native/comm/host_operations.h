@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collective operations that make host objects rather than move tensors: windows and split
-// communicators.
+// communicators. What ranks tell one another of them is a few words, which they gather; what they
+// make lies in their own processes.
 #pragma once
 
 #include <memory>
@@ -9,10 +10,21 @@
 
 namespace windlass {
 
-// `bytes` on every rank, zeroed. All ranks get the same segments, or the same error. `segments` is
+// Gathers `bytes`, at most kGatheredBytes, of each rank in ascending order as the next operation,
+// which the descriptor states. Nobody's memory is read after its call has returned.
+constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
+Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
+                 void* all, int64_t deadlineNs, wl_error_t* error);
+
+// As the next operation, or two: Ok where every rank's part of what the descriptor states is, else
+// the error of the first rank whose part is not. `own` is this rank's.
+Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
+                  int64_t deadlineNs, wl_error_t* error);
+
+// `bytes` on every rank, zeroed. All ranks get the same window, or the same error. `window` is
 // nullptr on a rank that found no memory for its handle: an error of all.
-Code createSegments(Comm& comm, uint64_t bytes, int64_t deadlineNs,
-                    std::shared_ptr<Segments>* segments, wl_error_t* error);
+Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Window>* window,
+                  wl_error_t* error);
 
 // What one rank states of a split.
 struct Split {

@@ -219,7 +219,7 @@ class Sum {
 // Every rank's input, the first `bytes` bytes of its segment, is rewritten by one thread, as a rank
 // rewrites its own; threads read what others have rewritten.
 double measureSums(std::vector<Job<Sum>>& jobs, const std::vector<int>& cores,
-                   const Segments& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
+                   const Window& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
                    int32_t iterations) {
   const uint64_t spread = std::max<uint64_t>(jobs.size(), ranks);
   for (uint64_t rank = 0; rank < ranks; ++rank) {

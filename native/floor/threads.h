@@ -20,7 +20,7 @@
 #include "native/base/clock.h"
 #include "native/base/cores.h"
 #include "native/base/error.h"
-#include "native/window/memory.h"
+#include "native/window/window.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 
@@ -78,17 +78,17 @@ struct alignas(2 * kLine) Job {
 };
 
 // Memory as windows have it, a segment for each rank.
-inline std::unique_ptr<Segments> segments(uint64_t bytes, uint64_t ranks) {
-  Segments* made = nullptr;
+inline std::unique_ptr<Window> segments(uint64_t bytes, uint64_t ranks) {
+  Window* made = nullptr;
   wl_error_t error{};
   error.struct_size = sizeof error;
-  if (Segments::map(bytes, static_cast<uint32_t>(ranks), &made, &error) != WL_OK) {
+  if (Window::map(bytes, static_cast<uint32_t>(ranks), &made, &error) != WL_OK) {
     throw Refused(WL_RESOURCE, error.message);
   }
-  return std::unique_ptr<Segments>(made);
+  return std::unique_ptr<Window>(made);
 }
 
-inline std::byte* bytesOf(const Segments& segments, uint64_t rank) {
+inline std::byte* bytesOf(const Window& segments, uint64_t rank) {
   return static_cast<std::byte*>(segments.address(static_cast<uint32_t>(rank)));
 }
 

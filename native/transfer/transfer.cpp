@@ -34,7 +34,7 @@ struct Register {
   static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 
   static Joining* of(const Launch& launch, uint32_t rank) {
-    return static_cast<Joining*>(launch.of(rank).aux);
+    return launch.at<Joining>(rank, launch.of(rank).aux);
   }
 
   static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {

@@ -2,21 +2,12 @@
 #include "native/window/memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 namespace windlass {
-namespace {
-
-constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 process can address
-
-}  // namespace
-
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   *memory = nullptr;
@@ -50,35 +41,6 @@ void* mapMemory(uint64_t bytes) {
 
 void unmapMemory(void* memory, uint64_t bytes) {
   munmap(memory, bytes);
-}
-
-Code Segments::map(uint64_t bytes, uint32_t ranks, Segments** segments, wl_error_t* error) {
-  *segments = nullptr;
-  if (bytes > kLargest / ranks) {
-    return fail(error, WL_RESOURCE,
-                "cannot map a window of %llu bytes on %u ranks: more than a process can address",
-                static_cast<unsigned long long>(bytes), ranks);
-  }
-  const uint64_t stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
-  const uint64_t mapped = stride * ranks;
-  void* base = mapMemory(mapped);
-  if (base == nullptr) {
-    return fail(error, WL_RESOURCE,
-                "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
-                static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
-  }
-  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
-  madvise(base, mapped, MADV_HUGEPAGE);
-  *segments = new (std::nothrow) Segments(base, bytes, stride, mapped);
-  if (*segments == nullptr) {
-    unmapMemory(base, mapped);
-    return fail(error, WL_RESOURCE, "out of memory");
-  }
-  return WL_OK;
-}
-
-Segments::~Segments() {
-  unmapMemory(base_, mapped_);
 }
 
 }  // namespace windlass

@@ -299,8 +299,8 @@ class Bound {
   const Numbers sourceStrides_;
   const Numbers targetStrides_;
   const uint32_t ranks_;
-  const std::unique_ptr<windlass::Segments> sources_;
-  const std::unique_ptr<windlass::Segments> targets_;
+  const std::unique_ptr<windlass::Window> sources_;
+  const std::unique_ptr<windlass::Window> targets_;
   wl_group_t* group_ = nullptr;
   std::vector<wl_comm_t*> comms_;
   std::vector<wl_transfer_t*> transfers_;

@@ -18,7 +18,7 @@
 // An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER
 // and what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
 //
-// RankArgs point to memory that lasts until their rank returns. So `plan`, `phases`, `needs` and
+// RankArgs name memory that lasts until their rank returns. So `plan`, `phases`, `needs` and
 // `leavesAfter` read none of it, since a peer may ask them when the rank has left. `blocks` reads
 // that of `rank` alone, and is asked by that rank, by one that has begun an item of it, or while no
 // rank may leave. `phase` reads that of its own rank, and of those that wait for it.
@@ -117,12 +117,35 @@ constexpr uint32_t kMostPhases = 254;
 constexpr uint32_t kNobody = 0xffffffffu;
 constexpr uint32_t kEveryRank = 0xfffffffeu;
 
-// The addresses a rank publishes when it enters an operation.
+// How ranks name memory to one another: an offset into one of the windows of the rank that states
+// it. Window 0 is that rank's address space, window 1 its communicator's control block.
+struct Place {
+  static constexpr uint32_t kOffsetBits = 48;  // more than an address in user space has
+  uint64_t word;                               // 0: none
+
+  WL_CORE static constexpr Place of(uint32_t window, uint64_t offset) {
+    return {uint64_t{window} << kOffsetBits | offset};
+  }
+  WL_CORE constexpr uint32_t window() const { return static_cast<uint32_t>(word >> kOffsetBits); }
+  WL_CORE constexpr uint64_t offset() const {
+    return word & ((uint64_t{1} << kOffsetBits) - 1);
+  }
+  WL_CORE constexpr bool isNone() const { return word == 0; }
+};
+constexpr uint32_t kAddressSpace = 0;
+constexpr uint32_t kControlBlock = 1;
+
+// Where a process finds a window: rank r's segment at base + r * stride.
+struct WindowBase {
+  uint64_t base;
+  uint64_t stride;
+};
+
+// What a rank states when it enters an operation.
 struct RankArgs {
-  const void* in;
-  void* out;
-  void* aux;  // the operation's own: a PartTable, a ChunkBlocks, or a host object for operations
-              // that move no tensor
+  Place in;
+  Place out;
+  Place aux;  // the operation's own: a PartTable or a ChunkBlocks
 };
 
 // One box of one tensor: `sourceCount` views of equal shape and dtype, folded with `op` when they
@@ -161,16 +184,25 @@ struct Part {
 };
 
 // RankArgs::aux of an operation whose parts differ in size. Unlike any other it lasts, as the
-// RankArgs themselves do, until the rank enters the operation after the next. A rank that finds no
-// memory for it has none: it has no items, nothing moves to or from its parts, and the operation
-// fails on every rank.
+// RankArgs themselves do, until the rank enters the operation after the next. The parts of each
+// rank follow in memory.
 struct PartTable {
-  Part* in;          // of the rank's input, for each rank; unset where the input is one part
-  Part* out;         // of its output, for each rank; unset where the output is one part
-  uint64_t largest;  // bytes of the largest of `in`, or of `out` where `in` is unset
-  uint64_t room;     // bytes of the output, where `out` follows from the inputs of all ranks
-  uint64_t needed;   // bytes of that `out`
+  uint64_t largest;  // bytes of the largest part of the input, or of the output where that is one
+  uint64_t room;     // bytes of the output, where its parts follow from the inputs of all ranks
+  uint64_t needed;   // bytes of those
   uint32_t refused;  // 1 once any rank needs more than its room; atomic
+
+  // The part of this rank's input, or of its output, that is `rank`'s; unset where that is one.
+  WL_CORE Part& in(uint32_t rank) { return parts()[2 * rank]; }
+  WL_CORE Part& out(uint32_t rank) { return parts()[2 * rank + 1]; }
+  WL_CORE const Part& in(uint32_t rank) const { return const_cast<PartTable*>(this)->in(rank); }
+  WL_CORE const Part& out(uint32_t rank) const { return const_cast<PartTable*>(this)->out(rank); }
+  static constexpr size_t bytes(uint32_t ranks) {
+    return sizeof(PartTable) + size_t{2} * ranks * sizeof(Part);
+  }
+
+ private:
+  WL_CORE Part* parts() { return reinterpret_cast<Part*>(this + 1); }
 };
 
 // The items that a rank runs: RankArgs::aux of a transfer. Block b of phase k is items [first[n],
@@ -197,12 +229,20 @@ struct Launch {
   uint64_t pieceBytes;           // of every piece but the last
   const unsigned char* entries;  // rank 0's RankArgs
   size_t entryStride;            // bytes from one rank's to the next's
+  const WindowBase* windows;     // of this process
 
   WL_CORE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
-  WL_CORE PartTable& parts(uint32_t rank) const { return *static_cast<PartTable*>(of(rank).aux); }
-  WL_CORE bool hasParts(uint32_t rank) const { return of(rank).aux != nullptr; }
+  // What `rank` names by the place, in this process.
+  template <class T>
+  WL_CORE T* at(uint32_t rank, Place place) const {
+    const WindowBase& window = windows[place.window()];
+    return reinterpret_cast<T*>(window.base + rank * window.stride + place.offset());
+  }
+  WL_CORE const uint8_t* in(uint32_t rank) const { return at<const uint8_t>(rank, of(rank).in); }
+  WL_CORE uint8_t* out(uint32_t rank) const { return at<uint8_t>(rank, of(rank).out); }
+  WL_CORE PartTable& parts(uint32_t rank) const { return *at<PartTable>(rank, of(rank).aux); }
   WL_CORE uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
   WL_CORE uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);

@@ -52,7 +52,7 @@ struct HeldLook : OneItem {
     std::atomic<bool> looked{false};
   };
   static Aux& auxOf(const Launch& launch, uint32_t rank) {
-    return *static_cast<Aux*>(launch.of(rank).aux);
+    return *launch.at<Aux>(rank, launch.of(rank).aux);
   }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
     Aux& aux = auxOf(launch, rank);

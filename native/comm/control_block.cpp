@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/control_block.h"
+
+#include <new>
+
+#include "native/comm/flight_recorder.h"
+#include "native/window/memory.h"
+
+namespace windlass {
+namespace {
+
+constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+// Stages and parts are touched by operations that need them alone.
+ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
+    : base_(static_cast<unsigned char*>(memory)),
+      stageBytes_(config.stageBytes()),
+      partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
+  uint64_t end = 0;
+  const auto take = [&](uint64_t bytes, uint64_t alignment) {
+    const uint64_t start = rounded(end, alignment);
+    end = start + bytes;
+    return base_ + start;
+  };
+  const uint64_t ranks = config.ranks;
+  take(sizeof(SharedLines), kPage);
+  lines_ = reinterpret_cast<RankLines*>(take(sizeof(RankLines) * ranks, kLine));
+  recorders_ = reinterpret_cast<FlightRecorder*>(take(sizeof(FlightRecorder) * ranks, kLine));
+  stages_ = take(2 * stageBytes_ * ranks, kPage);
+  deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
+  parts_ = take(2 * partsBytes_ * ranks, kPage);
+  bytes_ = rounded(end, kPage);
+}
+
+ControlBlock::ControlBlock(void* memory)
+    : ControlBlock(memory, static_cast<SharedLines*>(memory)->config) {}
+
+uint64_t ControlBlock::bytes(const GroupConfig& config) {
+  return ControlBlock(nullptr, config).bytes_;
+}
+
+void ControlBlock::make(void* memory, const GroupConfig& config) {
+  const ControlBlock block(memory, config);
+  SharedLines& shared = *new (memory) SharedLines();
+  shared.config = config;
+  const auto before = static_cast<uint32_t>(config.firstSequence - 1);
+  for (uint32_t rank = 0; rank < config.ranks; ++rank) {
+    RankLines& lines = *new (&block.lines_[rank]) RankLines();
+    lines.entry[before & 1].sequence.store(before, std::memory_order_relaxed);
+    lines.entry[config.firstSequence & 1].sequence.store(before - 1, std::memory_order_relaxed);
+    for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
+    lines.state.sequence.store(before, std::memory_order_relaxed);
+    lines.state.awaited.store(-1, std::memory_order_relaxed);
+    new (&block.recorders_[rank]) FlightRecorder();
+  }
+  for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
+    new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
+}
+
+FlightRecorder& ControlBlock::recorder(uint32_t rank) const {
+  return recorders_[rank];
+}
+
+}  // namespace windlass

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/window.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace windlass {
+
+Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  *window = nullptr;
+  if (bytes > kLargest / ranks) {
+    return fail(error, WL_RESOURCE,
+                "cannot map a window of %llu bytes on %u ranks: more than a process can address",
+                static_cast<unsigned long long>(bytes), ranks);
+  }
+  const uint64_t stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  const uint64_t mapped = stride * ranks;
+  void* base = mapMemory(mapped);
+  if (base == nullptr) {
+    return fail(error, WL_RESOURCE,
+                "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
+                static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
+  }
+  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
+  madvise(base, mapped, MADV_HUGEPAGE);
+  *window = new (std::nothrow) Window(base, bytes, stride, mapped);
+  if (*window == nullptr) {
+    unmapMemory(base, mapped);
+    return fail(error, WL_RESOURCE, "out of memory");
+  }
+  return WL_OK;
+}
+
+Window::~Window() {
+  unmapMemory(base_, mapped_);
+}
+
+}  // namespace windlass

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window as one process reaches it: a segment for each rank, equally large and equally far apart.
+#pragma once
+
+#include <cstdint>
+
+#include "native/window/memory.h"
+
+namespace windlass {
+
+class Window {
+ public:
+  // Whose ranks all live in this process: one anonymous mapping, every segment page-aligned and
+  // zeroed.
+  static Code map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  uint64_t bytes() const { return bytes_; }
+  void* address(uint32_t rank) const { return static_cast<char*>(base_) + rank * stride_; }
+  // `bytes` from `offset` of the rank's segment; nullptr where they reach outside it.
+  void* resolve(uint32_t rank, uint64_t offset, uint64_t bytes) const {
+    if (offset > bytes_ || bytes > bytes_ - offset) return nullptr;
+    return static_cast<char*>(address(rank)) + offset;
+  }
+
+ private:
+  Window(void* base, uint64_t bytes, uint64_t stride, uint64_t mapped)
+      : base_(base), bytes_(bytes), stride_(stride), mapped_(mapped) {}
+
+  void* base_;
+  uint64_t bytes_;
+  uint64_t stride_;
+  uint64_t mapped_;
+};
+
+}  // namespace windlass
