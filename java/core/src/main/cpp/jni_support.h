@@ -36,6 +36,7 @@ static const StructLayout kStructLayout[] = {
     WL_FIELD(wl_group_config_t, deadline_ns),
     WL_FIELD(wl_group_config_t, blocks),
     WL_FIELD(wl_group_config_t, adjust_threads),
+    WL_FIELD(wl_group_config_t, device_cores),
     WL_SIZE(wl_rank_state_t),
     WL_FIELD(wl_rank_state_t, struct_size),
     WL_FIELD(wl_rank_state_t, busy),

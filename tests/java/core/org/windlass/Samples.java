@@ -46,7 +46,9 @@ final class Samples extends SampleValues {
     put(Plan.class, Samples::plan);
     put(Region.class, () -> Region.whole(2, 2));
     put(Route.class, () -> plan().routes().get(0));
-    generic("List<org.windlass.layout.Placement>", () -> List.of(Placement.replicate(), Placement.shard(0)));
+    generic(
+        "List<org.windlass.layout.Placement>",
+        () -> List.of(Placement.replicate(), Placement.shard(0)));
     generic("List<org.windlass.plan.Plan>", () -> List.of(plan()));
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.Report$Call>", List::of);

@@ -168,8 +168,10 @@ class LinkAgreementTest {
           comm -> {
             DeviceMesh two = DeviceMesh.of(2);
             assertThatThrownBy(() -> Link.open(comm, null, two, two)).hasMessageContaining("name");
-            assertThatThrownBy(() -> Link.open(comm, "x", null, two)).hasMessageContaining("senders");
-            assertThatThrownBy(() -> Link.open(comm, "x", two, two.at(3))).hasMessageContaining("rank 4");
+            assertThatThrownBy(() -> Link.open(comm, "x", null, two))
+                .hasMessageContaining("senders");
+            assertThatThrownBy(() -> Link.open(comm, "x", two, two.at(3)))
+                .hasMessageContaining("rank 4");
             try (Link link = Link.open(comm, "x", two, two.at(2))) {
               LinkBatch batch = link.batch();
               if (comm.rank() >= 2) {

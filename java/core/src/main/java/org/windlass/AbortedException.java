@@ -4,8 +4,9 @@ package org.windlass;
 import java.util.List;
 
 /**
- * Someone ended the operation; the message carries the reason. The communicator is dead, unless the
- * thread was interrupted in {@link Operation#await}, which ends that wait alone.
+ * The failure of an operation that someone ended; the message carries the reason. The communicator
+ * is dead, unless the thread was interrupted in {@link Operation#await}, which ends that wait
+ * alone.
  */
 public final class AbortedException extends WindlassException {
   private static final long serialVersionUID = 1L;

@@ -7,8 +7,8 @@ import java.util.Objects;
 import java.util.stream.Collectors;
 
 /**
- * How a collective moves its bytes. The results are the same, except that the rings of an
- * all-reduce add in another order.
+ * The ways in which a collective moves its bytes. The results are the same, except that the rings
+ * of an all-reduce add in another order.
  */
 public enum Algorithm {
   /** Whatever is fastest here. */

@@ -6,8 +6,8 @@ import java.util.Objects;
 import org.windlass.internal.SharedBytes;
 
 /**
- * What a rank can check of a collective's arguments by itself. Each check is a few compares of
- * fields; the text of a refusal is built apart from them.
+ * The checks of a collective's arguments that a rank can make by itself. Each check is a few
+ * compares of fields; the text of a refusal is built apart from them.
  */
 final class Arguments {
   private Arguments() {}

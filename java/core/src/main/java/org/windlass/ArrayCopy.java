@@ -11,8 +11,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Shapes;
 
 /**
- * Between Java arrays and tensors, through a bounded buffer. float and double are cast; the integer
- * arrays carry the bits of a dtype of their own width.
+ * The copies between Java arrays and tensors, through a bounded buffer. float and double are cast;
+ * the integer arrays carry the bits of a dtype of their own width.
  */
 final class ArrayCopy {
   private static final int STAGING_BYTES = 1 << 20;

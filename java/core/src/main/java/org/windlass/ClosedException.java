@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** The object was closed. */
+/** The failure of a call on what was closed. */
 public final class ClosedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

@@ -15,7 +15,7 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.RankLook;
 
 /**
- * One rank's part in a communicator: the ranks that met, their deadline and their one failure
+ * A communicator as one rank has it: the ranks that met, their deadline and their one failure
  * record.
  *
  * <p>Operations are collective: every rank calls the same ones in the same order; but those of a

@@ -6,7 +6,8 @@ import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 
 /**
- * How a communicator behaves. Start from {@link #defaults()} and change what differs.
+ * The choices of how a communicator behaves. Start from {@link #defaults()} and change what
+ * differs.
  *
  * @param deadline how long an operation may take when its call names no deadline
  * @param firstSequence the sequence number of the first operation; it wraps, so every value is as

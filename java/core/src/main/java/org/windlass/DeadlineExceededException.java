@@ -4,8 +4,9 @@ package org.windlass;
 import java.util.List;
 
 /**
- * A deadline passed; the message names the ranks that are behind. The communicator is dead, unless
- * it was the limit of {@link Operation#await(java.time.Duration)}, which ends that wait alone.
+ * The failure of a call whose deadline passed; the message names the ranks that are behind. The
+ * communicator is dead, unless it was the limit of {@link Operation#await(java.time.Duration)},
+ * which ends that wait alone.
  */
 public final class DeadlineExceededException extends WindlassException {
   private static final long serialVersionUID = 1L;

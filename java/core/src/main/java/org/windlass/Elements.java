@@ -9,7 +9,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
 /**
- * Reading, writing, filling and copying elements in this process; casts are the native library's.
+ * The elements of tensors, read, written, filled and copied in this process; casts are the native
+ * library's.
  */
 final class Elements {
   private static final long[] SCALAR = {};

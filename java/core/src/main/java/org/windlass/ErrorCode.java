@@ -2,8 +2,8 @@
 package org.windlass;
 
 /**
- * What kind of failure a {@link WindlassException} is. The numbers are those of the C ABI's {@code
- * wl_code}.
+ * The kinds of failure that a {@link WindlassException} is. The numbers are those of the C ABI's
+ * {@code wl_code}.
  */
 public enum ErrorCode {
   /** A call that cannot be carried out as written; nothing was sent. */

@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** A call that cannot be carried out as written. Nothing was sent. */
+/** The refusal of a call that cannot be carried out as written. Nothing was sent. */
 public final class InvalidArgumentException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

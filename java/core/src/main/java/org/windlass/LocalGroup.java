@@ -10,8 +10,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.windlass.internal.Deadlines;
 
 /**
- * Ranks that are threads of this process. {@link #run} gives each rank a thread; callers with
- * threads of their own take each rank's {@link #communicator}.
+ * A group of ranks that are threads of this process. {@link #run} gives each rank a thread; callers
+ * with threads of their own take each rank's {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;

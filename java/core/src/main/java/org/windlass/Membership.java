@@ -9,7 +9,7 @@ import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 
 /**
- * What of a {@link Communicator} outlives it: its endpoint, freed once the communicator is
+ * The part of a {@link Communicator} that outlives it: its endpoint, freed once the communicator is
  * unreachable.
  */
 final class Membership extends Leaks.Resource {

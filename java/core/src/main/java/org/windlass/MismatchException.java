@@ -3,7 +3,10 @@ package org.windlass;
 
 import java.util.List;
 
-/** Ranks disagree about an operation; the message names both sides. The communicator is dead. */
+/**
+ * The failure of an operation about which ranks disagree; the message names both sides. The
+ * communicator is dead.
+ */
 public final class MismatchException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

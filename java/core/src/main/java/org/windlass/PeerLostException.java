@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** A peer is gone. The communicator is dead. */
+/** The failure of an operation of which a peer is gone. The communicator is dead. */
 public final class PeerLostException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

@@ -2,7 +2,7 @@
 package org.windlass;
 
 /**
- * What one rank does.
+ * The work of one rank.
  *
  * @param <E> what it may throw
  */

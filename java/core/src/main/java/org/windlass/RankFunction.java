@@ -2,7 +2,7 @@
 package org.windlass;
 
 /**
- * What one rank computes.
+ * The function that one rank computes.
  *
  * @param <T> its result
  * @param <E> what it may throw

@@ -5,8 +5,8 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * How the values of several ranks become one. Numbers are those of the C ABI's {@code
- * wl_reduce_op}.
+ * The operations by which the values of several ranks become one. Numbers are those of the C ABI's
+ * {@code wl_reduce_op}.
  */
 public enum ReduceOp {
   /** Adds; integers wrap. */

@@ -14,9 +14,9 @@ import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
 
 /**
- * Where every rank of a communicator is; see {@link Communicator#report}. Ranks go on while it is
- * made, so that what it says of one may be some microseconds younger than of another. {@link
- * #toString} is a table with one line a rank.
+ * A report of where every rank of a communicator is; see {@link Communicator#report}. Ranks go on
+ * while it is made, so that what it says of one may be some microseconds younger than of another.
+ * {@link #toString} is a table with one line a rank.
  *
  * @param ranks in rank order
  * @param failure why the communicator is dead; empty while it lives

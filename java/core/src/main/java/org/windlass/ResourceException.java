@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** Memory, disk, /dev/shm or a permission is missing. */
+/** The lack of memory, disk, /dev/shm or a permission. */
 public final class ResourceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

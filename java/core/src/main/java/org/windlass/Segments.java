@@ -4,8 +4,8 @@ package org.windlass;
 import org.windlass.internal.Memory;
 
 /**
- * Memory segments as {@link Memory}. This is what runs before Java 22, which has none, and where the
- * class of that name under META-INF/versions/22 is missing.
+ * The memory segments of Java, as {@link Memory}. This is what runs before Java 22, which has none,
+ * and where the class of that name under META-INF/versions/22 is missing.
  */
 final class Segments {
   private Segments() {}

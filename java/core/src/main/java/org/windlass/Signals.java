@@ -7,9 +7,9 @@ import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 
 /**
- * Signals of a {@link Window}: sequences by which ranks tell one another how far they are. Signal
- * {@code i} of a rank has a value for each peer, which that peer alone sets: {@code notify(peer, i,
- * value)} there is what {@code await(peer, i, value)} here waits for.
+ * The signals of a {@link Window}: sequences by which ranks tell one another how far they are.
+ * Signal {@code i} of a rank has a value for each peer, which that peer alone sets: {@code
+ * notify(peer, i, value)} there is what {@code await(peer, i, value)} here waits for.
  *
  * <p>Values start at 0 and move forward, by less than 2^30 at a time; nothing resets them. They
  * wrap: {@code value} is the low 32 bits of a count, and a count that overflows goes on. A writer is

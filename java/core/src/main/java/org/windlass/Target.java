@@ -6,7 +6,7 @@ import java.util.Objects;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 
-/** What kernels are compiled for. */
+/** The targets that kernels are compiled for. */
 public enum Target {
   /** This machine's processor, fast. */
   SIM("this build holds no sim kernels"),

@@ -13,7 +13,7 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Shapes;
 
 /**
- * Typed memory with a shape and strides. A tensor is a view: {@link #narrow}, {@link #select},
+ * A tensor: typed memory with a shape and strides. It is a view: {@link #narrow}, {@link #select},
  * {@link #transpose}, {@link #splitDim} and {@link #reshape} make others over the same memory and
  * copy nothing.
  *

@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** A target, dtype or feature that is not available here; never emulated silently. */
+/** The lack of a target, dtype or feature here, which is never emulated silently. */
 public final class UnsupportedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

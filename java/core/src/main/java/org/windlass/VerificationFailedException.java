@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.List;
 
-/** What arrived is not what was sent. */
+/** The proof that what arrived is not what was sent. */
 public final class VerificationFailedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

@@ -11,9 +11,9 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 
 /**
- * Memory that every rank of a communicator holds at the same size, so that peers reach it. Tensors
- * and signals are placed in it one after the other; ranks that make the same ones in the same order
- * find them at the same offsets.
+ * A window: memory that every rank of a communicator holds at the same size, so that peers reach
+ * it. Tensors and signals are placed in it one after the other; ranks that make the same ones in
+ * the same order find them at the same offsets.
  *
  * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory and
  * a peer's part, and the peer makes no call; {@link Signals} tell it that something has come. These are one rank's

@@ -112,7 +112,9 @@ public record LayoutFile(Map<String, Entry> tensors) {
 
   /** Reads and checks a file. */
   static LayoutFile read(Path path) {
-    return parse(path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
+    return parse(
+        path.toString(),
+        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
   }
 
   /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */

@@ -50,7 +50,7 @@ public final class Access<R> {
   /** Cuts tensors. */
   @FunctionalInterface
   public interface Cutting {
-    /** How dimension {@code dim} is cut, the first {@code extent} of {@code padded} elements real. */
+    /** How {@code dim} is cut, whose first {@code extent} of {@code padded} elements are real. */
     Cut of(int dim, long extent, long padded);
   }
 

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * What a call keeps of a collection that it is given: a copy that nobody changes and that holds no
- * null. A null in it is a NullPointerException that names the argument and the place.
+ * The copies that a call keeps of collections that it is given: nobody changes them, and they hold
+ * no null. A null in it is a NullPointerException that names the argument and the place.
  */
 public final class Copies {
   private Copies() {}

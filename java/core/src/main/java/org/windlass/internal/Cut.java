@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.function.Function;
 
 /**
- * One tensor dimension under one layout. The mesh dimensions that shard it are levels, outermost
- * first; a cell is one coordinate on every level, numbered row-major. Cells partition the
+ * The cut of one tensor dimension under one layout. The mesh dimensions that shard it are levels,
+ * outermost first; a cell is one coordinate on every level, numbered row-major. Cells partition the
  * dimension, and a cell's elements ascend in local order, so every count below has a closed form:
  * no question costs more than the number of levels.
  *

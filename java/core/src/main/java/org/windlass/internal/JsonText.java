@@ -25,9 +25,9 @@ import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 
 /**
- * Strict reading of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
- * nothing but white space after it, integers that are integers. Every complaint is an
- * exception of the reader's choice that starts with where the text stands.
+ * A strict reader of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
+ * nothing but white space after it, integers that are integers. Every complaint is an exception of
+ * the reader's choice that starts with where the text stands.
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;

@@ -4,9 +4,9 @@ package org.windlass.internal;
 import java.lang.ref.Cleaner;
 
 /**
- * Frees what was dropped without {@code close()}, and reports it on the logger {@code
- * org.windlass}. Where it was made is recorded only under {@code -Dorg.windlass.leaks=full}, since
- * a stack costs microseconds.
+ * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
+ * {@code org.windlass}. Where it was made is recorded only under {@code -Dorg.windlass.leaks=full},
+ * since a stack costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * How long a native thing lives: it is released once it has been ended and nobody pins it any more.
- * A pin costs one compare-and-swap and never blocks; {@link #end} never waits for a pin.
+ * The lifetime of a native thing: it is released once it has been ended and nobody pins it any
+ * more. A pin costs one compare-and-swap and never blocks; {@link #end} never waits for a pin.
  */
 public abstract class Lifetime {
   private static final int ENDED = 1;

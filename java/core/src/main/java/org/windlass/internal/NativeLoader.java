@@ -13,7 +13,8 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Loads the native library and its JNI library, once for each class loader, from the first of:
+ * The loader of the native library and its JNI library, once for each class loader, from the first
+ * of:
  *
  * <ol>
  *   <li>the folder named by the system property {@value #PATH_PROPERTY} or, without it, the

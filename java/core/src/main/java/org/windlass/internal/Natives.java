@@ -4,8 +4,9 @@ package org.windlass.internal;
 import java.util.List;
 
 /**
- * Whether the native library is there. A class that can't be initialised without it gives its reason
- * to the first caller alone, so what makes a tensor, a group or a file asks here before.
+ * The question whether the native library is there. A class that can't be initialised without it
+ * gives its reason to the first caller alone, so what makes a tensor, a group or a file asks here
+ * before.
  */
 public final class Natives {
   /** Why it did not load; null if it did. */
@@ -25,8 +26,8 @@ public final class Natives {
   /**
    * Refuses whatever needs it.
    *
-   * @param failures makes what is thrown, of code Unsupported: it names each place where the library
-   *     was looked for, and what was wrong there
+   * @param failures makes what is thrown, of code Unsupported: it names each place where the
+   *     library was looked for, and what was wrong there
    */
   public static void require(FailureMaker failures) {
     if (REFUSAL != null) {

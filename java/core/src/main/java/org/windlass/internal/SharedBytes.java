@@ -6,8 +6,8 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * Whether two tensors have a byte in common. Spans that are apart settle it; else it is the
- * question whether x_0 s_0 + x_1 s_1 + ... = d has a solution with bounded integers, which is
+ * The search for bytes that two tensors have in common. Spans that are apart settle it; else it is
+ * the question whether x_0 s_0 + x_1 s_1 + ... = d has a solution with bounded integers, which is
  * searched from the widest stride down and cut wherever the rest can't reach. For views cut from
  * one tensor that is a few steps.
  */

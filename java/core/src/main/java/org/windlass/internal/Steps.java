@@ -3,7 +3,7 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** What takes the steps of one rank in a run of a transfer; dtypes are those of the C ABI. */
+/** A receiver of the steps of one rank in a run of a transfer; dtypes are those of the C ABI. */
 public interface Steps {
   /**
    * Where a box begins.

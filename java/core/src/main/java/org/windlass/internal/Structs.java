@@ -4,7 +4,7 @@ package org.windlass.internal;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Where the fields of the C ABI's structs lie, in bytes, asked once of the compiled header. */
+/** The places of the fields of the C ABI's structs, in bytes, asked once of the compiled header. */
 public final class Structs {
   private Structs() {}
 
@@ -28,7 +28,8 @@ public final class Structs {
   public static final class GroupConfig {
     public static final int SIZE = NativeStruct.bytes("wl_group_config_t");
     public static final int RANKS = NativeStruct.offset("wl_group_config_t", "ranks");
-    public static final int FIRST_SEQUENCE = NativeStruct.offset("wl_group_config_t", "first_sequence");
+    public static final int FIRST_SEQUENCE =
+        NativeStruct.offset("wl_group_config_t", "first_sequence");
     public static final int CORES = NativeStruct.offset("wl_group_config_t", "cores");
     public static final int DEADLINE_NS = NativeStruct.offset("wl_group_config_t", "deadline_ns");
     public static final int BLOCKS = NativeStruct.offset("wl_group_config_t", "blocks");

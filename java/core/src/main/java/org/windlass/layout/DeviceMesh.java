@@ -16,8 +16,9 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
 
 /**
- * Ranks arranged in a grid: named or unnamed dimensions, filled row-major with consecutive ranks or
- * with the ranks of a list. A mesh of consecutive ranks costs the same whatever its size.
+ * A mesh of ranks, arranged in a grid: named or unnamed dimensions, filled row-major with
+ * consecutive ranks or with the ranks of a list. A mesh of consecutive ranks costs the same
+ * whatever its size.
  */
 public final class DeviceMesh {
   /** Ranks lie below this. */

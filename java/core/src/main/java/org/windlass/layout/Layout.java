@@ -16,7 +16,7 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Cut;
 
 /**
- * How a tensor lies on ranks: a mesh, with one placement for each of its dimensions. Sharding
+ * A layout of a tensor on ranks: a mesh, with one placement for each of its dimensions. Sharding
  * applies in mesh-dimension order, so two shards of one tensor dimension cut it twice.
  *
  * @param mesh the ranks

@@ -10,7 +10,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
 
 /**
- * Reads layout strings.
+ * A reader of layout strings.
  *
  * <pre>
  * layout     MESH ":" PLACEMENT ("," PLACEMENT)*

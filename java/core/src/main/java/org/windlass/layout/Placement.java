@@ -6,8 +6,9 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
 
 /**
- * What one dimension of a {@link DeviceMesh} does with a tensor. The string form is that of layout
- * strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code P:max}.
+ * A placement: what one dimension of a {@link DeviceMesh} does with a tensor. The string form is
+ * that of layout strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code
+ * P:max}.
  */
 public sealed interface Placement
     permits Placement.Shard, Placement.StridedShard, Placement.Replicate, Placement.Partial {

@@ -9,8 +9,8 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Shapes;
 
 /**
- * Part of a global tensor: the product of one list of half-open intervals for each dimension. The
- * lists ascend, and intervals neither touch nor overlap. A region of no dimensions is a scalar.
+ * A region of a global tensor: the product of one list of half-open intervals for each dimension.
+ * The lists ascend, and intervals neither touch nor overlap. A region of no dimensions is a scalar.
  */
 public final class Region {
   /**
@@ -101,7 +101,8 @@ public final class Region {
   /** The intervals of dimension {@code dim}, ascending. */
   public List<Interval> intervals(int dim) {
     if (dim < 0 || dim >= bounds.length) {
-      throw new InvalidArgumentException(Shapes.badDimension("intervals", "dim", dim, bounds.length));
+      throw new InvalidArgumentException(
+          Shapes.badDimension("intervals", "dim", dim, bounds.length));
     }
     List<Interval> intervals = new ArrayList<>(bounds[dim].length / 2);
     for (int i = 0; i < bounds[dim].length; i += 2) {

@@ -6,7 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * All that targets need from one source cell and that its members share in sending, on one line:
+ * A line of all that targets need from one source cell and that its members share in sending:
  * target cells in row-major order, each as long as its overlap times the copies of it that are
  * shared. Copies that are served from nearer are left out: members copy what they need themselves,
  * and serve ranks of their hosts ({@link Nearby}).

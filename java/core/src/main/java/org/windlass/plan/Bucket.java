@@ -15,9 +15,9 @@ import org.windlass.internal.Copies;
 import org.windlass.layout.Region;
 
 /**
- * Routes of one or more tensors that share one buffer and one wire operation: they agree in source,
- * targets, transport and reduction, and reduce-only ones in their region too. Every rank that takes
- * part in a bucket comes to the same one.
+ * A bucket of routes of one or more tensors that share one buffer and one wire operation: they
+ * agree in source, targets, transport and reduction, and reduce-only ones in their region too.
+ * Every rank that takes part in a bucket comes to the same one.
  */
 public final class Bucket {
   /**

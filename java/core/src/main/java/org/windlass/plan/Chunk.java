@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * A route as one rank sees it, in local coordinates: what the rank has to read, write, or both.
- * {@link #transport}, {@link #isSource} and {@link #isTarget} are three independent facts.
+ * A chunk: a route as one rank sees it, in local coordinates: what the rank has to read, write, or
+ * both. {@link #transport}, {@link #isSource} and {@link #isTarget} are three independent facts.
  *
  * @param route the region and who takes part
  * @param rank the rank

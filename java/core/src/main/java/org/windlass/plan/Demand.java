@@ -4,9 +4,9 @@ package org.windlass.plan;
 import java.util.function.Supplier;
 
 /**
- * What ranks of one target cell need of one source cell, on a line that {@link Shares} divides: a
- * region, and how many copies of it. A cut of the region goes through one of its dimensions, and
- * stands at a number of rows.
+ * The demand of the ranks of one target cell for one source cell, on a line that {@link Shares}
+ * divides: a region, and how many copies of it. A cut of the region goes through one of its
+ * dimensions, and stands at a number of rows.
  */
 final class Demand {
   /** A line of the caches, in bits: cuts stand at whole lines where that is fine enough. */

@@ -9,9 +9,9 @@ import java.util.function.Function;
 import org.windlass.DType;
 
 /**
- * What members of one source cell send to ranks of their own hosts. The ranks of a host that need a
- * piece of the cell, and do not hold the cell, are served by the members on that host alone, in
- * equal {@link Shares}.
+ * The services of members of one source cell to ranks of their own hosts. The ranks of a host that
+ * need a piece of the cell, and do not hold the cell, are served by the members on that host alone,
+ * in equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();

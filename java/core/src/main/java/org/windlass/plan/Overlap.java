@@ -5,7 +5,7 @@ import java.util.Arrays;
 import org.windlass.internal.Spans;
 
 /**
- * What a source cell and a target cell of one dimension have in common: global intervals, and the
+ * The overlap of a source cell and a target cell of one dimension: global intervals, and the
  * segments that are contiguous in both local tensors.
  */
 final class Overlap {

@@ -25,9 +25,9 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 
 /**
- * How a tensor of one layout becomes the same tensor under another: a pure function of two layouts,
- * a shape, dtypes and options. It asks no rank anything, and every rank that makes it comes to the
- * same routes.
+ * A plan of how a tensor of one layout becomes the same tensor under another: a pure function of
+ * two layouts, a shape, dtypes and options. It asks no rank anything, and every rank that makes it
+ * comes to the same routes.
  *
  * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
  * comes first, then those on its host; the ranks of one host, and all ranks without a replica on

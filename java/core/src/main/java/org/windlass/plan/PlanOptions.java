@@ -6,7 +6,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
 /**
- * Choices of a plan beyond layouts, shape and dtypes. All ranks choose alike.
+ * The choices of a plan beyond layouts, shape and dtypes. All ranks choose alike.
  *
  * @param mode how bytes get from sources to targets
  * @param bucketBytes chunks of one bucket add up to at most this; a chunk at least as large goes

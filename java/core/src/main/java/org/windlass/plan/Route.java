@@ -9,9 +9,9 @@ import org.windlass.ReduceOp;
 import org.windlass.layout.Region;
 
 /**
- * One region of one tensor on its way from a source rank to every rank that gets it from there. The
- * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates; the
- * ranks of {@link #targets} write it at the same local coordinates.
+ * A route: one region of one tensor on its way from a source rank to every rank that gets it from
+ * there. The ranks of {@link #sources} hold the region, or terms of it, at the same local
+ * coordinates; the ranks of {@link #targets} write it at the same local coordinates.
  */
 public final class Route {
   private final int source;

@@ -12,8 +12,8 @@ import java.util.function.Supplier;
 import org.windlass.internal.Cut;
 
 /**
- * Finds routes by interval arithmetic, one tensor dimension at a time. A rank's routes are found
- * from its own cell outwards: the cells of the other layout that meet it, in order, each by a
+ * The search for routes by interval arithmetic, one tensor dimension at a time. A rank's routes are
+ * found from its own cell outwards: the cells of the other layout that meet it, in order, each by a
  * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
  * a source cell also looks once at each of that cell's members; where they share hosts, at each
  * rank of those members' hosts.

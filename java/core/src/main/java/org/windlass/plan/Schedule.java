@@ -16,8 +16,8 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * What one rank does in a run of a batch, in phases: what is staged in one phase is read in the
- * next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
+ * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in
+ * the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
  * those that a certain rank stages for it: both in the order of buckets, then of tensors, to which
  * all ranks come alike.
  */

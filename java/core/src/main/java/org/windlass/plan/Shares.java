@@ -4,9 +4,10 @@ package org.windlass.plan;
 import org.windlass.DType;
 
 /**
- * How ranks that hold the same share the sending of it: all that is sent lies on one line, which
- * falls to them in equal stretches. Where a stretch ends within a region, the region is cut, at
- * most once for each sender but one; so shares differ by at most a hundredth as far as rows allow.
+ * The shares of ranks that hold the same in the sending of it: all that is sent lies on one line,
+ * which falls to them in equal stretches. Where a stretch ends within a region, the region is cut,
+ * at most once for each sender but one; so shares differ by at most a hundredth as far as rows
+ * allow.
  *
  * <p>Where a sender's part of a region is worth a pass, they share {@link Slices}, else {@link
  * Copies}.

@@ -12,7 +12,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * Bytes that routes move.
+ * The bytes that routes move.
  *
  * @param links bytes between every two ranks that exchange any, by source, then target
  * @param sentBytes the sum of links whose ends differ

@@ -6,9 +6,11 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
-import org.windlass.redistribute.Transfer;
 
-/** How a {@link Transfer} takes a tensor from sources to targets. The bits are the same in all. */
+/**
+ * The ways in which a transfer takes a tensor from sources to targets. The bits are the same in
+ * all.
+ */
 public enum TransferMode {
   /**
    * One pass from source memory to target memory, with nothing staged. What one route takes to

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-/** How the bytes of a {@link Route} cross ranks. */
+/** The ways in which the bytes of a {@link Route} cross ranks. */
 public enum Transport {
   /** From one rank to one other rank. */
   P2P,

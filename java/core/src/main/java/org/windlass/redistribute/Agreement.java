@@ -16,8 +16,8 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 
 /**
- * What the ranks of a {@link Link} come to from what each has offered: the same on every rank, or
- * the same {@link MismatchException} on every rank.
+ * The agreement that the ranks of a {@link Link} come to from what each has offered: the same on
+ * every rank, or the same {@link MismatchException} on every rank.
  */
 final class Agreement {
   /**

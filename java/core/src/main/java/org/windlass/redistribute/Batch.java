@@ -21,9 +21,9 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Tensors that are redistributed together: each a global tensor with its layouts before and after,
- * bound to this rank's local views. Every rank of the communicator adds the same tensors in the
- * same order; {@link #register} then makes a {@link Transfer} of them.
+ * A batch of tensors that are redistributed together: each a global tensor with its layouts before
+ * and after, bound to this rank's local views. Every rank of the communicator adds the same tensors
+ * in the same order; {@link #register} then makes a {@link Transfer} of them.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
  * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's

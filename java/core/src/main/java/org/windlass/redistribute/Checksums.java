@@ -20,9 +20,9 @@ import org.windlass.plan.Route;
 import org.windlass.plan.Transport;
 
 /**
- * Proof that a run of a transfer has arrived: for each route the sender's XXH64 of the region, as
- * its targets are to hold it, against each target's own. Boxes of a region are chained by the
- * hash's seed.
+ * The checksums that prove that a run of a transfer has arrived: for each route the sender's XXH64
+ * of the region, as its targets are to hold it, against each target's own. Boxes of a region are
+ * chained by the hash's seed.
  */
 final class Checksums {
   private final Communicator communicator;

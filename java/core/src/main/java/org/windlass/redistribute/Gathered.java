@@ -14,7 +14,7 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 
-/** Words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. */
+/** The words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. */
 final class Gathered {
   /** The most bytes that one rank gives. */
   static final int MOST_BYTES = 1 << 26;

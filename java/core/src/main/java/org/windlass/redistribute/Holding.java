@@ -7,7 +7,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.WindlassException;
 
 /**
- * What a receiver's targets hold; a commit replaces it as one.
+ * The versions that a receiver's targets hold; a commit replaces it as one.
  *
  * @param version the version that is held whole, or {@link #NONE}
  * @param half where it is

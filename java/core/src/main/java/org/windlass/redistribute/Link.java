@@ -19,9 +19,9 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
- * Two sides of a communicator, senders and receivers, between which tensors move version after
- * version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names what
- * it takes, and {@link LinkBatch#register} makes one plan of both.
+ * A link of two sides of a communicator, senders and receivers, between which tensors move version
+ * after version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names
+ * what it takes, and {@link LinkBatch#register} makes one plan of both.
  *
  * <pre>{@code
  * Link link = Link.open(comm, "policy", trainers, fleet);

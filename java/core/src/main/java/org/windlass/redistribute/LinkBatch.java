@@ -20,9 +20,9 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * Tensors of one {@link Link} that move together, each bound by a rank to the part that it holds or
- * takes. A rank names those of its own side alone, in any order, and only the ones that it has a
- * part of; {@link #register} finds each name's other side.
+ * A batch of tensors of one {@link Link} that move together, each bound by a rank to the part that
+ * it holds or takes. A rank names those of its own side alone, in any order, and only the ones that
+ * it has a part of; {@link #register} finds each name's other side.
  *
  * <p>Layouts are by ranks as the communicator counts them that the link was made from. Views are
  * those of a {@link Batch}: strided as they may be, fused ones by {@code narrow}. One name may be

@@ -17,11 +17,11 @@ import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 
 /**
- * A {@link LinkBatch} that both sides have registered. Each version moves once: every sender calls
- * {@link #send}, every receiver {@link #receive}, and a rank that is both calls send alone. All
- * tensors of a version move as one, in three steps: ranks agree on the version; its bytes move;
- * each receiver commits it once every target on every rank is complete, and checked where {@link
- * LinkBatch#checksums} asks for it.
+ * A transfer of a {@link LinkBatch} that both sides have registered. Each version moves once: every
+ * sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both calls send
+ * alone. All tensors of a version move as one, in three steps: ranks agree on the version; its
+ * bytes move; each receiver commits it once every target on every rank is complete, and checked
+ * where {@link LinkBatch#checksums} asks for it.
  *
  * <p>What a receiver reads through {@link #tensor} is always one version, whole:
  *

@@ -19,7 +19,7 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * What one rank tells the others when it registers with a {@link Link}.
+ * The offer of one rank to the others when it registers with a {@link Link}.
  *
  * @param checksums whether it asks that what arrives be checked
  * @param inPlace whether it receives into one half

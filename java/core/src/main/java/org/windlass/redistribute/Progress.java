@@ -2,7 +2,7 @@
 package org.windlass.redistribute;
 
 /**
- * How far a run has come, over all ranks.
+ * The progress of a run, over all ranks.
  *
  * @param tensors tensors whose last byte has been written
  * @param totalTensors tensors that one run writes

@@ -17,9 +17,9 @@ import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 
 /**
- * Whether ranks that hold the same part of a source, or the same term of it, hold the same bits.
- * Ranks compare hashes of their parts; where two differ, hashes of ever smaller parts of them lead
- * to the first element that does.
+ * The replicas of sources: whether ranks that hold the same part of one, or the same term of it,
+ * hold the same bits. Ranks compare hashes of their parts; where two differ, hashes of ever smaller
+ * parts of them lead to the first element that does.
  */
 final class Replicas {
   /** Two ranks of which a tensor's parts should be equal. */

@@ -10,8 +10,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. The caller has
- * pinned the transfer. Not for several threads at a time.
+ * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. The caller
+ * has pinned the transfer. Not for several threads at a time.
  */
 final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;

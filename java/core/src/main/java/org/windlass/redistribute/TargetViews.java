@@ -8,7 +8,10 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.internal.SharedBytes;
 
-/** Refuses target views of one batch that share bytes with each other or with a source view. */
+/**
+ * The check of target views of one batch, which refuses those that share bytes with each other or
+ * with a source view.
+ */
 final class TargetViews {
   private record View(String name, Tensor tensor, boolean isTarget) {
     String text() {

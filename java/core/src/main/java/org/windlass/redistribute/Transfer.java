@@ -29,9 +29,9 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 
 /**
- * A {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor once, in the
- * {@link TransferMode} of its plan. The memory of the views, and of what is staged, stays until the
- * transfer is closed.
+ * A transfer: a {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor
+ * once, in the {@link TransferMode} of its plan. The memory of the views, and of what is staged,
+ * stays until the transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
   private final Communicator communicator;
@@ -206,10 +206,12 @@ public final class Transfer implements AutoCloseable {
   private ClosedException closedView(Memory memory) {
     for (BoundTensor tensor : tensors) {
       if (tensor.source() != null && Views.memory(tensor.source()) == memory) {
-        return Views.closed("run", "source of tensor '" + tensor.from().name() + "'", tensor.source());
+        String name = "source of tensor '" + tensor.from().name() + "'";
+        return Views.closed("run", name, tensor.source());
       }
       if (tensor.target() != null && Views.memory(tensor.target()) == memory) {
-        return Views.closed("run", "target of tensor '" + tensor.to().name() + "'", tensor.target());
+        String name = "target of tensor '" + tensor.to().name() + "'";
+        return Views.closed("run", name, tensor.target());
       }
     }
     return new ClosedException("run: a view's memory was closed");

@@ -9,7 +9,7 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Steps;
 import org.windlass.internal.Structs;
 
-/** The words of a bound plan, those of {@code wl_transfer_config_t}; windlass.h says what they mean. */
+/** The words of a bound plan; windlass.h says of {@code wl_transfer_config_t} what they mean. */
 final class TransferWords implements Steps {
   private final Words sources = new Words();
   private final Words targets = new Words();
