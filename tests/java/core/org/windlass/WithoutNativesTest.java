@@ -24,12 +24,13 @@ class WithoutNativesTest {
       calls.put("Tensor.of address", () -> Tensor.of(8, 8, null, DType.U8, 8));
       calls.put("Target.available", Target.SIM::available);
       calls.put("Target.require", Target.CUDA::require);
+      calls.put("NativeLibrary.version", NativeLibrary::version);
       WithoutNatives.make(calls);
     }
   }
 
   @Test
   void eachCallIsRefusedInTheSameWords() throws Exception {
-    WithoutNatives.requireRefused(Caller.class, 6, folder);
+    WithoutNatives.requireRefused(Caller.class, 7, folder);
   }
 }

@@ -18,13 +18,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
+import org.windlass.NativeLibrary;
 import org.windlass.Target;
 import org.windlass.WindlassException;
-import org.windlass.internal.Native;
-import org.windlass.internal.NativeLoader;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -57,29 +55,12 @@ final class DoctorCommand implements Runnable {
   @Option(names = "--json", description = "One JSON object.")
   private boolean json;
 
-  /** What the native library says of itself, or why it does not load. */
-  private record Natives(Optional<String> refusal) {
-    static Natives load() {
-      try {
-        NativeLoader.load();
-        return new Natives(Optional.empty());
-      } catch (UnsatisfiedLinkError refused) {
-        String reason = refused.getMessage().strip().replaceAll("\\s*\\R\\s*", " ");
-        return new Natives(Optional.of(reason));
-      }
-    }
-
-    /** The answer of a library that has loaded. */
-    <T> Optional<T> ask(Supplier<T> question) {
-      return refusal.isPresent() ? Optional.empty() : Optional.of(question.get());
-    }
-  }
-
   @Override
   public void run() {
-    Natives natives = Natives.load();
-    Map<Target, String> targets = targets(natives);
-    Map<String, Object> facts = facts(natives, targets);
+    Optional<String> refusal =
+        NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
+    Map<Target, String> targets = targets(refusal.isEmpty());
+    Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json) {
       out.println(json(facts, targets, transports()));
@@ -93,12 +74,12 @@ final class DoctorCommand implements Runnable {
   }
 
   /** Each target, with "available" or why not. */
-  private static Map<Target, String> targets(Natives natives) {
+  private static Map<Target, String> targets(boolean loaded) {
     Map<Target, String> targets = new LinkedHashMap<>();
     for (Target target : Target.values()) {
       targets.put(
           target,
-          natives.refusal().isPresent()
+          !loaded
               ? "the natives do not load"
               : target.available() ? refusal().orElse(AVAILABLE) : target.whyNot());
     }
@@ -116,26 +97,28 @@ final class DoctorCommand implements Runnable {
   }
 
   /** Facts by name: texts, numbers, or lists of texts. */
-  private static Map<String, Object> facts(Natives natives, Map<Target, String> targets) {
+  private static Map<String, Object> facts(
+      Optional<String> nativeRefusal, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();
-    natives
-        .ask(Native::wl_version)
-        .or(Main.Version::ofJar)
-        .ifPresent(version -> facts.put("version", version));
-    natives.ask(Native::wl_abi_version).ifPresent(abi -> facts.put("abi", abi));
-    facts.put("natives", natives.refusal().orElseGet(NativeLoader::loadedFrom));
+    boolean loaded = nativeRefusal.isEmpty();
+    Optional<String> version =
+        loaded ? Optional.of(NativeLibrary.version()) : Main.Version.ofJar();
+    version.ifPresent(text -> facts.put("version", text));
+    if (loaded) {
+      facts.put("abi", NativeLibrary.abiVersion());
+    }
+    facts.put("natives", nativeRefusal.orElseGet(NativeLibrary::place));
     facts.put(
         "jdk",
         System.getProperty("java.runtime.version") + ", " + System.getProperty("java.vendor"));
     facts.put("system", System.getProperty("os.name") + " " + System.getProperty("os.version"));
     facts.put("processor", cpuinfo("model name").orElse(System.getProperty("os.arch")));
     facts.put("features", features());
-    natives
-        .ask(Target::loaded)
-        .map(targets::get)
-        .ifPresent(
-            state -> facts.put("kernels", state.equals(AVAILABLE) ? Native.wl_isa_path() : state));
-    natives.ask(Native::wl_allowed_cores).ifPresent(cores -> facts.put("allowed_cores", cores));
+    if (loaded) {
+      String state = targets.get(Target.loaded());
+      facts.put("kernels", state.equals(AVAILABLE) ? NativeLibrary.vectorPath() : state);
+      facts.put("allowed_cores", NativeLibrary.allowedCores());
+    }
     sharedMemory()
         .ifPresentOrElse(
             bytes -> facts.put("shm_free_bytes", bytes),

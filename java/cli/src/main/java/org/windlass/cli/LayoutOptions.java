@@ -7,6 +7,7 @@ import java.util.OptionalLong;
 import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.bench.ByteSize;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Casts;
 import picocli.CommandLine.Option;

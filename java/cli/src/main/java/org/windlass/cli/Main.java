@@ -14,10 +14,7 @@ import java.util.Optional;
 import java.util.function.Function;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
-import org.windlass.cli.bench.BenchCommand;
-import org.windlass.internal.Native;
-import org.windlass.internal.NativeLoader;
-import picocli.CommandLine;
+import org.windlass.NativeLibrary;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
@@ -25,6 +22,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
+import picocli.CommandLine;
 
 /** The {@code windlass} command. */
 @Command(
@@ -157,16 +155,13 @@ public final class Main implements Runnable {
 
     @Override
     public String[] getVersion() {
-      try {
-        NativeLoader.load();
-        return new String[] {"windlass " + Native.wl_version()};
-      } catch (UnsatisfiedLinkError unloaded) {
-        // Asked for whenever a command line is made, help included.
-        return new String[] {
-          "windlass" + ofJar().map(version -> " " + version).orElse("")
-              + ", without its natives: windlass doctor shows why"
-        };
-      }
+      return new String[] {
+        NativeLibrary.refusal().isEmpty()
+            ? "windlass " + NativeLibrary.version()
+            // Asked for whenever a command line is made, help included.
+            : "windlass" + ofJar().map(version -> " " + version).orElse("")
+                + ", without its natives: windlass doctor shows why"
+      };
     }
   }
 }

@@ -5,8 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
-import org.windlass.WindlassException;
-import org.windlass.internal.Floor;
+import org.windlass.bench.Floor;
 import org.windlass.reshard.ReshardResult;
 
 /** The floor of a reshard: what copying or casting the written bytes in memory takes here. */
@@ -35,12 +34,7 @@ final class ReshardFloor {
       long sample = Math.min(bytes, SAMPLE) / from.bytes() * from.bytes();
       if (sample > 0) {
         seconds +=
-            Floor.copyMicros(
-                    sample,
-                    from.code(),
-                    entry.getKey().get(1).code(),
-                    ITERATIONS,
-                    WindlassException::of)
+            Floor.copyMicros(sample, from, entry.getKey().get(1), ITERATIONS)
                 / 1e6
                 * ((double) bytes / sample);
       }

@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.util.List;
+import java.util.Optional;
 
 /**
  * The question whether the native library is there. A class that can't be initialised without it
@@ -21,6 +22,11 @@ public final class Natives {
     } catch (UnsatisfiedLinkError refusal) {
       return refusal;
     }
+  }
+
+  /** Each place where it was looked for, and what was wrong there; empty where it loaded. */
+  public static Optional<String> refusal() {
+    return Optional.ofNullable(REFUSAL).map(Throwable::getMessage);
   }
 
   /**

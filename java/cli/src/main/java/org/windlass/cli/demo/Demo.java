@@ -15,10 +15,9 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
+import org.windlass.NativeLibrary;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
-import org.windlass.internal.Floor;
-import org.windlass.internal.Native;
+import org.windlass.bench.Floor;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.redistribute.Batch;
@@ -77,8 +76,8 @@ public final class Demo {
         model.weights().size(),
         parameters,
         Model.TRAINER_RANKS + Model.INFERENCE_RANKS,
-        Native.wl_allowed_cores(),
-        Native.wl_isa_path());
+        NativeLibrary.allowedCores(),
+        NativeLibrary.vectorPath());
     out.flush();
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
@@ -227,14 +226,9 @@ public final class Demo {
     long sample = Math.min(bytes, FLOOR_SAMPLE);
     double copy = Double.MAX_VALUE;
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
-      copy = Math.min(copy, copyMicros(sample) * bytes / sample);
+      copy = Math.min(copy, Floor.copyMicros(sample, DType.F32, DType.BF16, 3) * bytes / sample);
     }
     double traffic = 6.0 * plain + 10.0 * summed;
     return copy * traffic / (6.0 * (plain + summed));
-  }
-
-  private static double copyMicros(long bytes) {
-    return Floor.copyMicros(
-        bytes, DType.F32.code(), DType.BF16.code(), 3, WindlassException::of);
   }
 }

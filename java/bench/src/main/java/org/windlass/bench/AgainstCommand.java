@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.windlass.InternalException;
+import org.windlass.InvalidArgumentException;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/**
+ * What {@code scripts/bench --against} runs: this build beside another one, and that one beside
+ * itself, which says how far two equal builds come to lie apart on this machine.
+ */
+@Command(
+    name = "scripts/bench --against",
+    mixinStandardHelpOptions = true,
+    description =
+        "Compares the build of this checkout with that of another, over operations, ranks, sizes"
+            + " and kinds of buffers; in the same run the other with itself. Builds alternate. A"
+            + " ratio is of the medians over the rounds of a run.")
+final class AgainstCommand implements Runnable {
+  /** Beyond this ratio in every run a cell counts as slower. */
+  private static final double SLOWER = 1.15;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "CHECKOUT", description = "The other one, built by its scripts/demo.")
+  private Path other;
+
+  @Option(
+      names = "--buffers",
+      split = ",",
+      defaultValue = "window,plain",
+      description = "Kinds of buffers (${DEFAULT-VALUE}).")
+  private List<String> buffers;
+
+  @Option(names = "--runs", defaultValue = "3", description = "Runs (${DEFAULT-VALUE}).")
+  private int runs;
+
+  @Option(
+      names = "--rounds",
+      defaultValue = "3",
+      description = "Rounds of a run (${DEFAULT-VALUE}).")
+  private int rounds;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      defaultValue = "0.08",
+      description = "Time for the samples of a cell by a build in a round (${DEFAULT-VALUE}).")
+  private double seconds;
+
+  @Option(names = "--root", hidden = true, required = true, description = "This checkout.")
+  private Path root;
+
+  @Mixin private CellOptions options;
+
+  /**
+   * Times that a process measures its first cell for nothing: the compiler's threads take cores from
+   * ranks for some tenths of a second.
+   */
+  private static final int WARM_UPS = 4;
+
+  /** What is measured: the other checkout's build, the same once more, and this one's. */
+  private enum Build {
+    OTHER,
+    CONTROL,
+    THIS
+  }
+
+  /** Cells that one process measures, by one kind of buffers. */
+  private record Group(String buffers, String op, int ranks, List<Cell> cells) {
+    String name(Cell cell) {
+      return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
+    }
+  }
+
+  /** Median microseconds of each build, a value a round. */
+  private static final class Medians {
+    private final Map<Build, List<Times>> times = new EnumMap<>(Build.class);
+
+    void add(Build build, Times measured) {
+      times.computeIfAbsent(build, key -> new ArrayList<>()).add(measured);
+    }
+
+    double of(Build build) {
+      return Row.median(times.get(build), Times::median);
+    }
+
+    double ratio(Build build) {
+      return of(build) / of(Build.OTHER);
+    }
+  }
+
+  /** Runs the command and exits with its status. */
+  public static void main(String[] args) {
+    ComparisonOptions.execute(new AgainstCommand(), args);
+  }
+
+  @Override
+  public void run() {
+    if (runs < 1 || rounds < 1 || !(seconds > 0 && seconds <= 60)) {
+      throw new InvalidArgumentException(
+          "--runs and --rounds are 1 or more, --seconds in (0, 60]: not "
+              + runs + ", " + rounds + " and " + seconds);
+    }
+    List<Group> groups = groups();
+    for (Path checkout : List.of(root, other)) {
+      side(checkout);
+    }
+    List<Map<String, Medians>> measured = new ArrayList<>();
+    try {
+      for (int run = 0; run < runs; run++) {
+        measured.add(run(run, groups));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InternalException("interrupted", e);
+    }
+    print(measured);
+  }
+
+  private List<Group> groups() {
+    List<Group> groups = new ArrayList<>();
+    for (String kind : buffers) {
+      if (!kind.equals("window") && !kind.equals("plain")) {
+        throw new InvalidArgumentException("--buffers: '" + kind + "' is neither window nor plain");
+      }
+      Map<Cell, List<Cell>> together = new TreeMap<>();
+      for (Cell cell : options.cells()) {
+        Cell key = new Cell(cell.op(), cell.ranks(), 0);
+        together.computeIfAbsent(key, none -> new ArrayList<>()).add(cell);
+      }
+      together.forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
+    }
+    // Barriers have no buffers.
+    groups.removeIf(
+        group -> group.op.equals(Cell.BARRIER) && !group.buffers.equals(buffers.get(0)));
+    return groups;
+  }
+
+  private Map<String, Medians> run(int run, List<Group> groups) throws InterruptedException {
+    Map<String, Medians> medians = new TreeMap<>();
+    PrintWriter progress = spec.commandLine().getErr();
+    for (int round = 0; round < rounds; round++) {
+      List<Build> order = new ArrayList<>(List.of(Build.values()));
+      Collections.rotate(order, run * rounds + round);
+      for (Group group : groups) {
+        for (Build build : order) {
+          measure(build, group, medians);
+        }
+      }
+      progress.printf("run %d of %d, round %d of %d%n", run + 1, runs, round + 1, rounds);
+      progress.flush();
+    }
+    return medians;
+  }
+
+  private void measure(Build build, Group group, Map<String, Medians> medians)
+      throws InterruptedException {
+    Path log = root.resolve("target/bench-against.log");
+    List<String> command = command(build == Build.THIS ? root : other, group);
+    try (Child child = new Child(command, Duration.ofSeconds(120), log)) {
+      for (int i = 0; i < WARM_UPS; i++) {
+        child.next();
+      }
+      for (Cell cell : group.cells) {
+        String[] words = child.next().split(" ");
+        medians
+            .computeIfAbsent(group.name(cell), key -> new Medians())
+            .add(build, Times.parse(words, 1));
+      }
+    } catch (Child.Stopped | IllegalArgumentException e) {
+      throw new InternalException(
+          group.op + ", " + group.ranks + " ranks, " + build + ": " + e.getMessage(), e);
+    }
+  }
+
+  private List<String> command(Path checkout, Group group) {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                System.getProperty("java.home") + "/bin/java",
+                "--enable-native-access=ALL-UNNAMED",
+                "-XX:+UseSerialGC",
+                "-XX:-UsePerfData",
+                "-Xshare:auto",
+                "-Dorg.windlass.library.path=" + libraries(checkout),
+                "-cp",
+                libraries(checkout) + "/*:" + checkout.resolve(side(checkout).folder),
+                side(checkout).program,
+                group.buffers,
+                group.op,
+                Integer.toString(group.ranks),
+                Double.toString(seconds)));
+    List<Cell> cells = new ArrayList<>(Collections.nCopies(WARM_UPS, group.cells.get(0)));
+    cells.addAll(group.cells);
+    cells.forEach(cell -> command.add(Long.toString(cell.bytes())));
+    return command;
+  }
+
+  private static Path libraries(Path checkout) {
+    return checkout.resolve("java/cli/target/windlass/lib");
+  }
+
+  /** Where a checkout has built the program that measures a side, and its name there. */
+  private enum Program {
+    MODULE("java/bench/target/classes", SideMain.class.getName()),
+    /** Of checkouts from before benchmarks were a module. */
+    BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
+
+    private final String folder;
+    private final String program;
+
+    Program(String folder, String program) {
+      this.folder = folder;
+      this.program = program;
+    }
+
+    private boolean isIn(Path checkout) {
+      return Files.exists(checkout.resolve(folder).resolve(program.replace('.', '/') + ".class"));
+    }
+  }
+
+  private static Program side(Path checkout) {
+    return Stream.of(Program.values())
+        .filter(each -> each.isIn(checkout))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    checkout + " holds no build: run its scripts/demo first, and name the checkout"));
+  }
+
+  private void print(List<Map<String, Medians>> measured) {
+    PrintWriter out = spec.commandLine().getOut();
+    out.printf("%-36s %10s   %s%n", "", "other us", "this / other and, after |, other / itself");
+    List<String> slower = new ArrayList<>();
+    for (String cell : measured.get(0).keySet()) {
+      List<Medians> all = measured.stream().map(each -> each.get(cell)).toList();
+      out.printf("%-36s %10.2f  ", cell, all.get(0).of(Build.OTHER));
+      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.THIS)));
+      out.print(" |");
+      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.CONTROL)));
+      out.println();
+      if (all.stream().allMatch(each -> each.ratio(Build.THIS) > SLOWER)) {
+        slower.add(cell);
+      }
+    }
+    out.printf("%-36s %10s  ", "geometric mean", "");
+    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.THIS)));
+    out.print(" |");
+    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.CONTROL)));
+    out.printf(
+        "%ncells above %.2f in every run: %s%n",
+        SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
+    out.flush();
+  }
+
+  private static double geometricMean(Map<String, Medians> cells, Build build) {
+    return Math.exp(
+        cells.values().stream().mapToDouble(each -> Math.log(each.ratio(build))).average().orElse(0));
+  }
+}

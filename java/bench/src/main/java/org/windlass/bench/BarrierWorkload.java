@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.util.OptionalDouble;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.windlass.Communicator;
+import org.windlass.VerificationFailedException;
+
+/**
+ * A barrier. To check it, ranks post how often they have entered, and read the others' posts as
+ * they leave.
+ */
+public final class BarrierWorkload implements Workload {
+  private static final int PAD = 16;
+  private static final int CHECKED_CALLS = 100;
+
+  private final Side side;
+  private final int ranks;
+  private final AtomicLongArray posts;
+
+  public BarrierWorkload(Side side, int ranks) {
+    this.side = side;
+    this.ranks = ranks;
+    this.posts = new AtomicLongArray((ranks + 1) * PAD);
+  }
+
+  @Override
+  public RankWork open(Communicator comm) {
+    int rank = comm.rank();
+    Runnable barrier = side.barrier(comm);
+    return new RankWork() {
+      @Override
+      public void rewrite(long iteration) {}
+
+      @Override
+      public void call() {
+        barrier.run();
+      }
+
+      @Override
+      public void verify(long iteration) {
+        for (int i = 0; i < CHECKED_CALLS; i++) {
+          long entered = posts.getPlain((rank + 1) * PAD) + 1;
+          posts.setOpaque((rank + 1) * PAD, entered);
+          barrier.run();
+          check(rank, entered);
+        }
+      }
+
+      @Override
+      public void close() {}
+    };
+  }
+
+  /** Throws unless every rank has posted {@code entered} or more. */
+  void check(int rank, long entered) {
+    for (int peer = 0; peer < ranks; peer++) {
+      long seen = posts.getOpaque((peer + 1) * PAD);
+      if (seen < entered) {
+        throw new VerificationFailedException(
+            "barrier: rank "
+                + rank
+                + " left call "
+                + entered
+                + " while rank "
+                + peer
+                + " had entered "
+                + seen);
+      }
+    }
+  }
+
+  @Override
+  public int ranks() {
+    return ranks;
+  }
+
+  @Override
+  public long bytes() {
+    return 0;
+  }
+
+  @Override
+  public long receivedBytes() {
+    return 0;
+  }
+
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    return OptionalDouble.empty();
+  }
+}

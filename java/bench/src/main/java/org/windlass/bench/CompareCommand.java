@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.util.ArrayList;
+import java.util.List;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** What {@code scripts/bench} runs. */
+@Command(
+    name = "scripts/bench",
+    mixinStandardHelpOptions = true,
+    description =
+        "Measures Windlass, and with --peers what it is compared with, over operations, ranks and"
+            + " sizes. Writes peers.csv, peers.svg and peers.md, and prints the last.")
+final class CompareCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = "--peers",
+      paramLabel = "PEER",
+      split = ",",
+      description = "As --peers or --peers=java,openmpi,mpich,gloo: with all peers, or these.")
+  private List<String> peers = List.of();
+
+  @Mixin private CellOptions cells;
+
+  @Mixin private ComparisonOptions options;
+
+  /** Runs the command and exits with its status. */
+  public static void main(String[] args) {
+    ComparisonOptions.execute(new CompareCommand(), args);
+  }
+
+  @Override
+  public void run() {
+    List<Contender> contenders = new ArrayList<>(Contender.OURS);
+    peers.forEach(name -> contenders.add(Contender.peer(name)));
+    List<Row> rows =
+        options.rows(
+            "peers", () -> contenders.stream().distinct().toList(), cells::cells, spec.commandLine());
+    String about =
+        "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass.";
+    options.report("peers", Table.of(rows), Chart.of(rows, about), spec.commandLine());
+    ComparisonOptions.requireMeasured(rows, Contender.OURS);
+  }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+
+/**
+ * Measures cells by contenders, in rounds. In a round each operation at each number of ranks is
+ * measured by one contender after the other, in a process of its own that takes all sizes; who
+ * comes first changes with the round. A cell that a contender cannot do is not tried again.
+ *
+ * @param programs the folder of the peers that are programs
+ * @param logs the folder that gets each contender's standard error
+ */
+record Comparison(
+    List<Contender> contenders,
+    List<Cell> cells,
+    int rounds,
+    double seconds,
+    Duration deadline,
+    Path programs,
+    Path logs,
+    PrintWriter progress) {
+
+  private record Entry(Cell cell, Contender contender) {}
+
+  /** What has been measured so far. */
+  private static final class Results {
+    final Map<Entry, List<Times>> times = new LinkedHashMap<>();
+    final Map<Entry, String> notes = new LinkedHashMap<>();
+
+    boolean wants(Entry entry) {
+      return entry.contender().has(entry.cell()) && !notes.containsKey(entry);
+    }
+
+    void add(Entry entry, Times measured) {
+      times.computeIfAbsent(entry, key -> new ArrayList<>()).add(measured);
+    }
+
+    List<Row> rows(List<Cell> cells, List<Contender> contenders) {
+      List<Row> rows = new ArrayList<>();
+      for (Cell cell : cells) {
+        List<Times> all = new ArrayList<>();
+        contenders.forEach(each -> all.addAll(measured(new Entry(cell, each))));
+        double floor = Row.median(all, Times::floor);
+        for (Contender each : contenders) {
+          Entry entry = new Entry(cell, each);
+          List<Times> own = measured(entry);
+          String note = notes.getOrDefault(entry, "");
+          if (!own.isEmpty() || !note.isEmpty()) {
+            rows.add(Row.of(cell, each, own, floor, note));
+          }
+        }
+      }
+      return rows;
+    }
+
+    private List<Times> measured(Entry entry) {
+      return times.getOrDefault(entry, List.of());
+    }
+  }
+
+  /**
+   * Runs all rounds.
+   *
+   * @param afterRound gets all rows so far
+   */
+  void run(Consumer<List<Row>> afterRound) throws InterruptedException {
+    Results results = new Results();
+    Map<Cell, List<Cell>> groups = new TreeMap<>();
+    for (Cell cell : cells) {
+      Cell group = new Cell(cell.op(), cell.ranks(), 0);
+      groups.computeIfAbsent(group, key -> new ArrayList<>()).add(cell);
+    }
+    long start = System.nanoTime();
+    int done = 0;
+    for (int round = 0; round < rounds; round++) {
+      List<Contender> order = new ArrayList<>(contenders);
+      Collections.rotate(order, -round);
+      for (Map.Entry<Cell, List<Cell>> group : groups.entrySet()) {
+        for (Contender each : order) {
+          measure(each, group.getValue(), results);
+        }
+        double minutes = (System.nanoTime() - start) / 60e9;
+        done++;
+        progress.printf(
+            "round %d of %d: %s; %.0f min left%n",
+            round + 1,
+            rounds,
+            group.getKey(),
+            minutes / done * (groups.size() * rounds - done));
+        progress.flush();
+      }
+      afterRound.accept(results.rows(cells, contenders));
+    }
+  }
+
+  /** One round of an operation at a number of ranks by one contender. */
+  private void measure(Contender contender, List<Cell> group, Results results)
+      throws InterruptedException {
+    List<Entry> left = new ArrayList<>();
+    group.forEach(cell -> left.add(new Entry(cell, contender)));
+    left.removeIf(entry -> !results.wants(entry));
+    while (!left.isEmpty()) {
+      Cell first = left.get(0).cell();
+      List<Long> sizes = left.stream().map(entry -> entry.cell().bytes()).toList();
+      List<String> command =
+          contender.command(
+              programs, logs.resolve("plans"), first.op(), first.ranks(), seconds, sizes);
+      try (Child child = new Child(command, deadline, logs.resolve(contender + ".log"))) {
+        while (!left.isEmpty()) {
+          results.add(left.get(0), parse(child.next(), left.get(0).cell()));
+          left.remove(0);
+        }
+      } catch (Child.Stopped e) {
+        progress.printf("%s, %s: %s%n", left.get(0).cell(), contender, e.getMessage());
+        results.notes.put(left.get(0), e.getMessage());
+        left.remove(0);
+      }
+    }
+  }
+
+  private static Times parse(String line, Cell cell) throws Child.Stopped {
+    String[] words = line.split(" ");
+    try {
+      if (Long.parseLong(words[0]) == cell.bytes()) {
+        return Times.parse(words, 1);
+      }
+    } catch (IllegalArgumentException e) {
+      // Falls through: no times.
+    }
+    throw new Child.Stopped("it printed: " + line);
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * Who is measured: in collectives Windlass with either kind of buffers, and its peers; in
+ * redistributions Windlass in each mode, and MPI_Alltoallw of Open MPI.
+ */
+enum Contender {
+  WINDOW,
+  PLAIN,
+  JAVA,
+  OPENMPI,
+  MPICH,
+  GLOO,
+  DIRECT,
+  STAGED,
+  GATHER_BROADCAST,
+  ALLTOALLW;
+
+  /** The ones that are Windlass, in collectives. */
+  static final List<Contender> OURS = List.of(WINDOW, PLAIN);
+
+  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, MPICH, GLOO);
+  static final List<Contender> REDISTRIBUTIONS =
+      List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
+
+  /**
+   * @throws InvalidArgumentException if there is no such peer
+   */
+  static Contender peer(String name) {
+    return named(name, PEERS, "--peers: no peer ");
+  }
+
+  /**
+   * @throws InvalidArgumentException if there is no such side of redistributions
+   */
+  static Contender redistribution(String name) {
+    return named(name, REDISTRIBUTIONS, "--sides: no side ");
+  }
+
+  private static Contender named(String name, List<Contender> among, String complaint) {
+    return among.stream()
+        .filter(each -> each.toString().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    complaint
+                        + name
+                        + "; "
+                        + among.stream().map(Contender::toString).collect(Collectors.joining(", "))));
+  }
+
+  static Contender parse(String name) {
+    return valueOf(name.toUpperCase(Locale.ROOT).replace('-', '_'));
+  }
+
+  /**
+   * Whether it takes part. Buffers make no difference to a barrier; MPICH waits without yielding,
+   * so that ranks which share a core wait for the scheduler's ticks; MPI_Alltoallw reduces nothing.
+   */
+  boolean has(Cell cell) {
+    return switch (this) {
+      case PLAIN -> !cell.op().equals(Cell.BARRIER);
+      case MPICH -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
+      default -> true;
+    };
+  }
+
+  /**
+   * The command that measures {@code op} at each of {@code sizes} and prints a line for each.
+   *
+   * @param programs where the programs {@code peer_openmpi} and so on lie
+   * @param scratch a folder for what they read
+   */
+  List<String> command(
+      Path programs, Path scratch, String op, int ranks, double seconds, List<Long> sizes) {
+    String processes = Integer.toString(ranks);
+    String program = programs.resolve("peer_" + this).toString();
+    List<String> command = new ArrayList<>();
+    switch (this) {
+      case WINDOW, PLAIN, JAVA, DIRECT, STAGED, GATHER_BROADCAST -> {
+        command.addAll(jvm());
+        command.add(toString());
+      }
+      case OPENMPI, ALLTOALLW ->
+          command.addAll(
+              List.of(
+                  "mpirun.openmpi",
+                  "--oversubscribe",
+                  "--allow-run-as-root",
+                  "-np",
+                  processes,
+                  program));
+      case MPICH -> command.addAll(List.of("mpiexec.hydra", "-n", processes, program));
+      case GLOO -> command.add(program);
+    }
+    if (this == ALLTOALLW) {
+      command.add(Double.toString(seconds));
+      Redistribution what = Redistribution.parse(op);
+      sizes.forEach(size -> command.add(ExchangePlan.write(scratch, what, size).toString()));
+    } else {
+      command.addAll(List.of(op, processes, Double.toString(seconds)));
+      sizes.forEach(size -> command.add(size.toString()));
+    }
+    return command;
+  }
+
+  private static List<String> jvm() {
+    return List.of(
+        System.getProperty("java.home") + "/bin/java",
+        "--enable-native-access=ALL-UNNAMED",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-Xshare:auto",
+        "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+        "-cp",
+        System.getProperty("java.class.path"),
+        SideMain.class.getName());
+  }
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+}

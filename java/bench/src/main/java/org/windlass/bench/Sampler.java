@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalDouble;
+import java.util.function.IntFunction;
+import java.util.function.ObjIntConsumer;
+import org.windlass.LocalGroup;
+import org.windlass.bench.Workload.RankWork;
+
+/**
+ * Takes samples of a workload. In an iteration every rank rewrites its input, takes {@code ready},
+ * lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready). Rounds of the
+ * operation and of its floor alternate, so that both see the same machine. Iterations run in
+ * batches sized by the one before, so that the time is kept on a machine that is busy with other
+ * things too.
+ */
+public final class Sampler {
+  private static final int BATCHES = 5;
+  private static final int MOST_ITERATIONS = 30_000;
+  private static final int FEWEST_ITERATIONS = 3;
+  private static final int MOST_FLOOR_ITERATIONS = 500;
+  private static final double WARM_UP_SHARE = 0.5;
+  private static final double EMPTY_SHARE = 0.2;
+  private static final double STREAM_SHARE = 0.2;
+
+  private final LocalGroup group;
+  private final Workload workload;
+  private final LineUp lineUp;
+  private final RankWork[] works;
+  private final double seconds;
+  private final int rounds;
+  private long next;
+
+  /**
+   * @param cores cores that the ranks share
+   * @param seconds time to spend on samples of the operation
+   * @param rounds in which the operation and its floor alternate
+   */
+  public Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
+    this.group = group;
+    this.workload = workload;
+    this.lineUp = new LineUp(workload.ranks(), cores);
+    this.works = new RankWork[workload.ranks()];
+    this.seconds = seconds;
+    this.rounds = rounds;
+  }
+
+  /**
+   * What was measured.
+   *
+   * @param batches the stamps of the operation
+   * @param samples theirs, ascending, in nanoseconds
+   * @param emptySamples the same for an empty call
+   * @param streamNanos mean of back-to-back calls
+   * @param floorMicros empty where nothing has to move
+   */
+  public record Measurement(
+      List<Stamps> batches,
+      long[] samples,
+      long[] emptySamples,
+      double streamNanos,
+      OptionalDouble floorMicros) {}
+
+  public Measurement run() {
+    try {
+      group.run(comm -> works[comm.rank()] = workload.open(comm));
+      sample(1);
+      verify();
+      collect(seconds * WARM_UP_SHARE, 1, this::sample);
+      List<Stamps> batches = new ArrayList<>();
+      double[] floors = new double[rounds];
+      for (int round = 0; round < rounds; round++) {
+        List<Stamps> taken = collect(seconds / rounds, FEWEST_ITERATIONS, this::sample);
+        verify();
+        batches.addAll(taken);
+        int count = Math.min(iterations(taken), MOST_FLOOR_ITERATIONS);
+        floors[round] = workload.floorMicros(count).orElse(Double.NaN);
+      }
+      List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
+      List<Stamps> stream = warmed(seconds * STREAM_SHARE, this::stream);
+      sample(1);
+      verify();
+      Arrays.sort(floors);
+      double floor = floors[rounds / 2];
+      return new Measurement(
+          batches,
+          Stamps.sortedSamples(batches),
+          Stamps.sortedSamples(empty),
+          mean(stream),
+          Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor));
+    } finally {
+      for (RankWork work : works) {
+        if (work != null) {
+          work.close();
+        }
+      }
+    }
+  }
+
+  private static int iterations(List<Stamps> batches) {
+    return batches.stream().mapToInt(Stamps::iterations).sum();
+  }
+
+  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
+  private static List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
+    collect(time / 2, 1, batch);
+    return collect(time / 2, 1, batch);
+  }
+
+  /** Batches for {@code time} seconds, of {@code fewest} iterations or more in all. */
+  private static List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
+    List<Stamps> batches = new ArrayList<>();
+    long start = System.nanoTime();
+    long spent = 0;
+    int taken = 0;
+    int count = 1;
+    do {
+      batches.add(batch.apply(count));
+      taken += count;
+      long before = spent;
+      spent = System.nanoTime() - start;
+      double left = Math.min(time * 1e9 - spent, time * 1e9 / BATCHES);
+      double fits = left * count / (spent - before);
+      fits = Math.max(fits, fewest - taken);
+      count = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
+    } while (taken < fewest || spent < time * 1e9 && taken < MOST_ITERATIONS);
+    return batches;
+  }
+
+  /** One call that nobody times, since its memory and threads are cold, then {@code iterations}. */
+  private Stamps sample(int iterations) {
+    Stamps stamps = new Stamps(works.length, iterations);
+    long first = next;
+    next += iterations + 1;
+    forEachRank(
+        (work, rank) -> {
+          work.rewrite(first);
+          lineUp.meet();
+          work.call();
+          for (int i = 0; i < iterations; i++) {
+            work.rewrite(first + 1 + i);
+            long ready = System.nanoTime();
+            lineUp.meet();
+            work.call();
+            stamps.set(rank, i, ready, System.nanoTime());
+            // Nobody rewrites beside a rank that is still in the call.
+            lineUp.meet();
+          }
+        });
+    return stamps;
+  }
+
+  private Stamps sampleEmpty(int iterations) {
+    Stamps stamps = new Stamps(works.length, iterations);
+    forEachRank(
+        (work, rank) -> {
+          work.rewrite(0);
+          lineUp.meet();
+          for (int i = 0; i < iterations; i++) {
+            work.rewrite(i);
+            long ready = System.nanoTime();
+            lineUp.meet();
+            stamps.set(rank, i, ready, System.nanoTime());
+            lineUp.meet();
+          }
+        });
+    return stamps;
+  }
+
+  /**
+   * Back-to-back calls between two stamps, with one line-up before them; as often as a batch has
+   * iterations.
+   */
+  private Stamps stream(int calls) {
+    Stamps stamps = new Stamps(works.length, calls);
+    forEachRank(
+        (work, rank) -> {
+          work.stream(0);
+          long ready = System.nanoTime();
+          lineUp.meet();
+          for (int i = 1; i <= calls; i++) {
+            work.stream(i);
+          }
+          stamps.set(rank, 0, ready, System.nanoTime());
+        });
+    return stamps;
+  }
+
+  /** Nanoseconds a call over all batches of a stream. */
+  private static double mean(List<Stamps> batches) {
+    double nanos = 0;
+    long calls = 0;
+    for (Stamps batch : batches) {
+      nanos += batch.sample(0);
+      calls += batch.iterations();
+    }
+    return nanos / calls;
+  }
+
+  /** Checks what the last iteration of {@link #sample} has left. */
+  private void verify() {
+    long last = next - 1;
+    forEachRank((work, rank) -> work.verify(last));
+  }
+
+  private void forEachRank(ObjIntConsumer<RankWork> body) {
+    group.run(
+        comm -> {
+          try {
+            body.accept(works[comm.rank()], comm.rank());
+          } catch (LineUp.Cancelled e) {
+            // Another rank's failure, which that rank throws.
+          } catch (RuntimeException | Error e) {
+            lineUp.cancel();
+            throw e;
+          }
+        });
+  }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.nio.ByteBuffer;
+import org.windlass.Communicator;
+import org.windlass.DType;
+
+/** Who carries an operation out: the library, or what it is compared with. */
+public interface Side {
+  /** A barrier of all ranks, for the rank of {@code comm}. */
+  Runnable barrier(Communicator comm);
+
+  /** Makes the buffers of the rank of {@code comm}, for rows of {@code bytes}. Collective. */
+  Rank open(Communicator comm, Operation operation, long bytes, DType dtype);
+
+  /** One rank's buffers, little-endian, and its call. A broadcast has one buffer for both. */
+  interface Rank extends AutoCloseable {
+    ByteBuffer input();
+
+    ByteBuffer output();
+
+    /** The operation, once; {@code root} is a broadcast's. */
+    void call(int root);
+
+    @Override
+    void close();
+  }
+}

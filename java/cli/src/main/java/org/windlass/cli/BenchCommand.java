@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.LongFunction;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.NativeLibrary;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.bench.AccumulateWorkload;
+import org.windlass.bench.BarrierWorkload;
+import org.windlass.bench.BenchCase;
+import org.windlass.bench.BenchResult;
+import org.windlass.bench.ByteSize;
+import org.windlass.bench.CastWorkload;
+import org.windlass.bench.CollectiveWorkload;
+import org.windlass.bench.LibrarySide;
+import org.windlass.bench.Operation;
+import org.windlass.bench.PutWorkload;
+import org.windlass.bench.RedistributeWorkload;
+import org.windlass.bench.Sampler;
+import org.windlass.bench.Side;
+import org.windlass.bench.Sums;
+import org.windlass.bench.Workload;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code windlass bench}: samples an operation at each size and prints a line for each. */
+@Command(
+    name = "bench",
+    description = "Measures an operation beside its physical floor.",
+    footer = {
+      "%nA line for each size; in brackets what --json calls a column. Times are in microseconds, on one"
+          + " clock, called from Java.",
+      "  iterations  samples. In each, all ranks rewrite their input, line up,",
+      "              call and leave; a sample is the time from the last rank that",
+      "              is ready to the last that leaves, the line-up included",
+      "  median us   [median_us] of the samples",
+      "  p99 us      [p99_us] what 1 %% of the samples exceed",
+      "  min us      [min_us] the shortest sample",
+      "  stream us   [stream_us] mean of calls back to back, with no line-up",
+      "              between them; roots rotate",
+      "  empty us    [empty_us] median with an empty call: the line-up alone",
+      "  GB/s        [algbw_GBps] bytes that a rank receives from others, by the",
+      "              median; 1 GB is 10^9 bytes",
+      "  floor us    [floor_us] pinned threads, one a core, move just the bytes",
+      "              that must move, in the same run",
+      "  x floor     median by floor; - where nothing has to move",
+      "Every output is compared with what the inputs give, before and after the timing [verified]; a"
+          + " wrong one is status 6.",
+      "%n--ops-csv replaces FILE by lines of op,bytes,batch,iteration,rank,ready_ns,leave_ns."
+    })
+public final class BenchCommand implements Runnable {
+  private static final String OPERATIONS =
+      "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
+          + " redistribute and cast";
+
+  /** Operations that the command knows but this build does not measure. */
+  private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
+
+  private static final Map<String, List<String>> ONLY_FOR =
+      Map.of(
+          "--from", List.of("redistribute"),
+          "--to", List.of("redistribute"),
+          "--shape", List.of("redistribute"),
+          "--mode", List.of("redistribute"),
+          "--wire", List.of("redistribute", "cast"));
+
+  /** In which the operation and its floor alternate. */
+  private static final int ROUNDS = 3;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "OP",
+      description =
+          "One of "
+              + OPERATIONS
+              + ". Reductions are sums. put: every even rank puts into the window of the rank after"
+              + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
+              + " of rank 0, which waits for all.")
+  private String op;
+
+  @Mixin private MovingOptions moving;
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description =
+          "Ranks, 1 to " + RankCount.MOST + " (2); a redistribution has as many as its layouts.")
+  private Integer ranks;
+
+  @Option(
+      names = "--bytes",
+      paramLabel = "B",
+      split = ",",
+      defaultValue = "4,4K,64K,1M",
+      description =
+          "Sizes (${DEFAULT-VALUE}): put, accumulate and all-to-all from one rank to one peer; broadcast and all-reduce"
+              + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
+              + " receives; cast one rank's source.")
+  private List<String> bytes;
+
+  @Option(names = "--dtype", defaultValue = "f32", description = "Dtype (${DEFAULT-VALUE}).")
+  private String dtype;
+
+  @Option(
+      names = "--algorithm",
+      defaultValue = "auto",
+      description =
+          "auto; all-to-all: push, pull; broadcast: staged; all-reduce: two-phase, one-phase, ring,"
+              + " bidirectional-ring (${DEFAULT-VALUE}).")
+  private String algorithm;
+
+  @Option(
+      names = "--buffers",
+      defaultValue = "window",
+      description = "window or plain (${DEFAULT-VALUE}).")
+  private String buffers;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      defaultValue = "1",
+      description = "Time for the samples of one size (${DEFAULT-VALUE}).")
+  private double seconds;
+
+  @Option(names = "--from", paramLabel = "LAYOUT", description = "redistribute: source layout.")
+  private String from;
+
+  @Option(names = "--to", paramLabel = "LAYOUT", description = "redistribute: target layout.")
+  private String to;
+
+  @Option(names = "--shape", description = "redistribute: global shape, such as 4096x4096.")
+  private String shape;
+
+  @Option(
+      names = "--wire",
+      paramLabel = "DTYPE",
+      description = "redistribute: dtype on the wire; cast: target dtype.")
+  private String wire;
+
+  @Option(
+      names = "--mode",
+      defaultValue = "direct",
+      description = "redistribute: direct, staged or gather-broadcast (${DEFAULT-VALUE}).")
+  private String mode;
+
+  @Option(names = "--json", description = "One JSON object a line.")
+  private boolean json;
+
+  @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
+  private Path opsCsv;
+
+  @Override
+  public void run() {
+    Target target = checkedTarget();
+    requireFitting();
+    requireAlgorithm();
+    List<Workload> workloads = workloads();
+    BenchCase measured =
+        new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
+    PrintWriter out = spec.commandLine().getOut();
+    boolean headed = json;
+    try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+      for (Workload workload : workloads) {
+        Sampler.Measurement measurement = measure(workload);
+        BenchResult result = BenchResult.of(measured, workload, measurement);
+        if (!headed) {
+          out.print(BenchResult.tableHead());
+          headed = true;
+        }
+        out.print(json ? result.toJson() + "\n" : result.toTableRow());
+        out.flush();
+        if (stamps != null) {
+          stamps.write(op, workload.bytes(), measurement.batches());
+        }
+      }
+    }
+  }
+
+  private Sampler.Measurement measure(Workload workload) {
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
+    try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
+      return new Sampler(group, workload, NativeLibrary.allowedCores(), seconds, ROUNDS).run();
+    }
+  }
+
+  private Target checkedTarget() {
+    if (UNAVAILABLE.contains(op)) {
+      throw new UnsupportedException("bench " + op + ": this build does not measure it");
+    }
+    requireOneOf("--buffers", buffers, "window", "plain");
+    requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
+    RankCount.require("--ranks", ranks());
+    if (!(seconds > 0 && seconds <= 3600)) {
+      throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
+    }
+    return moving.target();
+  }
+
+  private List<Workload> workloads() {
+    DType type = DType.parse(dtype);
+    Side side = new LibrarySide(algorithm(), isPlain());
+    Optional<Operation> collective = Operation.named(op);
+    if (collective.isPresent()) {
+      requireVerifiable(type);
+      return sized(type, b -> new CollectiveWorkload(side, collective.get(), ranks(), b, type));
+    }
+    return switch (op) {
+      case "barrier" -> List.of(new BarrierWorkload(side, ranks()));
+      case "put" -> sized(type, b -> new PutWorkload(ranks(), b, type, isPlain()));
+      case "accumulate" ->
+          sized(type, b -> new AccumulateWorkload(ranks(), b, type, isPlain()));
+      case "cast" ->
+          sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
+      case "redistribute" -> List.of(redistribute(type));
+      default ->
+          throw new InvalidArgumentException(
+              "bench '"
+                  + op
+                  + "': no such operation; there are "
+                  + OPERATIONS);
+    };
+  }
+
+  /** A ring sums in an order of its own, which shows where sums round. */
+  private void requireVerifiable(DType type) {
+    boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
+    if (ring && !new Sums(type, ranks()).areExact()) {
+      throw new UnsupportedException(
+          "bench all-reduce: a "
+              + algorithm()
+              + " of "
+              + ranks()
+              + " ranks rounds sums of "
+              + type
+              + " on the way, which a bench can't verify; take fewer ranks or a wider dtype");
+    }
+  }
+
+  private List<Workload> sized(DType type, LongFunction<Workload> workload) {
+    if (type.bits() < 8) {
+      throw new UnsupportedException(
+          "--dtype " + type + ": its elements are less than a byte, which a bench does not move");
+    }
+    List<Workload> workloads = new ArrayList<>();
+    for (String text : bytes) {
+      long size = ByteSize.parse("--bytes", text);
+      if (size % type.bytes() != 0) {
+        throw new InvalidArgumentException(
+            "--bytes: " + text + " is no multiple of the " + type.bytes() + " bytes of a " + type);
+      }
+      workloads.add(workload.apply(size));
+    }
+    return workloads;
+  }
+
+  private Workload redistribute(DType type) {
+    if (from == null || to == null || shape == null) {
+      throw new InvalidArgumentException("bench redistribute: give --from, --to and --shape");
+    }
+    if (!type.canCast(wireOr(type))) {
+      throw new InvalidArgumentException("--wire " + wire + ": " + type + " is not cast to it");
+    }
+    Layout source = Layout.parse(from);
+    Workload workload =
+        new RedistributeWorkload(
+            source,
+            Layout.parseTarget(to, source),
+            Shape.parse(shape),
+            type,
+            wireOr(type),
+            type,
+            TransferMode.parse(mode),
+            isPlain(),
+            moving.deadline());
+    RankCount.require("bench redistribute: the ranks of the layouts,", workload.ranks());
+    if (ranks != null && ranks != workload.ranks()) {
+      throw new InvalidArgumentException(
+          "--ranks: " + ranks + ", but the layouts have " + workload.ranks());
+    }
+    return workload;
+  }
+
+  private int ranks() {
+    return ranks == null ? 2 : ranks;
+  }
+
+  private boolean isPlain() {
+    return buffers.equals("plain");
+  }
+
+  private DType wireOr(DType otherwise) {
+    return wire == null ? otherwise : DType.parse(wire);
+  }
+
+  private Algorithm algorithm() {
+    return Algorithm.parse(algorithm);
+  }
+
+  /** The algorithms that the operation has, the one that {@code auto} runs first. */
+  private List<String> algorithms() {
+    return switch (op) {
+      case "all-to-all" -> List.of("push", "pull");
+      case "broadcast" -> List.of("staged");
+      case "all-reduce" -> List.of("two-phase", "one-phase", "ring", "bidirectional-ring");
+      default -> List.of();
+    };
+  }
+
+  private void requireFitting() {
+    for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
+      List<String> operations = ONLY_FOR.getOrDefault(option.longestName(), List.of(op));
+      if (!operations.contains(op)) {
+        throw new InvalidArgumentException(
+            "bench " + op + ": " + option.longestName() + " is for "
+                + String.join(" and ", operations));
+      }
+    }
+  }
+
+  private void requireAlgorithm() {
+    List<String> known = new ArrayList<>(List.of("auto"));
+    known.addAll(algorithms());
+    requireOneOf("--algorithm", algorithm, known.toArray(String[]::new));
+  }
+
+  private String ranAlgorithm() {
+    return algorithm.equals("auto") && !algorithms().isEmpty() ? algorithms().get(0) : algorithm;
+  }
+
+  private static void requireOneOf(String option, String value, String... known) {
+    if (!Arrays.asList(known).contains(value)) {
+      throw new InvalidArgumentException(
+          option + ": '" + value + "' is none of " + String.join(", ", known));
+    }
+  }
+
+  private Map<String, Object> details() {
+    Map<String, Object> details = new LinkedHashMap<>();
+    if (op.equals("redistribute")) {
+      details.put("from", Layout.parse(from).toString());
+      details.put("to", Layout.parseTarget(to, Layout.parse(from)).qualified());
+      details.put("shape", shape);
+      details.put("wire", wireOr(DType.parse(dtype)).toString());
+      details.put("mode", mode);
+    } else if (op.equals("cast")) {
+      details.put("wire", wireOr(DType.BF16).toString());
+    }
+    return details;
+  }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Optional;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeLoader;
+import org.windlass.internal.Natives;
+
+/**
+ * The native library of this process: whether it loads, where from, and what it says of itself and of
+ * the machine. Where it does not load, all but {@link #refusal} throw {@link UnsupportedException}.
+ */
+public final class NativeLibrary {
+  private NativeLibrary() {}
+
+  /** Each place where it was looked for, and what was wrong there; empty where it loads. */
+  public static Optional<String> refusal() {
+    return Natives.refusal();
+  }
+
+  /** Where it was loaded from: a folder, or the jar of this platform. */
+  public static String place() {
+    Natives.require(WindlassException::of);
+    return NativeLoader.loadedFrom();
+  }
+
+  /** Its version. */
+  public static String version() {
+    Natives.require(WindlassException::of);
+    return Native.wl_version();
+  }
+
+  /** The version of its C ABI. */
+  public static int abiVersion() {
+    Natives.require(WindlassException::of);
+    return Native.wl_abi_version();
+  }
+
+  /** The instructions that kernels of target {@code sim} use here, such as {@code avx2}. */
+  public static String vectorPath() {
+    Natives.require(WindlassException::of);
+    return Native.wl_isa_path();
+  }
+
+  /** The cores that this process may use, by affinity and quota. */
+  public static int allowedCores() {
+    Natives.require(WindlassException::of);
+    return Native.wl_allowed_cores();
+  }
+}

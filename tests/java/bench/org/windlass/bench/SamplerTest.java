@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.OptionalDouble;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.Communicator;
+import org.windlass.VerificationFailedException;
+
+@Timeout(60)
+class SamplerTest {
+  private static final int RANKS = 2;
+
+  /** Copies its input by itself, unless told to stop at some call. */
+  private static final class Copying implements Workload {
+    final long stopsAtCall;
+    final RuntimeException failure;
+    final AtomicIntegerArray calls = new AtomicIntegerArray(RANKS);
+    final AtomicIntegerArray checks = new AtomicIntegerArray(RANKS);
+    final AtomicIntegerArray closed = new AtomicIntegerArray(RANKS);
+    final AtomicLongArray in = new AtomicLongArray(RANKS);
+    final AtomicLongArray out = new AtomicLongArray(RANKS);
+
+    Copying(long stopsAtCall, RuntimeException failure) {
+      this.stopsAtCall = stopsAtCall;
+      this.failure = failure;
+    }
+
+    @Override
+    public RankWork open(Communicator comm) {
+      int rank = comm.rank();
+      return new RankWork() {
+        @Override
+        public void rewrite(long iteration) {
+          in.set(rank, iteration + 1);
+        }
+
+        @Override
+        public void call() {
+          if (calls.incrementAndGet(rank) < stopsAtCall || rank == 0) {
+            out.set(rank, in.get(rank));
+          } else if (failure != null) {
+            throw failure;
+          }
+        }
+
+        @Override
+        public void verify(long iteration) {
+          checks.incrementAndGet(rank);
+          if (out.get(rank) != iteration + 1) {
+            throw new VerificationFailedException("rank " + rank + " holds " + out.get(rank));
+          }
+        }
+
+        @Override
+        public void close() {
+          closed.incrementAndGet(rank);
+        }
+      };
+    }
+
+    @Override
+    public int ranks() {
+      return RANKS;
+    }
+
+    @Override
+    public long bytes() {
+      return 8;
+    }
+
+    @Override
+    public long receivedBytes() {
+      return 0;
+    }
+
+    @Override
+    public OptionalDouble floorMicros(int iterations) {
+      return OptionalDouble.of(iterations);
+    }
+  }
+
+  private static Sampler.Measurement run(Copying workload) {
+    try (var group = Communicator.local(RANKS)) {
+      return new Sampler(group, workload, 2, 0.03, 3).run();
+    }
+  }
+
+  @Test
+  void checksOutputsBeforeAndAfterTheTiming() {
+    Copying workload = new Copying(Long.MAX_VALUE, null);
+    Sampler.Measurement measured = run(workload);
+    int iterations = measured.batches().stream().mapToInt(Stamps::iterations).sum();
+    assertThat(measured.samples()).hasSize(iterations).isSorted();
+    assertThat(measured.floorMicros()).isPresent();
+    assertThat(measured.streamNanos()).isPositive();
+    for (int rank = 0; rank < RANKS; rank++) {
+      assertThat(workload.checks.get(rank)).isEqualTo(5);
+      assertThat(workload.calls.get(rank)).isGreaterThan(iterations);
+      assertThat(workload.closed.get(rank)).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aCallThatStopsMovingBytesIsFound() {
+    for (long stopsAtCall : new long[] {1, 2, 5, 10}) {
+      Copying workload = new Copying(stopsAtCall, null);
+      assertThatThrownBy(() -> run(workload))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessageContaining("rank 1");
+      assertThat(workload.closed.get(0)).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aRankThatFailsHoldsNobodyBack() {
+    for (long stopsAtCall : new long[] {1, 2, 5, 10}) {
+      Copying workload = new Copying(stopsAtCall, new IllegalStateException("broken"));
+      assertThatThrownBy(() -> run(workload))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessage("broken");
+      assertThat(workload.closed.get(1)).isEqualTo(1);
+    }
+  }
+}
