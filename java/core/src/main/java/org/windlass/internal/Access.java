@@ -4,9 +4,8 @@ package org.windlass.internal;
 import java.util.function.Function;
 
 /**
- * The way from an object of a public type to what the packages above that type's reach of its
- * inside, in terms of this package. A type opens its own as it is initialised, and so before
- * anybody has an object of it.
+ * The way into an object of a public type for the packages above its own, in terms of this package.
+ * A type opens its objects as it is initialised, and so before anybody has one.
  *
  * @param <R> what is reached
  */

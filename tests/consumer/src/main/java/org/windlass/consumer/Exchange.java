@@ -3,8 +3,12 @@ package org.windlass.consumer;
 
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
+import org.windlass.redistribute.Batch;
 
-/** Four ranks exchange rows; each checks what it got. */
+/** Four ranks exchange rows, and make columns of rows; each checks what it got. */
 public final class Exchange {
   private Exchange() {}
 
@@ -27,8 +31,30 @@ public final class Exchange {
                 }
               }
             }
+            redistribute(comm);
           });
     }
     System.out.println("exchanged");
+  }
+
+  private static void redistribute(Communicator comm) {
+    long[] shape = {8, 8};
+    Layout rows = Layout.parse("4:S0");
+    Layout columns = Layout.parse("4@0:S1");
+    try (Tensor row = Tensor.allocate(DType.F32, 2, 8);
+        Tensor column = Tensor.allocate(DType.F32, 8, 2);
+        var transfer =
+            Batch.of(comm)
+                .mode(TransferMode.STAGED)
+                .add("w", shape, DType.F32, rows, row.fill(comm.rank()), columns, column)
+                .register()) {
+      transfer.run();
+      for (int i = 0; i < 8; i++) {
+        if (column.getDouble(i, 1) != i / 2) {
+          throw new AssertionError(
+              "rank " + comm.rank() + " got " + column.getDouble(i, 1) + " in row " + i);
+        }
+      }
+    }
   }
 }
