@@ -42,12 +42,14 @@ public record ReshardResult(
    * @param bytes as they were read, once for each replica that was written
    */
   public record Cast(DType from, DType to, long bytes) {
+    /** Checks the components. */
     public Cast {
       Objects.requireNonNull(from, "from");
       Objects.requireNonNull(to, "to");
     }
   }
 
+  /** Copies the lists. */
   public ReshardResult {
     casts = Copies.list(casts, "casts");
     copied = Copies.list(copied, "copied");

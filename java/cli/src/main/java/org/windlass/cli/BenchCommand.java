@@ -145,29 +145,12 @@ public final class BenchCommand implements Runnable {
       description = "Time for the samples of one size (${DEFAULT-VALUE}).")
   private double seconds;
 
-  @Option(names = "--from", paramLabel = "LAYOUT", description = "redistribute: source layout.")
-  private String from;
-
-  @Option(names = "--to", paramLabel = "LAYOUT", description = "redistribute: target layout.")
-  private String to;
+  @Mixin private LayoutOptions layouts;
 
   @Option(names = "--shape", description = "redistribute: global shape, such as 4096x4096.")
   private String shape;
 
-  @Option(
-      names = "--wire",
-      paramLabel = "DTYPE",
-      description = "redistribute: dtype on the wire; cast: target dtype.")
-  private String wire;
-
-  @Option(
-      names = "--mode",
-      defaultValue = "direct",
-      description = "redistribute: direct, staged or gather-broadcast (${DEFAULT-VALUE}).")
-  private String mode;
-
-  @Option(names = "--json", description = "One JSON object a line.")
-  private boolean json;
+  @Mixin private JsonOption json;
 
   @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
   private Path opsCsv;
@@ -181,7 +164,7 @@ public final class BenchCommand implements Runnable {
     BenchCase measured =
         new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
     PrintWriter out = spec.commandLine().getOut();
-    boolean headed = json;
+    boolean headed = json.isGiven();
     try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
       for (Workload workload : workloads) {
         Sampler.Measurement measurement = measure(workload);
@@ -190,7 +173,7 @@ public final class BenchCommand implements Runnable {
           out.print(BenchResult.tableHead());
           headed = true;
         }
-        out.print(json ? result.toJson() + "\n" : result.toTableRow());
+        out.print(json.isGiven() ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
         if (stamps != null) {
           stamps.write(op, workload.bytes(), measurement.batches());
@@ -211,7 +194,7 @@ public final class BenchCommand implements Runnable {
       throw new UnsupportedException("bench " + op + ": this build does not measure it");
     }
     requireOneOf("--buffers", buffers, "window", "plain");
-    requireOneOf("--mode", mode, "direct", "staged", "gather-broadcast");
+    layouts.mode(TransferMode.values());
     RankCount.require("--ranks", ranks());
     if (!(seconds > 0 && seconds <= 3600)) {
       throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
@@ -277,22 +260,22 @@ public final class BenchCommand implements Runnable {
   }
 
   private Workload redistribute(DType type) {
-    if (from == null || to == null || shape == null) {
+    if (layouts.from().isEmpty() || layouts.to().isEmpty() || shape == null) {
       throw new InvalidArgumentException("bench redistribute: give --from, --to and --shape");
     }
     if (!type.canCast(wireOr(type))) {
-      throw new InvalidArgumentException("--wire " + wire + ": " + type + " is not cast to it");
+      throw new InvalidArgumentException("--wire " + wireOr(type) + ": " + type + " is not cast to it");
     }
-    Layout source = Layout.parse(from);
+    Layout source = Layout.parse(layouts.from().get());
     Workload workload =
         new RedistributeWorkload(
             source,
-            Layout.parseTarget(to, source),
+            Layout.parseTarget(layouts.to().get(), source),
             Shape.parse(shape),
             type,
             wireOr(type),
             type,
-            TransferMode.parse(mode),
+            layouts.mode(TransferMode.values()),
             isPlain(),
             moving.deadline());
     RankCount.require("bench redistribute: the ranks of the layouts,", workload.ranks());
@@ -312,7 +295,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private DType wireOr(DType otherwise) {
-    return wire == null ? otherwise : DType.parse(wire);
+    return layouts.wire().orElse(otherwise);
   }
 
   private Algorithm algorithm() {
@@ -360,11 +343,12 @@ public final class BenchCommand implements Runnable {
   private Map<String, Object> details() {
     Map<String, Object> details = new LinkedHashMap<>();
     if (op.equals("redistribute")) {
-      details.put("from", Layout.parse(from).toString());
-      details.put("to", Layout.parseTarget(to, Layout.parse(from)).qualified());
+      Layout source = Layout.parse(layouts.from().get());
+      details.put("from", source.toString());
+      details.put("to", Layout.parseTarget(layouts.to().get(), source).qualified());
       details.put("shape", shape);
       details.put("wire", wireOr(DType.parse(dtype)).toString());
-      details.put("mode", mode);
+      details.put("mode", layouts.mode(TransferMode.values()).toString());
     } else if (op.equals("cast")) {
       details.put("wire", wireOr(DType.BF16).toString());
     }

@@ -24,6 +24,7 @@ import org.windlass.NativeLibrary;
 import org.windlass.Target;
 import org.windlass.WindlassException;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -52,8 +53,7 @@ final class DoctorCommand implements Runnable {
 
   @Spec private CommandSpec spec;
 
-  @Option(names = "--json", description = "One JSON object.")
-  private boolean json;
+  @Mixin private JsonOption json;
 
   @Override
   public void run() {
@@ -62,7 +62,7 @@ final class DoctorCommand implements Runnable {
     Map<Target, String> targets = targets(refusal.isEmpty());
     Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
-    if (json) {
+    if (json.isGiven()) {
       out.println(json(facts, targets, transports()));
       return;
     }

@@ -12,7 +12,7 @@ import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Casts;
 import picocli.CommandLine.Option;
 
-/** From which layout to which, and how bytes move between them. */
+/** The options for the layouts at both ends, and for how bytes move between them. */
 final class LayoutOptions {
   @Option(names = "--from", paramLabel = "LAYOUT", description = "Default source layout.")
   private String from;
@@ -26,21 +26,16 @@ final class LayoutOptions {
   @Option(
       names = "--wire",
       paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors cross ranks.")
+      description = "Dtype in which floating tensors cross ranks; bench cast: the target's.")
   private String wire;
 
   @Option(
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}), staged; plan: gather-broadcast too.")
+      description =
+          "How bytes move: direct (${DEFAULT-VALUE}), staged; plan and bench: gather-broadcast too.")
   private String mode;
-
-  @Option(
-      names = "--bucket-bytes",
-      paramLabel = "BYTES",
-      description = "Flush threshold of buckets, as in 4M; the result is the same.")
-  private String bucketBytes;
 
   Optional<String> from() {
     return Optional.ofNullable(from);
@@ -51,6 +46,11 @@ final class LayoutOptions {
   }
 
   Optional<DType> wire() {
+    return Optional.ofNullable(wire).map(DType::parse);
+  }
+
+  /** The wire dtype that floating tensors are cast to. */
+  Optional<DType> castWire() {
     return castable("--wire", wire);
   }
 
@@ -61,10 +61,6 @@ final class LayoutOptions {
     } catch (InvalidArgumentException refused) {
       throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }
-  }
-
-  OptionalLong bucketBytes() {
-    return bytes("--bucket-bytes", bucketBytes);
   }
 
   /** The mode, one of {@code known}. */

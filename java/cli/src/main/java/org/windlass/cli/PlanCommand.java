@@ -53,6 +53,8 @@ final class PlanCommand implements Runnable {
 
   @Mixin private LayoutOptions layouts;
 
+  @Mixin private BucketOption bucket;
+
   @Option(
       names = "--shape",
       paramLabel = "SHAPE",
@@ -77,8 +79,7 @@ final class PlanCommand implements Runnable {
       description = "A JSON list of {name, shape, dtype, from?, to?, count?}.")
   private Path tensors;
 
-  @Option(names = "--json", description = "One JSON object a line.")
-  private boolean json;
+  @Mixin private JsonOption json;
 
   @Option(
       names = "--html",
@@ -97,7 +98,7 @@ final class PlanCommand implements Runnable {
     if (page != null) {
       PlanPage.write(page, options, only, planned);
     }
-    PlanReport report = new PlanReport(options, only, summary, json);
+    PlanReport report = new PlanReport(options, only, summary, json.isGiven());
     PrintWriter out = spec.commandLine().getOut();
     for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
@@ -119,7 +120,7 @@ final class PlanCommand implements Runnable {
 
   private PlanOptions options() {
     PlanOptions options = PlanOptions.defaults().withMode(layouts.mode(TransferMode.values()));
-    OptionalLong bytes = layouts.bucketBytes();
+    OptionalLong bytes = bucket.bytes();
     return bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options;
   }
 
@@ -140,7 +141,7 @@ final class PlanCommand implements Runnable {
 
   /** The wire dtype of tensors of this dtype: what was asked for if they are floating. */
   private DType wire(DType type) {
-    return layouts.wire().filter(asked -> Casts.touch(type)).orElse(type);
+    return layouts.castWire().filter(asked -> Casts.touch(type)).orElse(type);
   }
 
   private List<PlannedTensor> listed() {

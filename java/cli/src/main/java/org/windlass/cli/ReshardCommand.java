@@ -57,6 +57,8 @@ final class ReshardCommand implements Runnable {
 
   @Mixin private LayoutOptions layouts;
 
+  @Mixin private BucketOption bucket;
+
   @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
   private Path in;
 
@@ -98,8 +100,7 @@ final class ReshardCommand implements Runnable {
       description = "Compare source replicas, and the result with a separate slow path.")
   private boolean verify;
 
-  @Option(names = "--json", description = "One JSON object.")
-  private boolean json;
+  @Mixin private JsonOption json;
 
   @Override
   public void run() {
@@ -117,10 +118,10 @@ final class ReshardCommand implements Runnable {
             .deadline(moving.deadline())
             .warnings(text -> err.println("windlass: warning: " + text));
     layouts.to().ifPresent(reshard::to);
-    layouts.wire().ifPresent(reshard::wire);
+    layouts.castWire().ifPresent(reshard::wire);
     LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
     Optional.ofNullable(rules).ifPresent(reshard::rules);
-    layouts.bucketBytes().ifPresent(reshard::bucketBytes);
+    bucket.bytes().ifPresent(reshard::bucketBytes);
     LayoutOptions.bytes("--max-shard-bytes", maxShardBytes).ifPresent(reshard::maxShardBytes);
     if (force) {
       reshard.force();
@@ -134,7 +135,7 @@ final class ReshardCommand implements Runnable {
     ReshardResult result = run(reshard);
     double floor = ReshardFloor.seconds(result.casts());
     PrintWriter printer = spec.commandLine().getOut();
-    printer.println(json ? json(result, floor) : text(result, floor));
+    printer.println(json.isGiven() ? json(result, floor) : text(result, floor));
   }
 
   private ReshardResult run(Reshard reshard) {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.util.OptionalLong;
+import picocli.CommandLine.Option;
+
+/** The option for the size of buckets. */
+final class BucketOption {
+  @Option(
+      names = "--bucket-bytes",
+      paramLabel = "BYTES",
+      description = "Flush threshold of buckets, as in 4M; the result is the same.")
+  private String bucketBytes;
+
+  OptionalLong bytes() {
+    return LayoutOptions.bytes("--bucket-bytes", bucketBytes);
+  }
+}
