@@ -65,6 +65,23 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   return WL_OK;
 }
 
+Code Comm::checkWindows(const Call& call, bool staged) {
+  // A staged input is copied at once, and what comes of few bytes is written by its own rank.
+  if (staged && call.workBytes < kSharedWorkBytes) return WL_OK;
+  for (const void* buffer : {call.args.in, static_cast<const void*>(call.args.out)}) {
+    if (buffer == nullptr || group_->placeOf(rank_, buffer).window() != kAddressSpace) continue;
+    const Code code =
+        fail(call.error, WL_UNSUPPORTED,
+             "rank %u: its %s of %s lies outside the communicator's windows, which alone its peers "
+             "in other processes reach; use a tensor of a window",
+             rank_, buffer == call.args.in ? "input" : "output",
+             operationName(call.descriptor.operation()));
+    leaveCall();
+    return code;
+  }
+  return WL_OK;
+}
+
 void Comm::takeSequence(const Call& call) {
   ++sequence_;
   own_.state.sequence.store(sequence(), std::memory_order_relaxed);

@@ -114,6 +114,12 @@ class alignas(kLine) Comm {
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
+  // Where ranks live in several processes: whether the buffers lie where all of them reach. Leaves
+  // the call where not.
+  Code checkReach(const Call& call, bool staged) {
+    return group_->config().spansProcesses ? checkWindows(call, staged) : WL_OK;
+  }
+  Code checkWindows(const Call& call, bool staged);
   // Says that this rank's thread is out of its call.
   void leaveCall();
   // end() of an operation that the flight recorder holds. `isLong`: it took long without a wait.

@@ -17,6 +17,7 @@ namespace windlass {
 template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
+  if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);

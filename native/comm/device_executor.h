@@ -77,6 +77,7 @@ class Comm::Cores {
 template <class K>
 Code Comm::runInLine(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
+  if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);

@@ -143,7 +143,7 @@ void Group::wakeSleepers() {
     Doorbell& bell = lines(rank).bell;
     if (bell.sleeping.load(std::memory_order_seq_cst) == 0) continue;
     bell.ring.fetch_add(1, std::memory_order_seq_cst);
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAKE_PRIVATE, INT_MAX,
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), futex(FUTEX_WAKE), INT_MAX,
             nullptr, nullptr, 0);
   }
 }

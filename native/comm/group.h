@@ -3,6 +3,8 @@
 // ranks have a handle, and memory whose release waits until nobody can touch it.
 #pragma once
 
+#include <linux/futex.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +39,11 @@ class Group {
 
   // Ranks that share a core when all cores have about as many.
   uint32_t ranksPerCore() const { return (config_.ranks + config_.cores - 1) / config_.cores; }
+
+  // FUTEX_WAIT or FUTEX_WAKE on a word of the control block.
+  int futex(int operation) const {
+    return config_.spansProcesses ? operation : operation | FUTEX_PRIVATE_FLAG;
+  }
 
   const ControlBlock& block() const { return block_; }
   const WindowBase* windows() const { return windows_; }

@@ -175,7 +175,7 @@ bool Comm::sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code) {
     timespec limit;
     limit.tv_sec = limitNs / 1'000'000'000;
     limit.tv_nsec = limitNs % 1'000'000'000;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), FUTEX_WAIT_PRIVATE, seen, &limit,
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_->futex(FUTEX_WAIT), seen, &limit,
             nullptr, 0);
   }
   shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);

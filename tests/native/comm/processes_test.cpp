@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks in two processes, forked, over memory that both inherit and map at different addresses.
+// Neither may touch the range where the other one has it.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "native/comm/collectives.h"
+#include "native/comm/control_block.h"
+#include "tests/native/comm/local_ranks.h"
+
+namespace windlass_test {
+namespace {
+
+using windlass::Comm;
+using windlass::ControlBlock;
+using windlass::Group;
+using windlass::GroupConfig;
+
+constexpr int kProcesses = 2;
+constexpr uint64_t kWindow = uint64_t{4} << 20;  // of each rank
+
+struct Shape {
+  uint32_t ranks;
+  uint32_t cores;
+  uint32_t deviceCores;
+};
+
+void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << shape.ranks << " ranks, " << shape.cores << " cores, " << shape.deviceCores
+       << " device cores";
+}
+
+// A control block and a window in one file.
+class SharedFile {
+ public:
+  explicit SharedFile(const GroupConfig& config)
+      : blockBytes_(ControlBlock::bytes(config)), bytes_(blockBytes_ + config.ranks * kWindow) {
+    file_ = memfd_create("windlass-test", MFD_CLOEXEC);
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0) std::abort();
+    for (void*& range : ranges_) {
+      range = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (range == MAP_FAILED) std::abort();
+    }
+    void* memory = map(nullptr, 0);
+    ControlBlock::make(memory, config);
+    munmap(memory, bytes_);
+  }
+  ~SharedFile() {
+    for (void* range : ranges_) munmap(range, bytes_);
+    close(file_);
+  }
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+
+  // As process `process` maps it.
+  std::shared_ptr<Group> attach(int process) const {
+    void* memory = map(ranges_[process], MAP_FIXED);
+    std::shared_ptr<Group> group = Group::attach(memory);
+    group->addWindow(static_cast<unsigned char*>(memory) + blockBytes_, kWindow, kWindow);
+    return group;
+  }
+
+ private:
+  void* map(void* where, int flags) const {
+    void* memory = mmap(where, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file_, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return memory;
+  }
+
+  uint64_t blockBytes_;
+  uint64_t bytes_;
+  int file_;
+  void* ranges_[kProcesses];
+};
+
+GroupConfig configOf(const Shape& shape) {
+  GroupConfig config;
+  config.ranks = shape.ranks;
+  config.cores = shape.cores;
+  config.blocks = 1;
+  config.deviceCores = shape.deviceCores;
+  config.streamingBytes = uint64_t{1} << 40;
+  config.deadlineNs = 20'000 * kMs;
+  config.spansProcesses = true;
+  return config;
+}
+
+// Runs the body on every rank, half of them in each of two processes; what it returns counts
+// failures. -1: a process died, or did not end.
+int inTwoProcesses(const Shape& shape,
+                   const std::function<int(Comm&, uint32_t* window)>& body) {
+  const SharedFile file(configOf(shape));
+  pid_t children[kProcesses];
+  for (int process = 0; process < kProcesses; ++process) {
+    children[process] = fork();
+    if (children[process] != 0) continue;
+    const std::shared_ptr<Group> group = file.attach(process);
+    std::vector<std::thread> threads;
+    std::atomic<int> failures{0};
+    for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
+      if (static_cast<int>(rank % kProcesses) != process) continue;
+      threads.emplace_back([&, rank] {
+        Comm comm(group, rank);
+        const auto& window = group->windows()[windlass::kControlBlock + 1];
+        failures += body(comm, reinterpret_cast<uint32_t*>(window.base + rank * window.stride));
+        comm.close(nullptr);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    _exit(std::min(failures.load(), 100));
+  }
+  int failures = 0;
+  const int64_t start = wl_clock_ns();
+  for (const pid_t child : children) {
+    int status = 0;
+    pid_t ended = 0;
+    while ((ended = waitpid(child, &status, WNOHANG)) == 0 &&
+           wl_clock_ns() - start < 120'000 * kMs) {
+      usleep(1000);
+    }
+    if (ended == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+    failures = ended == 0 || !WIFEXITED(status) || failures < 0 ? -1
+                                                                 : failures + WEXITSTATUS(status);
+  }
+  return failures;
+}
+
+// What element `i` of what `rank` brings to an operation is; any operation's expected result
+// follows.
+uint32_t valueOf(uint32_t round, uint32_t rank, uint64_t i) {
+  return (round * 2654435761u + rank * 40503u + static_cast<uint32_t>(i) * 2246822519u) | 1u;
+}
+
+// One rank's calls of every collective, on elements of its window.
+class EveryCollective {
+ public:
+  EveryCollective(Comm& comm, uint32_t* window)
+      : comm_(comm), n_(comm.group().ranks()), me_(comm.rank()), in_(window),
+        out_(window + kWindow / 8) {}
+
+  int failures() const { return failures_; }
+
+  void run(uint32_t round, uint64_t count) {
+    round_ = round;
+    count_ = count;
+    const uint32_t root = round % n_;
+    const bool atRoot = me_ == root;
+    for (const int32_t algorithm : {WL_PUSH, WL_PULL}) {
+      check("all-to-all", n_ * count,
+            [&] { return windlass::allToAll(comm_, in_, out_, count, 4 * count, WL_U32, algorithm, 0,
+                                            &error_); },
+            [&](uint64_t i) { return own(i / count, me_ * count + i % count); });
+    }
+    check("broadcast", count,
+          [&] { return windlass::broadcast(comm_, in_, out_, count, 4 * count, WL_U32,
+                                           static_cast<int32_t>(root), 0, &error_); },
+          [&](uint64_t i) { return own(root, i); });
+    check("all-gather", n_ * count,
+          [&] { return windlass::allGather(comm_, in_, out_, count, 4 * count, WL_U32, 0, &error_,
+                                           WL_OP_ALL_GATHER); },
+          [&](uint64_t i) { return own(i / count, i % count); });
+    check("reduce-scatter", count,
+          [&] { return windlass::reduceScatter(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM, 0,
+                                               &error_); },
+          [&](uint64_t i) { return sum(me_ * count + i); });
+    for (const int32_t algorithm :
+         {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
+      check("all-reduce", count,
+            [&] { return windlass::allReduce(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM,
+                                             algorithm, 0, &error_); },
+            [&](uint64_t i) { return sum(i); });
+    }
+    check("scatter", count,
+          [&] { return windlass::scatter(comm_, in_, out_, count, 4 * count, WL_U32,
+                                         static_cast<int32_t>(root), 0, &error_); },
+          [&](uint64_t i) { return own(root, me_ * count + i); });
+    check("gather", atRoot ? n_ * count : 0,
+          [&] { return windlass::gather(comm_, in_, out_, count, 4 * count, WL_U32,
+                                        static_cast<int32_t>(root), 0, &error_); },
+          [&](uint64_t i) { return own(i / count, i % count); });
+    check("reduce", atRoot ? count : 0,
+          [&] { return windlass::reduce(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM,
+                                        static_cast<int32_t>(root), 0, &error_); },
+          [&](uint64_t i) { return sum(i); });
+    parts();
+    error_ = Error();
+    expect("barrier", windlass::barrier(comm_, 0, &error_) == WL_OK);
+  }
+
+ private:
+  // Rank r's part of anything has r % 3 elements more than `count`.
+  uint64_t part(uint64_t rank) const { return count_ + rank % 3; }
+  uint64_t before(uint64_t rank) const {
+    uint64_t sum = 0;
+    for (uint64_t r = 0; r < rank; ++r) sum += part(r);
+    return sum;
+  }
+
+  void parts() {
+    std::vector<int64_t> counts, received(n_);
+    for (uint32_t rank = 0; rank < n_; ++rank) counts.push_back(static_cast<int64_t>(part(rank)));
+    const std::vector<int64_t> mine(n_, static_cast<int64_t>(part(me_)));
+    const uint64_t inOut = n_ * part(me_);
+    const auto from = [&](uint64_t i) {
+      return own(i / part(me_), before(me_) + i % part(me_));
+    };
+    windlass::PartLists lists = {counts.data(), nullptr, mine.data(), nullptr, 4 * inOut};
+    check("all-to-all-v", inOut,
+          [&] { return windlass::allToAllV(comm_, in_, out_, lists, WL_U32, 0, &error_); }, from);
+    lists.outCounts = nullptr;
+    check("all-to-all-v, packed", inOut,
+          [&] { return windlass::allToAllVPacked(comm_, in_, out_, lists, received.data(), WL_U32, 0,
+                                                 &error_); },
+          from);
+    expect("its counts", received == mine);
+    check("all-gather-v", before(n_),
+          [&] { return windlass::allGatherV(comm_, in_, out_, counts.data(), WL_U32, 0, &error_,
+                                            WL_OP_ALL_GATHER_V); },
+          [&](uint64_t i) {
+            uint64_t rank = 0;
+            while (i >= part(rank)) i -= part(rank++);
+            return own(rank, i);
+          });
+    check("reduce-scatter-v", part(me_),
+          [&] { return windlass::reduceScatterV(comm_, in_, out_, counts.data(), WL_U32, WL_SUM, 0,
+                                                &error_); },
+          [&](uint64_t i) { return sum(before(me_) + i); });
+  }
+
+  uint32_t own(uint64_t rank, uint64_t i) const {
+    return valueOf(round_, static_cast<uint32_t>(rank), i);
+  }
+  uint32_t sum(uint64_t i) const {
+    uint32_t sum = 0;
+    for (uint32_t rank = 0; rank < n_; ++rank) sum += own(rank, i);
+    return sum;
+  }
+
+  template <class Run, class Expected>
+  void check(const char* what, uint64_t elements, Run&& run, Expected&& expected) {
+    for (uint64_t i = 0; i < n_ * (count_ + 3); ++i) in_[i] = own(me_, i);
+    std::fill(out_, out_ + elements, 0xeeeeeeee);
+    error_ = Error();
+    if (!expect(what, run() == WL_OK)) return;
+    uint64_t right = 0;
+    while (right < elements && out_[right] == expected(right)) ++right;
+    expect(what, right == elements);
+  }
+
+  bool expect(const char* what, bool holds) {
+    if (holds) return true;
+    ++failures_;
+    std::printf("rank %u, %s of %llu, round %u: %s\n", me_, what,
+                static_cast<unsigned long long>(count_), round_, error_.message);
+    std::fflush(stdout);
+    return false;
+  }
+
+  Comm& comm_;
+  const uint32_t n_;
+  const uint32_t me_;
+  uint32_t* const in_;
+  uint32_t* const out_;
+  uint32_t round_ = 0;
+  uint64_t count_ = 0;
+  Error error_;
+  int failures_ = 0;
+};
+
+class Processes : public testing::TestWithParam<Shape> {};
+
+TEST_P(Processes, RunEveryCollectiveThatNamesWindowsAlone) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+              EveryCollective all(comm, window);
+              for (uint32_t round = 0; round < 3; ++round) {
+                for (const uint64_t count : {1, 257, 5000, 40'000}) all.run(round, count);
+              }
+              return all.failures();
+            }));
+}
+
+TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
+              if (comm.rank() == 1) {
+                usleep(200'000);
+                return 0;
+              }
+              Error error;
+              const int code = windlass::barrier(comm, 50 * kMs, &error);
+              const bool named = code == WL_TIMEOUT && error.culprit_count == 1 &&
+                                 error.culprits[0] == 1;
+              if (!named) std::printf("%s\n", error.message);
+              return named ? 0 : 1;
+            }));
+}
+
+TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+              constexpr uint64_t kCount = 60'000;
+              std::vector<uint32_t> own(kCount);
+              Error error;
+              const int code = windlass::allReduce(comm, own.data(), window, kCount, 4 * kCount,
+                                                   WL_U32, WL_SUM, WL_AUTO, 0, &error);
+              const bool refused = code == WL_UNSUPPORTED &&
+                                   contains(error.message, "outside the communicator's windows");
+              if (!refused) std::printf("%s\n", error.message);
+              Error later;
+              return refused && windlass::barrier(comm, 0, &later) == WL_OK ? 0 : 1;
+            }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Processes,
+                         testing::Values(Shape{2, 64, 0}, Shape{2, 1, 0}, Shape{2, 64, 1},
+                                         Shape{4, 64, 0}, Shape{5, 1, 0}, Shape{4, 64, 3}));
+
+}  // namespace
+}  // namespace windlass_test
