@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "native/abi/handles.h"
+#include "native/comm/failure_text.h"
 
 using namespace windlass;
 

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "native/comm/executor.h"
+#include "native/comm/failure_text.h"
 
 namespace windlass {
 namespace {
@@ -124,15 +125,6 @@ Code Comm::status(wl_error_t* error) const {
   if (const wl_error_t* failure = group_->failure()) {
     return copyError(error, *failure, "the communicator is dead: ");
   }
-  return WL_OK;
-}
-
-Code Comm::abort(const char* reason, wl_error_t* error) {
-  if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
-  char text[WL_ERROR_MESSAGE];
-  std::snprintf(text, sizeof text, "rank %u aborted the communicator: %s", rank_, reason);
-  const int32_t self = static_cast<int32_t>(rank_);
-  publish(WL_ABORTED, &self, 1, text);
   return WL_OK;
 }
 

@@ -234,11 +234,15 @@ class alignas(kLine) Comm {
   }
   uint32_t currentPeer() const { return static_cast<uint32_t>(current_.root()); }
 
-  // A record of what this rank sees in its operation in progress, or after its last one.
-  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, const char* text) const;
-  Code publish(Code code, const int32_t* culprits, uint32_t count, const char* text);
+  // A record of what this rank sees in its operation in progress, or after its last one. `write`
+  // writes its text.
+  template <class Write>
+  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const;
+  template <class Write>
+  Code publish(Code code, const int32_t* culprits, uint32_t count, Write&& write);
   // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
-  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, const char* text);
+  template <class Write>
+  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write);
   // Names `other`, which has left without the operation that `caller` entered as `sequence`.
   Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
   // Names the peer of a one-sided operation, which has left.
@@ -266,20 +270,6 @@ class alignas(kLine) Comm {
   int64_t leaveCoreAfterNs_ = 0;
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
-};
-
-// "all-to-all(1024 x f32, push)".
-void describe(const Descriptor& descriptor, char* text, size_t room);
-
-// "barrier #7", or "put after #7" for an operation that takes no sequence.
-class OperationText {
- public:
-  OperationText(int32_t operation, uint32_t sequence);
-  explicit OperationText(const State& state);
-  const char* text() const { return text_; }
-
- private:
-  char text_[48];
 };
 
 }  // namespace windlass

@@ -315,9 +315,17 @@ TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
             }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Processes,
-                         testing::Values(Shape{2, 64, 0}, Shape{2, 1, 0}, Shape{2, 64, 1},
-                                         Shape{4, 64, 0}, Shape{5, 1, 0}, Shape{4, 64, 3}));
+// ThreadSanitizer does not see how the other process orders what threads of this one do: one
+// thread each there.
+std::vector<Shape> shapes() {
+  std::vector<Shape> all = {{2, 64, 0}, {2, 1, 0}, {2, 64, 1}};
+#if !defined(__SANITIZE_THREAD__)
+  all.insert(all.end(), {{4, 64, 0}, {5, 1, 0}, {4, 64, 3}});
+#endif
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Processes, testing::ValuesIn(shapes()));
 
 }  // namespace
 }  // namespace windlass_test

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/failure_text.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "native/base/clock.h"
+#include "native/base/dtype.h"
+
+namespace windlass {
+
+void Text::add(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int written = std::vsnprintf(at_, left_, format, arguments);
+  va_end(arguments);
+  const size_t step = std::min(left_ - 1, static_cast<size_t>(std::max(0, written)));
+  at_ += step;
+  left_ -= step;
+}
+
+namespace {
+
+const char* dtypeName(int32_t dtype) {
+  static const char* const names[] = {"bool", "u8",  "i8",  "f8e5m2", "f8e4m3", "f8e8m0",
+                                      "i16",  "u16", "f16", "bf16",   "i32",    "u32",
+                                      "f32",  "f64", "i64", "u64",    "c64"};
+  static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
+}
+
+const char* reduceOpName(int32_t op) {
+  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
+  static_assert(sizeof names / sizeof *names == WL_REDUCE_OP_COUNT);
+  return op >= 0 && op < WL_REDUCE_OP_COUNT ? names[op] : "?";
+}
+
+const char* algorithmName(int32_t algorithm) {
+  static const char* const names[] = {"auto",      "push",      "pull", "staged",
+                                      "one-phase", "two-phase", "ring", "bidirectional ring"};
+  static_assert(sizeof names / sizeof *names == WL_BIDIRECTIONAL_RING + 1);
+  return algorithm >= 0 && algorithm <= WL_BIDIRECTIONAL_RING ? names[algorithm] : "?";
+}
+
+// What `from` sends to `to`, where `to` expects something else.
+void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, const Part& expected,
+                   uint64_t elementBytes) {
+  if (sent.bytes == expected.bytes) return;
+  out.add("; rank %u sends %llu elements to rank %u, which expects %llu", from,
+          static_cast<unsigned long long>(sent.bytes / elementBytes), to,
+          static_cast<unsigned long long>(expected.bytes / elementBytes));
+}
+
+// The first of the counts that must be the same on ranks a and b, and are not.
+template <class PartOf>
+void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartOf&& partOf,
+                        uint64_t elementBytes) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const uint64_t ofA = partOf(a, rank).bytes;
+    const uint64_t ofB = partOf(b, rank).bytes;
+    if (ofA == ofB) continue;
+    out.add("; counts[%u] is %llu on rank %u and %llu on rank %u", rank,
+            static_cast<unsigned long long>(ofA / elementBytes), a,
+            static_cast<unsigned long long>(ofB / elementBytes), b);
+    return;
+  }
+}
+
+// Of a Timeout's culprits, how many are named, and up to how many with what their operations move.
+constexpr uint32_t kNamed = 8;
+constexpr uint32_t kDescribed = 3;
+
+// "2.0 s", "150 ms" or "12 us".
+void addDuration(Text& out, int64_t ns) {
+  if (ns >= 1'000'000'000) {
+    out.add("%.1f s", static_cast<double>(ns) / 1e9);
+  } else if (ns >= 1'000'000) {
+    out.add("%lld ms", static_cast<long long>(ns / 1'000'000));
+  } else {
+    out.add("%lld us", static_cast<long long>(std::max<int64_t>(0, ns) / 1000));
+  }
+}
+
+// "it finished barrier #41 2.0 s ago".
+void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
+  const FlightRecorder& recorder = group.recorder(peer);
+  const uint64_t newest = recorder.newest();
+  Recorded last;
+  if (newest == 0) return out.add("it called nothing yet");
+  if (!recorder.read(newest, group.tickScale(), &last))
+    return out.add("it calls one after another");
+  const int64_t now = clockNs();
+  char what[256];
+  describe(last.descriptor, what, sizeof what);
+  char operation[288];
+  std::snprintf(operation, sizeof operation,
+                isOneSided(last.descriptor.operation()) ? "%s after #%u" : "%s #%u",
+                described ? what : operationName(last.descriptor.operation()), last.sequence);
+  if (last.code == WL_RECORD_INSIDE) {
+    out.add("it is in %s", operation);
+    if (last.enteredNs == 0) return;
+    out.add(", for ");
+    addDuration(out, now - last.enteredNs);
+    return;
+  }
+  out.add("it %s %s ", last.code == WL_OK ? "finished" : "left", operation);
+  addDuration(out, now - last.leftNs);
+  out.add(" ago");
+}
+
+}  // namespace
+
+void describe(const Descriptor& descriptor, char* text, size_t room) {
+  Text out(text, room);
+  const auto count = static_cast<unsigned long long>(descriptor.count);
+  out.add("%s", operationName(descriptor.operation()));
+  switch (descriptor.operation()) {
+    case WL_OP_ALL_TO_ALL:
+      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
+              algorithmName(descriptor.algorithm()));
+      break;
+    case WL_OP_ALL_GATHER:
+      out.add("(%llu x %s of each rank)", count, dtypeName(descriptor.dtype()));
+      break;
+    case WL_OP_SCATTER:
+    case WL_OP_GATHER:
+      out.add("(%llu x %s of each rank, root %d)", count, dtypeName(descriptor.dtype()),
+              descriptor.root());
+      break;
+    case WL_OP_REDUCE_SCATTER:
+      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()));
+      break;
+    case WL_OP_ALL_REDUCE:
+      out.add("(%llu x %s, %s, %s)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), algorithmName(descriptor.algorithm()));
+      break;
+    case WL_OP_REDUCE:
+      out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), descriptor.root());
+      break;
+    case WL_OP_ALL_TO_ALL_V:
+      out.add("(%s, %s)", dtypeName(descriptor.dtype()),
+              descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
+      break;
+    case WL_OP_ALL_GATHER_V:
+      out.add("(%s, counts %016llx)", dtypeName(descriptor.dtype()), count);
+      break;
+    case WL_OP_REDUCE_SCATTER_V:
+      out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
+              reduceOpName(descriptor.reduceOp()), count);
+      break;
+    case WL_OP_BROADCAST:
+      out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_PUT:
+    case WL_OP_ACCUMULATE:
+      out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_GET:
+      out.add("(%llu x %s from rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
+      break;
+    case WL_OP_NOTIFY:
+      out.add("(value %llu to rank %d)", count, descriptor.root());
+      break;
+    case WL_OP_WAIT:
+      out.add("(value %llu from rank %d)", count, descriptor.root());
+      break;
+    case WL_OP_WINDOW:
+      out.add("(%llu bytes)", count);
+      break;
+    case WL_OP_CHECK_REPLICAS:
+      out.add("(%llu hashes of each rank)", count);
+      break;
+    case WL_OP_SUBSET:
+      out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
+      break;
+    case WL_OP_REGISTER:
+      out.add("(fingerprint %016llx)", count);
+      break;
+    case WL_OP_TRANSFER:
+      out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
+              count);
+      break;
+    default:
+      break;
+  }
+}
+
+OperationText::OperationText(int32_t operation, uint32_t sequence) {
+  std::snprintf(text_, sizeof text_, isOneSided(operation) ? "%s after #%u" : "%s #%u",
+                operationName(operation), sequence);
+}
+
+OperationText::OperationText(const State& state)
+    : OperationText(state.operation.load(std::memory_order_relaxed),
+                    state.sequence.load(std::memory_order_relaxed)) {}
+
+void writeAborted(Text& out, uint32_t rank, const char* reason) {
+  out.add("rank %u aborted the communicator: %s", rank, reason);
+}
+
+void writeClosed(Text& out, uint32_t rank, const State& state) {
+  out.add("rank %u closed its handle while %s was in progress", rank, OperationText(state).text());
+}
+
+void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state) {
+  out.add("rank %u closed the communicator, and rank %u waits for it in %s; every rank must call the "
+          "same operations before it closes",
+          peer, rank, OperationText(state).text());
+}
+
+void writeLeft(Text& out, uint32_t rank, const Descriptor& called) {
+  char what[256];
+  describe(called, what, sizeof what);
+  out.add("rank %d closed the communicator, and rank %u needs it in %s; a rank stays until its peers "
+          "need it no more",
+          called.root(), rank, what);
+}
+
+void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                        uint32_t seen, int64_t limitNs) {
+  char what[256];
+  describe(called, what, sizeof what);
+  out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u: ", rank,
+          static_cast<double>(limitNs) / 1e9, what, called.root(), seen);
+  addWhereabouts(out, group, static_cast<uint32_t>(called.root()), true);
+  out.add(". See what that rank is doing, or give a longer deadline");
+}
+
+void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                  uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
+                  int64_t limitNs) {
+  char what[256];
+  describe(called, what, sizeof what);
+  out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank,
+          static_cast<double>(limitNs) / 1e9, what, sequence, group.ranks());
+  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
+    out.add("%srank %d %s: ", i == 0 ? "" : "; ", culprits[i],
+            behind ? "has not come" : "has not finished");
+    addWhereabouts(out, group, static_cast<uint32_t>(culprits[i]), count <= kDescribed);
+  }
+  if (count > kNamed) out.add("; and %u more", count - kNamed);
+  if (count == 0) out.add("every rank came; this rank was not scheduled in time");
+  out.add(". See what %s doing, or give a longer deadline",
+          count == 1 ? "that rank is" : "those ranks are");
+}
+
+void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
+  const Descriptor& ofA = group.lines(a).entry[sequence & 1].descriptor;
+  const Descriptor& ofB = group.lines(b).entry[sequence & 1].descriptor;
+  char first[256];
+  char second[256];
+  describe(ofA, first, sizeof first);
+  describe(ofB, second, sizeof second);
+  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s",
+          static_cast<uint32_t>(sequence), a, first, b, second);
+  if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBSET)
+    out.add(", but not the same ones in one order");
+  if (ofA.what == ofB.what && ofA.operation() == WL_OP_REGISTER) {
+    out.add("; names, shapes, dtypes, layouts and options of all tensors, and their order, are the "
+            "same on every rank");
+  }
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
+  const uint32_t ranks = group.ranks();
+  const auto in = [&](uint32_t of, uint32_t rank) {
+    return group.block().parts(of, sequence).in(rank);
+  };
+  const auto outOf = [&](uint32_t of, uint32_t rank) {
+    return group.block().parts(of, sequence).out(rank);
+  };
+  const bool sameList = ofA.what == ofB.what;
+  if (ofA == ofB) {
+    addUnexpected(out, a, in(a, b), b, outOf(b, a), elementBytes);
+    addUnexpected(out, b, in(b, a), a, outOf(a, b), elementBytes);
+  } else if (sameList && ofA.operation() == WL_OP_ALL_GATHER_V) {
+    addFirstDifference(out, ranks, a, b, outOf, elementBytes);
+  } else if (sameList && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
+    addFirstDifference(out, ranks, a, b, in, elementBytes);
+  }
+}
+
+void writeUnmatched(Text& out, const Group& group, uint32_t caller, uint32_t other,
+                    uint64_t sequence) {
+  char what[256];
+  describe(group.lines(caller).entry[sequence & 1].descriptor, what, sizeof what);
+  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u closed the communicator "
+          "without it; every rank must call the same operations before it closes",
+          static_cast<uint32_t>(sequence), caller, what, other);
+}
+
+}  // namespace windlass

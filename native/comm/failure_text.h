@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What failure records say.
+#pragma once
+
+#include <cstddef>
+
+#include "native/comm/group.h"
+
+namespace windlass {
+
+// Appends to a fixed text and stops at its end.
+class Text {
+ public:
+  Text(char* text, size_t room) : at_(text), left_(room) { *text = 0; }
+  void add(const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+ private:
+  char* at_;
+  size_t left_;
+};
+
+// "all-to-all(1024 x f32, push)".
+void describe(const Descriptor& descriptor, char* text, size_t room);
+
+// "barrier #7", or "put after #7" for an operation that takes no sequence.
+class OperationText {
+ public:
+  OperationText(int32_t operation, uint32_t sequence);
+  explicit OperationText(const State& state);
+  const char* text() const { return text_; }
+
+ private:
+  char text_[48];
+};
+
+void writeAborted(Text& out, uint32_t rank, const char* reason);
+// `rank` closes in the operation that its state names.
+void writeClosed(Text& out, uint32_t rank, const State& state);
+// `peer` left without the operation in which `rank` waits, as its state names it.
+void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state);
+// The peer of a one-sided operation of `rank` has left.
+void writeLeft(Text& out, uint32_t rank, const Descriptor& called);
+// `rank` waited for the peer's signal, which stands at `seen`.
+void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                        uint32_t seen, int64_t limitNs);
+// `behind`: the culprits have not entered the operation; else they have not finished it.
+void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                  uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
+                  int64_t limitNs);
+// Ranks a and b, which entered `sequence`, call different things.
+void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
+// `other` left without what `caller` entered as `sequence`.
+void writeUnmatched(Text& out, const Group& group, uint32_t caller, uint32_t other,
+                    uint64_t sequence);
+
+}  // namespace windlass
