@@ -28,7 +28,8 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       recorder_(group_->recorder(rank)),
       executor_(group_->config().deviceCores > 0 ? Executor::kDevice : Executor::kCpu),
       sequence_(group_->config().firstSequence - 1),
-      allEntered_(sequence_) {
+      allEntered_(sequence_),
+      waiter_(*group_, rank, *this) {
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
 }
@@ -62,7 +63,7 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   current_ = descriptor;
   state.operation.store(descriptor.operation(), std::memory_order_relaxed);
   state.core.store(sched_getcpu(), std::memory_order_relaxed);
-  waitedNs_ = 0;
+  waiter_.reset();
   return WL_OK;
 }
 
@@ -86,7 +87,9 @@ Code Comm::checkWindows(const Call& call, bool staged) {
 void Comm::takeSequence(const Call& call) {
   ++sequence_;
   own_.state.sequence.store(sequence(), std::memory_order_relaxed);
-  recorder_.enter(sequence(), call.descriptor, call.parts == nullptr ? call.bytes : call.inBytes);
+  // What ranks tell one another of host objects is no work.
+  const uint64_t bytes = call.parts == nullptr ? call.bytes : call.inBytes;
+  recorder_.enter(sequence(), call.descriptor, call.workBytes == 0 ? 0 : bytes);
 }
 
 Code Comm::outcome(Code code, wl_error_t* error) {
@@ -113,7 +116,7 @@ void Comm::leaveCall() {
 
 Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   code = outcome(code, error);
-  recorder_.leave(code, waitedNs_, code != WL_OK || waitedNs_ > 0 || isLong);
+  recorder_.leave(code, waiter_.waitedNs(), code != WL_OK || waiter_.waitedNs() > 0 || isLong);
   leaveCall();
   return code;
 }
@@ -152,7 +155,7 @@ Code Comm::close(wl_error_t* error) {
 }
 
 void Comm::compareLast() {
-  if (differing() != WL_OK) return;
+  if (compared() != WL_OK) return;
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (peer == rank_ || !left(peer)) continue;
     // Ranks are one operation apart at most: each enters one once all have entered the one before.
@@ -218,16 +221,6 @@ const PartTable& Comm::stateParts(const Call& call) {
   table.room = lists.room;
   table.refused = 0;
   return table;
-}
-
-void Comm::ring() {
-  own_.state.awaited.fetch_add(0, std::memory_order_seq_cst);
-  group_->wakeSleepers();
-}
-
-void Comm::announce(int32_t awaited) {
-  own_.state.awaited.exchange(awaited, std::memory_order_seq_cst);
-  group_->wakeSleepers();
 }
 
 Comm::Claim Comm::nextClaim(uint32_t owner, uint32_t phase) const {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "native/base/clock.h"
 #include "native/comm/group.h"
+#include "native/comm/waiter.h"
 #include "native/comm/workers.h"
 
 namespace windlass {
@@ -51,7 +51,7 @@ struct Call {
 };
 
 // Aligned so that no two ranks, whose threads write their own at every operation, share a line.
-class alignas(kLine) Comm {
+class alignas(kLine) Comm : private Waiter::Ends {
  public:
   Comm(std::shared_ptr<Group> group, uint32_t rank);
   Comm(const Comm&) = delete;
@@ -106,10 +106,6 @@ class alignas(kLine) Comm {
   class Helped;
   template <class K>
   class Cores;
-  struct Look {
-    bool (*ready)(void*);
-    void* context;
-  };
 
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
@@ -138,11 +134,6 @@ class alignas(kLine) Comm {
   void record(const Descriptor& descriptor);
   // Fills in this rank's table for the operation in progress.
   const PartTable& stateParts(const Call& call);
-  // Makes stores so far visible to ranks that sleep.
-  void ring();
-  // And says for whom this rank waits: a rank, -1 nobody, -2 several.
-  void announce(int32_t awaited);
-
   template <class K>
   Code runDirect(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
@@ -188,39 +179,13 @@ class alignas(kLine) Comm {
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>
-  Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline);
-  Code waitSlow(Look look, uint32_t awaited, Deadline& deadline);
-  // Whether an awaited rank was last seen on this rank's core, so that it runs only once this one
-  // gives the core up.
-  bool sharesCore(uint32_t awaited) const;
-  // The ranks last seen on this rank's core.
-  struct Neighbours {
-    uint32_t lower;  // that number below this rank's
-    bool needed;     // one of them is awaited, or has not entered the operation
-  };
-  Neighbours neighbours(uint32_t awaited) const;
-  // The core on which a peer was last seen. The entry's line is looked at anyway; to look at the
-  // state's would take it from its writer.
-  int32_t coreOf(uint32_t peer) const {
-    const RankLines& lines = group_->lines(peer);
-    return (signal_ != nullptr ? lines.state.core : lines.entry[(sequence_ - 1) & 1].core)
-        .load(std::memory_order_relaxed);
+  Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
+    return waiter_.wait(ready, awaited, {sequence_, signal_ != nullptr}, deadline);
   }
-  // Whether this thread's placing and scheduling are the library's to change.
-  bool mayAdjust() const;
-  // Nor where ranks met a thread that computes: the kernel knows which core that one needs.
-  bool mayLeaveCore(int64_t now) const;
-  // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
-  void leaveCore(int64_t now);
-  bool yieldAwhile(Look look, uint32_t awaited, int64_t* now);
-  // Gives the core up once, unless it is contested; then whether ready().
-  bool yieldOnce(Look look, uint32_t awaited, int64_t* now);
-  // Whether the look found what it waits for; `code` says what else ended the wait.
-  bool sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code);
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
-  Code interruption(Deadline& deadline, int64_t now);
+  Code ended(Deadline& deadline, int64_t now) override;
   // Ok, or a failure record that names two ranks, this one and a peer, that call different things.
-  Code differing();
+  Code compared() override;
   // Ok, or a failure record that names a peer that left without what this rank waits for.
   Code missed();
   // On leaving: publishes a failure record where a peer that entered this rank's last operation
@@ -265,9 +230,7 @@ class alignas(kLine) Comm {
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint64_t meetings_ = 0;             // entered so far
   uint64_t allEntered_;               // every rank is known to have entered this sequence
-  int64_t waitedNs_ = 0;              // in this operation's waits that turned slow
-  int64_t contestedUntilNs_ = 0;
-  int64_t leaveCoreAfterNs_ = 0;
+  Waiter waiter_;
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
 };

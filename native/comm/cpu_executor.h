@@ -77,7 +77,7 @@ class Comm::Helped {
 template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
-  if (call.workBytes >= kLongWorkBytes) announce(-1);
+  if (call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
   const Helped<K> helped(*this, call, launch);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, deadline);
@@ -201,11 +201,11 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
     lines.stage.store(phaseWord(sequence_, phase), std::memory_order_release);
-    ring();
+    waiter_.ring();
     return;
   }
   lines.released.store(sequence_, std::memory_order_release);
-  ring();
+  waiter_.ring();
 }
 
 template <class K>

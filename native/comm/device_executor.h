@@ -88,7 +88,7 @@ Code Comm::runInLine(const Call& call) {
   if (code == WL_OK) {
     fillEntry(call, K::kStaged);
     publishEntry();
-    announce(-1);
+    waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);
   }
   if (code == WL_OK) {
@@ -101,7 +101,7 @@ Code Comm::runInLine(const Call& call) {
   }
   if (code == WL_OK) {
     finishPhase(rank_, K::phases(launch));
-    announce(-1);
+    waiter_.announce(-1);
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }

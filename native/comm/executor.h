@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both executors share: the launch of an operation, its ENTER, and the fast part of a wait.
+// What both executors share: the launch of an operation, and its ENTER.
 #pragma once
 
-#include <type_traits>
-
-#include "native/base/cpu.h"
 #include "native/comm/comm.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
-
-// Looks before a wait turns slow, where each rank has a core; and the one at which a rank that sits
-// on the core of the one it waits for turns slow at once.
-constexpr uint32_t kFastLooks = 256;
-constexpr uint32_t kCoreLook = 8;
 
 // As every rank sees the operation in progress, but for the kernel's own plan.
 inline Launch Comm::launchOf(const Call& call) const {
@@ -47,20 +39,6 @@ inline Code Comm::awaitPrevious(Deadline& deadline) {
   }
   allEntered_ = sequence_ - 1;
   return WL_OK;
-}
-
-template <class Ready>
-Code Comm::wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
-  const uint32_t looks = group_->oversubscribed() ? 1 : kFastLooks;
-  for (uint32_t look = 0; look < looks; ++look) {
-    if (ready()) return WL_OK;
-    if (look == kCoreLook && sharesCore(awaited)) break;
-    cpuPause();
-  }
-  using Callable = std::remove_reference_t<Ready>;
-  const Look slow = {[](void* context) { return (*static_cast<Callable*>(context))(); },
-                     const_cast<std::remove_const_t<Callable>*>(&ready)};
-  return waitSlow(slow, awaited, deadline);
 }
 
 }  // namespace windlass

@@ -46,7 +46,7 @@ Code Comm::abort(const char* reason, wl_error_t* error) {
   return WL_OK;
 }
 
-Code Comm::interruption(Deadline& deadline, int64_t now) {
+Code Comm::ended(Deadline& deadline, int64_t now) {
   if (group_->failure() != nullptr) return WL_ABORTED;
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
     const int32_t self = static_cast<int32_t>(rank_);
@@ -78,7 +78,7 @@ Code Comm::missed() {
   return WL_OK;
 }
 
-Code Comm::differing() {
+Code Comm::compared() {
   if (signal_ != nullptr || !group_->entered(rank_, sequence_)) return WL_OK;
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!group_->entered(peer, sequence_)) continue;

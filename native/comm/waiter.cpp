@@ -10,7 +10,7 @@
 
 #include "native/base/cpu.h"
 #include "native/comm/adjustment.h"
-#include "native/comm/comm.h"
+#include "native/comm/waiter.h"
 
 namespace windlass {
 namespace {
@@ -41,76 +41,89 @@ constexpr int64_t kCompareRankNs = 1'000'000;
 
 }  // namespace
 
-Code Comm::waitSlow(Look look, uint32_t awaited, Deadline& deadline) {
-  recorder_.stampEntry();
+void Waiter::ring() {
+  own_.state.awaited.fetch_add(0, std::memory_order_seq_cst);
+  group_.wakeSleepers();
+}
+
+void Waiter::announce(int32_t awaited) {
+  own_.state.awaited.exchange(awaited, std::memory_order_seq_cst);
+  group_.wakeSleepers();
+}
+
+Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
+  const uint32_t awaited = look.awaited;
+  group_.recorder(rank_).stampEntry();
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t now = clockNs();
   const int64_t start = now;
   int64_t compared = now;
-  Code code = interruption(deadline, now);
+  Code code = ends_.ended(deadline, now);
   bool ready = false;
-  while (code == WL_OK && !ready && !group_->oversubscribed() && now - start < kSpinNs) {
-    if (sharesCore(awaited)) {
-      if (mayLeaveCore(now)) leaveCore(now);
-      ready = yieldOnce(look, awaited, &now);
+  while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
+    if (sharesCore(awaited, look.inside)) {
+      if (mayLeaveCore(now)) leaveCore(look.inside, now);
+      ready = yieldOnce(look, &now);
       if (!ready && now < contestedUntilNs_) break;
     }
     for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
-      ready = look.ready(look.context);
+      ready = look();
       if (!ready) cpuPause();
     }
     now = clockNs();
-    if (!ready) code = interruption(deadline, now);
+    if (!ready) code = ends_.ended(deadline, now);
   }
   while (code == WL_OK && !ready) {
-    ready = yieldAwhile(look, awaited, &now) || sleepOnce(look, deadline, now, &code);
+    ready = yieldAwhile(look, &now) || sleepOnce(look, deadline, now, &code);
     now = clockNs();
-    if (!ready && code == WL_OK) code = interruption(deadline, now);
-    if (!ready && code == WL_OK && now - compared >= kCompareRankNs * group_->ranks()) {
+    if (!ready && code == WL_OK) code = ends_.ended(deadline, now);
+    if (!ready && code == WL_OK && now - compared >= kCompareRankNs * group_.ranks()) {
       compared = now;
-      code = differing();
+      code = ends_.compared();
     }
   }
+  // What ended the wait may have come of a peer that went on from what this rank waits for.
+  if (code != WL_OK && look()) code = WL_OK;
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   waitedNs_ += clockNs() - start;
   return code;
 }
 
-bool Comm::sharesCore(uint32_t awaited) const {
+bool Waiter::sharesCore(uint32_t awaited, const Inside& inside) const {
   const int32_t core = sched_getcpu();
   if (awaited != kEveryRank) {
-    return coreOf(awaited) == core;
+    return coreOf(awaited, inside) == core;
   }
-  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    if (peer != rank_ && coreOf(peer) == core) return true;
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    if (peer != rank_ && coreOf(peer, inside) == core) return true;
   }
   return false;
 }
 
-bool Comm::yieldAwhile(Look look, uint32_t awaited, int64_t* now) {
+bool Waiter::yieldAwhile(const Look& look, int64_t* now) {
   for (int i = 0; i < kYields && *now >= contestedUntilNs_; ++i) {
-    if (yieldOnce(look, awaited, now)) return true;
+    if (yieldOnce(look, now)) return true;
   }
   return false;
 }
 
-bool Comm::mayAdjust() const {
-  return group_->config().adjustsThreads || isAdopted();
+bool Waiter::mayAdjust() const {
+  return group_.config().adjustsThreads || isAdopted();
 }
 
-bool Comm::mayLeaveCore(int64_t now) const {
+bool Waiter::mayLeaveCore(int64_t now) const {
   if (!mayAdjust()) return false;
-  const int64_t contested = group_->shared().contestedNs.load(std::memory_order_relaxed);
+  const int64_t contested = group_.shared().contestedNs.load(std::memory_order_relaxed);
   return now >= leaveCoreAfterNs_ && (contested == 0 || now - contested >= kStayAfterContestNs);
 }
 
-void Comm::leaveCore(int64_t now) {
+void Waiter::leaveCore(const Inside& inside, int64_t now) {
   leaveCoreAfterNs_ = now + kLeaveCoreEveryNs;
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   uint32_t ranks[CPU_SETSIZE] = {};
-  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    const auto core = static_cast<uint32_t>(coreOf(peer));
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    const auto core = static_cast<uint32_t>(coreOf(peer, inside));
     if (core < CPU_SETSIZE) ++ranks[core];
   }
   const auto own = static_cast<uint32_t>(sched_getcpu());
@@ -122,65 +135,65 @@ void Comm::leaveCore(int64_t now) {
   if (freest != own) moveToCore(freest, allowed);
 }
 
-Comm::Neighbours Comm::neighbours(uint32_t awaited) const {
+Waiter::Neighbours Waiter::neighbours(const Look& look) const {
   Neighbours near = {0, false};
   const int32_t core = sched_getcpu();
-  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    if (peer == rank_ || coreOf(peer) != core) continue;
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    if (peer == rank_ || coreOf(peer, look.inside) != core) continue;
     if (peer < rank_) ++near.lower;
-    if (peer == awaited || !group_->entered(peer, sequence_)) near.needed = true;
+    if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) near.needed = true;
   }
   return near;
 }
 
-bool Comm::yieldOnce(Look look, uint32_t awaited, int64_t* now) {
+bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
-  if (group_->oversubscribed() && group_->ranks() <= kFewRanks) {
-    const Neighbours near = neighbours(awaited);
-    if (near.lower >= group_->ranksPerCore() && mayLeaveCore(*now)) {
-      leaveCore(*now);
+  if (group_.oversubscribed() && group_.ranks() <= kFewRanks) {
+    const Neighbours near = neighbours(look);
+    if (near.lower >= group_.ranksPerCore() && mayLeaveCore(*now)) {
+      leaveCore(look.inside, *now);
       *now = clockNs();
-      return look.ready(look.context);
+      return look();
     }
     for (int i = 0; !near.needed && i < kLooksElsewhere; ++i) {
-      if (look.ready(look.context)) return true;
+      if (look()) return true;
       cpuPause();
     }
     if (!near.needed) *now = clockNs();
   }
   sched_yield();
-  if (look.ready(look.context)) return true;
+  if (look()) return true;
   const int64_t after = clockNs();
   if (after - *now > kContestedYieldNs) {
     contestedUntilNs_ = after + kContestedForNs;
-    group_->shared().contestedNs.store(after, std::memory_order_relaxed);
-    if (group_->ranks() <= kFewRanks && mayAdjust()) takeShortSlices();
+    group_.shared().contestedNs.store(after, std::memory_order_relaxed);
+    if (group_.ranks() <= kFewRanks && mayAdjust()) takeShortSlices();
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
   return false;
 }
 
-bool Comm::sleepOnce(Look look, Deadline& deadline, int64_t now, Code* code) {
+bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code) {
   Doorbell& bell = own_.bell;
-  SharedLines& shared = group_->shared();
+  SharedLines& shared = group_.shared();
   const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
   bell.sleeping.exchange(1, std::memory_order_seq_cst);
   shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
   // Whoever stores after these looks sees `sleeping` after its own read-modify-write, and rings.
-  const bool ready = look.ready(look.context);
-  if (!ready) *code = interruption(deadline, now);
+  const bool ready = look();
+  if (!ready) *code = ends_.ended(deadline, now);
   if (!ready && *code == WL_OK) {
     const int64_t limitNs = std::min(kLongestSleepNs, deadline.left(now));
     timespec limit;
     limit.tv_sec = limitNs / 1'000'000'000;
     limit.tv_nsec = limitNs % 1'000'000'000;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_->futex(FUTEX_WAIT), seen, &limit,
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_.futex(FUTEX_WAIT), seen, &limit,
             nullptr, 0);
   }
   shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   bell.sleeping.store(0, std::memory_order_seq_cst);
-  return ready || look.ready(look.context);
+  return ready || look();
 }
 
 }  // namespace windlass
