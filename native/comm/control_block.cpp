@@ -55,7 +55,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
     for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
-    new (&block.recorders_[rank]) FlightRecorder();
+    new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);

@@ -31,17 +31,21 @@ void Group::place(void* block) {
 }
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
+  std::shared_ptr<Group> group = reserve(config);
+  if (group != nullptr) group->settle(config.ranks);
+  return group;
+}
+
+std::shared_ptr<Group> Group::reserve(const GroupConfig& config) {
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
   // Not of the heap, which long-lived neighbours would keep from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
-  if (group->mapping_ == nullptr) return nullptr;
-  group->shrink(config.ranks);
-  return group;
+  return group->mapping_ == nullptr ? nullptr : group;
 }
 
-void Group::shrink(uint32_t ranks) {
+void Group::settle(uint32_t ranks) {
   config_.ranks = ranks;
   if (config_.deviceCores > 0) {
     config_.blocks = config_.deviceCores;

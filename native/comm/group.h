@@ -25,8 +25,10 @@ class Group {
  public:
   // Whose ranks all live in this process. nullptr when memory is short.
   static std::shared_ptr<Group> create(const GroupConfig& config);
-  // Before any of its ranks has a handle: fewer ranks than it was made for.
-  void shrink(uint32_t ranks);
+  // The same in two steps, of which the second can't fail: address space for config.ranks ranks, and
+  // the group of so many or fewer.
+  static std::shared_ptr<Group> reserve(const GroupConfig& config);
+  void settle(uint32_t ranks);
   // Of a control block in memory that processes share, and that outlives the group.
   static std::shared_ptr<Group> attach(void* block);
   ~Group();

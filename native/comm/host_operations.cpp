@@ -29,7 +29,7 @@ class Parting {
   // Room for all ranks of `whole`.
   static std::shared_ptr<Parting> reserve(const GroupConfig& whole) {
     auto part = std::make_shared<Parting>();
-    part->group_ = Group::create(whole);
+    part->group_ = Group::reserve(whole);
     if (part->group_ == nullptr) throw std::bad_alloc();
     part->rankOf_.resize(whole.ranks, kNobody);
     part->failed_.resize(whole.ranks, false);
@@ -68,7 +68,7 @@ class Parting {
         if (all[other].color == split.color && before) ++rankOf_[rank];
       }
     }
-    group_->shrink(members);
+    group_->settle(members);
     settled_ = true;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       if (rankOf_[rank] == kNobody) continue;

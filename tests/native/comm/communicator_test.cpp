@@ -265,5 +265,20 @@ TEST(Cost, ThousandRanksStayUnderTheirMemory) {
 #endif
 }
 
+TEST(Cost, ASplitTakesTheMemoryOfItsMembersAlone) {
+  constexpr int kRanks = 256;
+  LocalRanks ranks(kRanks);
+  std::vector<wl_comm_t*> pairs(kRanks);
+  const uint64_t before = resident();
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    wl_comm_t*& pair = pairs[static_cast<size_t>(rank)];
+    ASSERT_EQ(WL_OK, wl_comm_split(comm, rank / 2, 0, 0, &pair, &error)) << error.message;
+    EXPECT_EQ(WL_OK, wl_barrier(pair, 0, &error)) << error.message;
+  });
+  EXPECT_LT(resident() - before, uint64_t{64} << 20);
+  for (wl_comm_t* pair : pairs) wl_comm_free(pair);
+}
+
 }  // namespace
 }  // namespace windlass_test
