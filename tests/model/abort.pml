@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends a wait: Comm::interruption, missed, publish, end, abort and close (native/comm/failure.cpp, comm.cpp) and
+/* What ends a wait: Comm::ended, missed, publish, end, abort and close (native/comm/failure.cpp, comm.cpp) and
  * Group::publishFailure (native/comm/group.cpp). The ranks call one barrier (barrier.pml) and sleep wherever they
  * wait (doorbell.pml). Rank 0 may instead abort the communicator, or close its handle. The deadline of any rank
  * may pass when it looks. With 2 ranks, another thread may close the last rank's handle at any time.
@@ -68,7 +68,7 @@ inline leave(rank) {
   wakeSleepers()
 }
 
-inline interruption() {
+inline ended() {
   if
   :: SEEN(FAILURE) != 0 -> code = FAILED
   :: else ->
@@ -133,14 +133,14 @@ active [RANKS] proctype rank() {
       :: SEEN(ENTER(peer, 1)) != 0 || code != OK -> break
       :: else ->
 #ifdef WITHOUT_SECOND_LOOK
-        interruption();
+        ended();
 #endif
         lieDown();
         if
         :: SEEN(ENTER(peer, 1)) != 0
         :: else ->
 #ifndef WITHOUT_SECOND_LOOK
-          interruption();
+          ended();
 #endif
           if
           :: code == OK -> sleep()
