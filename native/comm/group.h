@@ -99,7 +99,8 @@ class Group {
 
   // What ranks of this process make together in the operation of that sequence, `part` of it: the
   // first of them to come makes it, and it lasts as long as any of them holds it. Each comes before
-  // it enters the operation, and holds it until it has left. Throws std::bad_alloc.
+  // it enters the operation, and holds it until it has left. A part has one type, whatever the
+  // operations that ranks call. Throws std::bad_alloc.
   template <class T, class Make>
   std::shared_ptr<T> join(uint64_t sequence, int32_t part, Make&& make);
 

@@ -17,6 +17,9 @@ Call hostCall(const Descriptor& descriptor, int64_t deadlineNs, wl_error_t* erro
   return call;
 }
 
+// Stands for a window among the parts of an operation, since a peer may call a split instead.
+constexpr int32_t kNoColor = -1;
+
 // What a rank states of a split.
 struct Told {
   int32_t color;
@@ -126,7 +129,7 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
   std::shared_ptr<Window> made;
   try {
     if (window == nullptr) throw std::bad_alloc();
-    made = comm.group().join<Window>(comm.nextSequence(), 0, [&] {
+    made = comm.group().join<Window>(comm.nextSequence(), kNoColor, [&] {
       Window* mapped = nullptr;
       if (Window::map(bytes, ranks, &mapped, &failure) != WL_OK) mapped = nullptr;
       return std::shared_ptr<Window>(mapped);

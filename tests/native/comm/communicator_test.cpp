@@ -109,6 +109,22 @@ TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
   });
 }
 
+TEST(Split, BesideAWindowOfAPeerIsAMismatchOnBoth) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    LocalRanks ranks(2);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      wl_window_t* window = nullptr;
+      wl_comm_t* part = nullptr;
+      const int code = rank == 0 ? wl_window_create(comm, 4096, 0, &window, &error)
+                                 : wl_comm_split(comm, 0, 0, 0, &part, &error);
+      EXPECT_EQ(WL_MISMATCH, code) << error.message;
+      EXPECT_EQ(nullptr, window);
+      EXPECT_EQ(nullptr, part);
+    });
+  }
+}
+
 TEST(Subset, OrdersByTheListAndListsOverlap) {
   LocalRanks ranks(4);
   const std::vector<std::vector<int32_t>> lists = {{0, 1}, {1, 2}, {2, 0}, {3, 1, 0, 2}, {3}};
