@@ -62,8 +62,11 @@ class alignas(kLine) Comm : private Waiter::Ends {
   const std::shared_ptr<Group>& groupPointer() const { return group_; }
   // Of the operation in progress, or of the last one, as diagnostics tell it: the low 32 bits.
   uint32_t sequence() const { return static_cast<uint32_t>(sequence_); }
-  // Of the next operation that takes one.
-  uint64_t nextSequence() const { return sequence_ + 1; }
+  // The low 32 bits of the next operation's that takes one. Any thread may ask, one that begin()
+  // will refuse too.
+  uint32_t nextSequence() const {
+    return own_.state.sequence.load(std::memory_order_relaxed) + 1;
+  }
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
   const PartTable& parts(uint32_t rank) const { return group_->block().parts(rank, sequence_); }
 

@@ -102,7 +102,7 @@ class Group {
   // it enters the operation, and holds it until it has left. A part has one type, whatever the
   // operations that ranks call. Throws std::bad_alloc.
   template <class T, class Make>
-  std::shared_ptr<T> join(uint64_t sequence, int32_t part, Make&& make);
+  std::shared_ptr<T> join(uint32_t sequence, int32_t part, Make&& make);
 
   // Drops `memory` now or, when a rank may still touch it, once the last rank is out.
   void retire(std::shared_ptr<const void> memory) noexcept;
@@ -127,11 +127,11 @@ class Group {
   std::mutex mutex_;         // guards what follows; never held in an operation
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
-  std::map<std::pair<uint64_t, int32_t>, std::weak_ptr<void>> joint_;
+  std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
 };
 
 template <class T, class Make>
-std::shared_ptr<T> Group::join(uint64_t sequence, int32_t part, Make&& make) {
+std::shared_ptr<T> Group::join(uint32_t sequence, int32_t part, Make&& make) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto entry = joint_.begin(); entry != joint_.end();)
     entry = entry->second.expired() ? joint_.erase(entry) : std::next(entry);
