@@ -40,6 +40,22 @@ class PlanTest {
   }
 
   @Test
+  void aTermOfNothingHasARegionOfNothing() {
+    // Three ranks cut two rows: the last one holds none, and signals all the same.
+    Layout from = Layout.parse("2x3:P,S0");
+    Plan plan = Plan.of(from, Layout.parse("1@6:R"), new long[] {2, 4}, DType.F32);
+    for (int rank = 0; rank < 6; rank++) {
+      for (Chunk chunk : plan.chunksFor(rank)) {
+        assertThat(chunk.route().region().numel()).isEqualTo(chunk.route().numel());
+        assertThat(chunk.route()).isEqualTo(chunk.route());
+        assertThat(chunk.route().toString()).contains(" -> ");
+      }
+    }
+    assertThat(plan.chunksFor(2)).hasSize(1);
+    assertThat(plan.chunksFor(2).get(0).route().region().isEmpty()).isTrue();
+  }
+
+  @Test
   void replicatedTargetsGetABroadcast() {
     assertThat(routes("1:R", "3:R", 5)).containsExactly("BROADCAST 0 -> [1, 2, 3] [0,5)");
     assertThat(routes("2:R", "4:R", 5))

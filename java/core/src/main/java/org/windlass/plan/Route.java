@@ -93,7 +93,8 @@ public final class Route {
   public Region region() {
     long[][] bounds = new long[overlaps.length][];
     for (int d = 0; d < bounds.length; d++) {
-      bounds[d] = overlaps[d].bounds;
+      long[] overlap = overlaps[d].bounds;
+      bounds[d] = overlap.length == 0 ? new long[] {0, 0} : overlap;
     }
     return new Region(bounds);
   }
