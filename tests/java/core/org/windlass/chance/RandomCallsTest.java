@@ -58,7 +58,7 @@ class RandomCallsTest {
   private int sessions;
   private Resources before;
 
-  @RandomSeeds(value = 2 * WARM_UP_SESSIONS, seconds = 20)
+  @RandomSeeds(value = 2 * WARM_UP_SESSIONS, seconds = 10)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
     if (sessions++ == WARM_UP_SESSIONS) {
       before = Resources.settled();
