@@ -23,7 +23,7 @@ struct AllGatherV : PartItems<kGatheredPiece> {
     put(run(launch, rank, peer(launch, rank, block), block / launch.ranks, pieces(launch, rank)));
   }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
-                 uint32_t count) {
+                         uint32_t count) {
     const Part whole = launch.parts(from).out(from);
     const Part part = whole.piece(piece, count);
     const auto* in = launch.in(from) + (part.start - whole.start);

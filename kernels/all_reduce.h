@@ -96,7 +96,7 @@ struct RingLane {
 
   // out = passed + own. The last fold of a mean divides.
   WL_CORE static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed,
-                             const uint8_t* own, uint8_t* out, bool last) {
+                           const uint8_t* own, uint8_t* out, bool last) {
     const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
     const bool sums = launch.op == ReduceOp::kAvg && !last;
     const auto target = [&](uint32_t) { return out; };

@@ -15,7 +15,7 @@ using FoldTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC
 // launch.dtype.
 template <class Input, class Output>
 WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations,
-                                Input input, Output output) {
+                              Input input, Output output) {
   const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
   if (elements == 0) return;
   FoldTile tile;

@@ -28,7 +28,7 @@ WL_CORE inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
 
 // Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
 WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer,
-                                  uint32_t phases) {
+                                uint32_t phases) {
   const uint32_t first = peer == kEveryRank ? 0 : peer;
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
   for (uint32_t of = first; peer != kNobody && of < last; ++of) {

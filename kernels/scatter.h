@@ -42,7 +42,7 @@ struct RootedItems {
 
 struct Scatter : detail::RootedItems<Scatter> {
   WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
-                   uint64_t length) {
+                           uint64_t length) {
     const uint8_t* in = launch.in(launch.root) + part;
     uint8_t* out = launch.out(rank) + start;
     get({out, in, length});
@@ -51,7 +51,7 @@ struct Scatter : detail::RootedItems<Scatter> {
 
 struct Gather : detail::RootedItems<Gather> {
   WL_CORE static void move(const Launch& launch, uint32_t rank, uint64_t part, uint64_t start,
-                   uint64_t length) {
+                           uint64_t length) {
     const uint8_t* in = launch.in(rank) + start;
     uint8_t* out = launch.out(launch.root) + part;
     put({out, in, length});
