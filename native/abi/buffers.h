@@ -32,8 +32,14 @@ inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const
     return fail(error, WL_INVALID_ARGUMENT, "%s is not aligned to its dtype's %llu bytes", name,
                 static_cast<unsigned long long>(size));
   }
-  if (address + bytes < address)
-    return fail(error, WL_INVALID_ARGUMENT, "%s wraps the address space", name);
+  constexpr uint64_t kEnd = uint64_t{1} << Place::kOffsetBits;
+  if (address >= kEnd || bytes > kEnd - address) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s, %llu bytes at %#llx, reaches beyond what a process can address; give the "
+                "address and the count of memory that it has",
+                name, static_cast<unsigned long long>(bytes),
+                static_cast<unsigned long long>(address));
+  }
   return WL_OK;
 }
 

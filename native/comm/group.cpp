@@ -86,7 +86,7 @@ Place Group::find(uint32_t rank, const void* memory) const {
     if (address >= start && address - start < windowBytes_[window])
       return Place::of(window, address - start);
   }
-  return {address};
+  return Place::of(kAddressSpace, Place::offsetOf(address));
 }
 
 bool Group::claim(uint32_t rank) {

@@ -55,7 +55,9 @@ class Group {
   // How `rank`, of this process, names its memory to its peers: in the address space where no
   // window holds it.
   Place placeOf(uint32_t rank, const void* memory) const {
-    return config_.spansProcesses ? find(rank, memory) : Place{reinterpret_cast<uint64_t>(memory)};
+    return config_.spansProcesses
+               ? find(rank, memory)
+               : Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
   }
 
   RankLines& lines(uint32_t rank) const { return block_.lines(rank); }

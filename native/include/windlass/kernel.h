@@ -127,9 +127,10 @@ struct Place {
     return {uint64_t{window} << kOffsetBits | offset};
   }
   WL_CORE constexpr uint32_t window() const { return static_cast<uint32_t>(word >> kOffsetBits); }
-  WL_CORE constexpr uint64_t offset() const {
+  WL_CORE static constexpr uint64_t offsetOf(uint64_t word) {
     return word & ((uint64_t{1} << kOffsetBits) - 1);
   }
+  WL_CORE constexpr uint64_t offset() const { return offsetOf(word); }
   WL_CORE constexpr bool isNone() const { return word == 0; }
 };
 constexpr uint32_t kAddressSpace = 0;

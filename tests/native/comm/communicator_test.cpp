@@ -125,6 +125,22 @@ TEST(Split, BesideAWindowOfAPeerIsAMismatchOnBoth) {
   }
 }
 
+TEST(Buffers, BeyondWhatAProcessAddressesAreRefusedUnlessEmpty) {
+  LocalRanks ranks(2);
+  ranks.run([&](int, wl_comm_t* comm) {
+    float out[4] = {};
+    for (const uint64_t address : {uint64_t{1} << 48, (uint64_t{1} << 48) - 4, ~uint64_t{63}}) {
+      Error error;
+      const auto* in = reinterpret_cast<const float*>(address);
+      EXPECT_EQ(WL_INVALID_ARGUMENT,
+                wl_all_reduce(comm, in, out, 4, WL_F32, WL_SUM, WL_AUTO, 0, &error));
+      EXPECT_TRUE(contains(error.message, "beyond what a process can address"));
+      EXPECT_EQ(WL_OK, wl_all_reduce(comm, in, out, 0, WL_F32, WL_SUM, WL_TWO_PHASE, 0, &error))
+          << error.message;
+    }
+  });
+}
+
 TEST(Subset, OrdersByTheListAndListsOverlap) {
   LocalRanks ranks(4);
   const std::vector<std::vector<int32_t>> lists = {{0, 1}, {1, 2}, {2, 0}, {3, 1, 0, 2}, {3}};
