@@ -67,6 +67,14 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   return WL_OK;
 }
 
+Code Comm::requireOneProcess(const char* what, wl_error_t* error) const {
+  if (!group_->config().spansProcesses) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "rank %u: %s of a communicator whose ranks live in several processes is not there "
+              "yet; use one whose ranks are threads of one process",
+              rank_, what);
+}
+
 Code Comm::checkWindows(const Call& call, bool staged) {
   // A staged input is copied at once, and what comes of few bytes is written by its own rank.
   if (staged && call.workBytes < kSharedWorkBytes) return WL_OK;

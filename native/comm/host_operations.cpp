@@ -123,6 +123,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
 
 Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Window>* window,
                   wl_error_t* error) {
+  if (Code code = comm.requireOneProcess("a window", error); code != WL_OK) return code;
   const uint32_t ranks = comm.group().ranks();
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
@@ -159,6 +160,7 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error) {
+  if (Code code = comm.requireOneProcess("a split", error); code != WL_OK) return code;
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
   std::shared_ptr<Parting> parting;

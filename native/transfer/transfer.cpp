@@ -121,6 +121,7 @@ std::shared_ptr<Joining> prepare(const wl_transfer_config_t& config, uint32_t ra
 
 Code Transfer::create(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
                       Transfer* out, wl_error_t* error) {
+  if (Code code = comm.requireOneProcess("a transfer", error); code != WL_OK) return code;
   const auto joining =
       out == nullptr ? nullptr : prepare(config, comm.group().ranks());
   Call call = {};

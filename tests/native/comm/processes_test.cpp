@@ -9,6 +9,8 @@
 
 #include "native/comm/collectives.h"
 #include "native/comm/control_block.h"
+#include "native/comm/host_operations.h"
+#include "native/transfer/transfer.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -314,6 +316,25 @@ TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
               if (!refused) std::printf("%s\n", error.message);
               Error later;
               return refused && windlass::barrier(comm, 0, &later) == WL_OK ? 0 : 1;
+            }));
+}
+
+TEST_P(Processes, RefuseWhatIsMadeInOneProcessAlone) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
+              Error error;
+              std::shared_ptr<windlass::Window> window;
+              std::shared_ptr<Group> part;
+              uint32_t rank = 0;
+              windlass::Transfer transfer(comm);
+              const wl_transfer_config_t config = {};
+              int failures = 0;
+              for (const int code :
+                   {windlass::createWindow(comm, 64, 0, &window, &error),
+                    windlass::splitGroup(comm, {WL_OP_SPLIT, 0, 0, 0, 0}, 0, &part, &rank, &error),
+                    windlass::Transfer::create(comm, config, 0, &transfer, &error)}) {
+                failures += code == WL_UNSUPPORTED ? 0 : 1;
+              }
+              return failures;
             }));
 }
 
