@@ -81,7 +81,7 @@ TEST_P(Blocks, GiveTheBitsOfOne) {
   const auto [n, cores] = GetParam();
   const uint64_t dataSeed = seed();
   const std::vector<Results> expected = runAll(n, cores, 1, dataSeed);
-  for (const int blocks : kSlow > 1 ? std::vector<int>{3} : std::vector<int>{2, 3, 4}) {
+  for (const int blocks : few() ? std::vector<int>{3} : std::vector<int>{2, 3, 4}) {
     const std::vector<Results> actual = runAll(n, cores, blocks, dataSeed);
     for (int rank = 0; rank < n; ++rank) {
       const Results& want = expected[static_cast<size_t>(rank)];
@@ -96,7 +96,7 @@ TEST_P(Blocks, GiveTheBitsOfOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Blocks,
-                         testing::Combine(testing::ValuesIn(kSlow > 1 ? std::vector<int>{3}
+                         testing::Combine(testing::ValuesIn(few() ? std::vector<int>{3}
                                                                       : std::vector<int>{1, 2, 3, 4}),
                                           testing::Values(1, 64)));
 

@@ -88,7 +88,7 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   std::vector<int> counts = rankCounts();
-  if (slow() == 1) counts.push_back(16);
+  if (!few()) counts.push_back(16);
   for (const int ranks : counts) {
     const int iterations = (ranks <= 2   ? 10'000
                             : ranks <= 4 ? 4'000

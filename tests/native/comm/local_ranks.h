@@ -38,16 +38,25 @@ inline int deviceCores() {
   return cores;
 }
 
-// How many times less long series of operations repeat.
-inline int slow() {
-  return deviceCores() > 0 ? 4 * kSlow : kSlow;
+// Whether this run takes what CI has no time for.
+inline bool longForm() {
+  return std::getenv("WINDLASS_TEST_LONG") != nullptr;
 }
 
-// Numbers of ranks that suites go over. A sanitizer sees the same accesses with few as with many, and
-// the device executor the same waits; in the long form they go over all.
+// How many times less long series of operations repeat.
+inline int slow() {
+  return (deviceCores() > 0 ? 4 * kSlow : kSlow) * (longForm() ? 1 : 2);
+}
+
+// Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and the
+// device executor the same waits.
+inline bool few() {
+  return (kSlow > 1 || deviceCores() > 0) && !longForm();
+}
+
+// Numbers of ranks that suites go over.
 inline std::vector<int> rankCounts() {
-  const bool few = kSlow > 1 || deviceCores() > 0;
-  if (few && std::getenv("WINDLASS_TEST_LONG") == nullptr) return {1, 2, 5};
+  if (few()) return {1, 2, 5};
   return {1, 2, 3, 4, 7, 8};
 }
 

@@ -215,12 +215,12 @@ TEST_P(Streams, ARingOfProducersAndConsumersReusesTwoSlots) {
 std::vector<Stream> streams() {
   std::vector<Stream> all;
   for (const int ranks : {1, 2, 3, 8}) {
-    const int messages = (ranks <= 3 ? 10'000 : 2'000) / kSlow;
+    const int messages = (ranks <= 3 ? 10'000 : 2'000) / slow();
     all.push_back({ranks, 0, 0, 0, messages});
     all.push_back({ranks, 0, 0x7fffff00u, 0, messages});
     all.push_back({ranks, 64, 0xffffff00u, 0, messages / 5});
     if (ranks > 1) all.push_back({ranks, 1, 0xffffff00u, 0, messages});
-    if (ranks > 1) all.push_back({ranks, 0, 0, 2, 400 / kSlow});
+    if (ranks > 1) all.push_back({ranks, 0, 0, 2, 400 / slow()});
   }
   return all;
 }
@@ -419,7 +419,7 @@ TEST(OneSidedClose, OfThePeerEndsEveryOperationThatNeedsIt) {
 }
 
 TEST(OneSidedClose, OfAPeerThatHasNotifiedLosesNothing) {
-  for (int round = 0; round < 2'000 / kSlow; ++round) {
+  for (int round = 0; round < 2'000 / slow(); ++round) {
     LocalRanks ranks(2, 30'000 * kMs);
     Windows windows(ranks, 0, 1);
     ranks.run([&](int rank, wl_comm_t* comm) {

@@ -73,7 +73,7 @@ TEST(Split, OvertakenByTheEndOfItsCommunicatorLeavesNobodyWaiting) {
   std::mt19937_64 random(seed());
   Overtaken seen;
   for (const End end : {End::kAbort, End::kClose, End::kDeadline}) {
-    for (int round = 0; round < 400 / kSlow && !testing::Test::HasFailure(); ++round) {
+    for (int round = 0; round < 400 / slow() && !testing::Test::HasFailure(); ++round) {
       overtake(2 + static_cast<int>(random() % 4), random() % 2 == 0 ? 1 : 64, end, round % 2 == 0,
                random, &seen);
     }
