@@ -2,7 +2,7 @@
 // Redistribution of chunks, whatever the mode: a sequence of phases of items, each of which takes
 // one or several strided views to one or several others in one pass.
 //
-// args     aux  ChunkBlocks: the items that the rank runs, by phase
+// args     aux  ChunkTable: the items that the rank runs, by phase
 // phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
 //          direct:    one item takes source memory to target memory: slice -> reduce the Partial
 //                     group in the source dtype -> cast to the wire dtype -> cast to the target's;
@@ -29,40 +29,53 @@ using ChunkTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMI
 
 // Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
 // in the next phase.
-WL_CORE inline void moveChunk(const ChunkItem& item) {
-  const Stores stores = item.moved != nullptr ? Stores::kByOperation : Stores::kCached;
+WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
+  const auto viewOf = [&](const uint64_t* view, const int64_t* strides) {
+    void* data = launch.at<void>(ChunkItem::rankOf(view), ChunkItem::placeOf(view));
+    return StridedView{data, ChunkItem::dtypeOf(view), item.ndim(), item.extents(), strides};
+  };
+  const auto target = [&](uint32_t t) {
+    return viewOf(item.target(t), ChunkItem::targetStrides(item.target(t)));
+  };
+  const auto source = [&](uint32_t s) {
+    return viewOf(item.source(s), ChunkItem::sourceStrides(item.source(s)));
+  };
+  const bool isStaged = ChunkItem::signalOf(item.target(0)).isNone();
+  const Stores stores = isStaged ? Stores::kCached : Stores::kByOperation;
   ChunkTile tile;
-  if (item.sourceCount == 1) {
-    TMOVE_CVT(item.targets, item.targetCount, item.sources[0], item.wire, tile, stores);
+  if (item.sources() == 1) {
+    TMOVE_CVT(viewsAt(item.targets(), target), source(0), item.wire(), tile, stores);
   } else {
-    TFOLD(item.targets, item.targetCount, item.sources, item.sourceCount, item.op, item.wire, tile,
-          stores);
+    TFOLD(viewsAt(item.targets(), target), viewsAt(item.sources(), source), item.op(), item.wire(),
+          tile, stores);
+  }
+  for (uint32_t t = 0; !isStaged && t < item.targets(); ++t) {
+    const uint64_t* view = item.target(t);
+    auto* signal = launch.at<uint32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view));
+    TNOTIFY(comm::Signal(signal), 1, comm::NotifyOp::AtomicAdd);
   }
 }
 
 struct Redistribute {
   WL_CORE static uint32_t phases(const Launch& launch) { return launch.phases; }
   static constexpr bool kStaged = false;
-  WL_CORE static const ChunkBlocks& chunks(const Launch& launch, uint32_t rank) {
-    return *launch.at<const ChunkBlocks>(rank, launch.of(rank).aux);
+  WL_CORE static ChunkTable table(const Launch& launch, uint32_t rank) {
+    return {launch.at<const uint64_t>(rank, launch.of(rank).aux)};
   }
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
-    return chunks(launch, rank).blocks;
+    return table(launch, rank).blocks();
   }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
     return kEveryRank;
   }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
-    const ChunkBlocks& own = chunks(launch, rank);
-    if (k >= own.phases) return;
-    const uint64_t* first = own.first + uint64_t{k} * own.blocks + block;
-    for (uint64_t i = first[0]; i < first[1]; ++i) {
-      const ChunkItem& item = own.items[i];
-      moveChunk(item);
-      for (uint32_t t = 0; item.moved != nullptr && t < item.targetCount; ++t)
-        TNOTIFY(comm::Signal(item.moved[t]), 1, comm::NotifyOp::AtomicAdd);
-    }
+    const ChunkTable own = table(launch, rank);
+    if (k >= own.phases()) return;
+    const uint64_t n = uint64_t{k} * own.blocks() + block;
+    const uint64_t* end = own.start(n + 1);
+    ChunkItem item = {own.start(n)};
+    for (; item.words != end; item.words += item.size()) moveChunk(launch, item);
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };

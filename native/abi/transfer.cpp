@@ -41,6 +41,10 @@ int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not -1 to %d", rank,
                 transfer->transfer.ranks() - 1);
   }
+  if (rank >= 0 && !transfer->transfer.seesProgress(rank)) {
+    return fail(error, WL_UNSUPPORTED, "rank %d lives in another process, which sees its progress",
+                rank);
+  }
   transfer->transfer.moved(rank, moved, count);
   return WL_OK;
 }
@@ -56,23 +60,29 @@ int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t
     return fail(error, WL_INVALID_ARGUMENT, "view->struct_size is %u, not %zu", view->struct_size,
                 sizeof(wl_tensor_t));
   }
-  const Binding* source = transfer->transfer.source(rank, binding);
-  if (source == nullptr)
+  PeerView source = {};
+  if (!transfer->transfer.source(rank, binding, &source))
     return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
   int64_t offset = 0;
-  for (uint32_t d = 0; d < source->ndim; ++d) {
-    if (start[d] < 0 || length[d] < 1 || start[d] > source->shape[d] - length[d]) {
+  for (uint32_t d = 0; d < source.ndim; ++d) {
+    if (start[d] < 0 || length[d] < 1 || start[d] > source.shape[d] - length[d]) {
       return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
                   d, static_cast<long long>(start[d]), static_cast<long long>(length[d]),
-                  static_cast<long long>(source->shape[d]));
+                  static_cast<long long>(source.shape[d]));
     }
-    offset += start[d] * source->strides[d];
+    offset += start[d] * source.strides[d];
   }
-  view->dtype = static_cast<int32_t>(source->dtype);
-  view->ndim = source->ndim;
-  view->data = source->data + offset * static_cast<int64_t>(sizeOf(source->dtype));
+  auto* data = static_cast<unsigned char*>(transfer->transfer.addressOf(rank, source.place));
+  if (data == nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "source binding %u of rank %d, of another process, lies outside every window",
+                binding, rank);
+  }
+  view->dtype = static_cast<int32_t>(source.dtype);
+  view->ndim = source.ndim;
+  view->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
   view->shape = length;
-  view->strides = source->strides;
+  view->strides = source.strides;
   return WL_OK;
 }
 

@@ -79,10 +79,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // The same by the device executor; native/comm/device_executor.h.
   template <class K>
   Code runInLine(const Call& call);
-  // The same with `own` as the call's aux. Peers write to it, and may do so still when this rank's
-  // call has failed: it is retired then.
-  template <class K, class Own>
-  Code runHost(Call call, const std::shared_ptr<Own>& own);
 
   // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
   // concern. native/comm/one_sided.h says what for.

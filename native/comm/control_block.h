@@ -155,8 +155,11 @@ struct GroupConfig {
   // operation whose inputs are not staged.
   bool oversubscribed() const { return ranks > cores; }
   // Room for an input that a rank stages. Where ranks exceed cores a copy costs less than the
-  // acknowledgements, which take another turn of all threads.
-  uint64_t stageBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
+  // acknowledgements, which take another turn of all threads. A word for each rank at least.
+  uint64_t stageBytes() const {
+    const uint64_t bytes = uint64_t{oversubscribed() ? 64u : 4u} << 10;
+    return bytes < ranks * sizeof(uint64_t) ? ranks * sizeof(uint64_t) : bytes;
+  }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
 };

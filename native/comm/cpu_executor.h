@@ -21,8 +21,11 @@ Code Comm::run(const Call& call) {
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
-  const bool meets = group_->oversubscribed() && !K::kStaged;
-  const bool claims = call.workBytes >= kSharedWorkBytes && (meets || !group_->oversubscribed());
+  // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
+  const bool mayHelp = !group_->config().spansProcesses || call.args.aux == nullptr;
+  const bool meets = group_->oversubscribed() && !K::kStaged && mayHelp;
+  const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
+                      (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
   shownPhases_ = claims ? K::phases(launch) : 0;
@@ -34,14 +37,6 @@ Code Comm::run(const Call& call) {
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
-}
-
-template <class K, class Own>
-Code Comm::runHost(Call call, const std::shared_ptr<Own>& own) {
-  call.args.aux = own.get();
-  const Code code = run<K>(call);
-  if (code != WL_OK) group_->retire(own);
-  return code;
 }
 
 // While one lives, this rank's workers run items of an operation that it has entered.

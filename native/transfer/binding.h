@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "native/base/error.h"
+#include "native/transfer/words.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -16,25 +17,6 @@ struct Binding {
   unsigned char* data;
   int64_t shape[kMaxDims];
   int64_t strides[kMaxDims];
-};
-
-// Reads words in order and refuses to read past their end.
-class Words {
- public:
-  Words(const int64_t* words, uint64_t count) : words_(words), count_(count) {}
-  bool has(uint64_t wanted) const { return count_ - at_ >= wanted; }
-  int64_t take() { return words_[at_++]; }
-  const int64_t* take(uint64_t n) {
-    const int64_t* first = words_ + at_;
-    at_ += n;
-    return first;
-  }
-  bool ended() const { return at_ == count_; }
-
- private:
-  const int64_t* words_;
-  uint64_t count_;
-  uint64_t at_ = 0;
 };
 
 // `role` is "source" or "target". Checks dtype, dimensions, alignment, and that every element lies

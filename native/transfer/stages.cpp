@@ -65,13 +65,15 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
                   "shape is empty or overflows 63 bits",
                   index, static_cast<long long>(offset));
     }
+    box.readers = static_cast<uint32_t>(readers);
+    box.firstReader = readers_.size();
     for (int64_t r = 0; r < readers; ++r) {
       const int64_t reader = in.take();
       if (reader < 0 || reader >= WL_MAX_RANKS) {
         return fail(error, WL_INVALID_ARGUMENT, "staged box %llu: reader %lld is no rank", index,
                     static_cast<long long>(reader));
       }
-      readers_.emplace_back(static_cast<uint32_t>(reader), static_cast<uint32_t>(i));
+      readers_.push_back(static_cast<uint32_t>(reader));
     }
     half[box.phase & 1] = std::max(half[box.phase & 1], static_cast<uint64_t>(end));
     offsets.push_back(offset);
@@ -82,7 +84,6 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
                 static_cast<unsigned long long>(count));
   }
   if (boxes_.empty()) return WL_OK;
-  std::sort(readers_.begin(), readers_.end());
   bytes_ = wholeLines(half[0]) + wholeLines(half[1]);
   void* memory = nullptr;
   if (Code code = allocateMemory(bytes_, 0, &memory, error); code != WL_OK) return code;
@@ -93,13 +94,6 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
     boxes_[i].view.data = base + offsets[i];
   }
   return WL_OK;
-}
-
-const Stages::Box* Stages::readBy(uint32_t reader, uint64_t n) const {
-  const auto first = std::lower_bound(readers_.begin(), readers_.end(), std::make_pair(reader, 0u));
-  if (static_cast<uint64_t>(readers_.end() - first) <= n) return nullptr;
-  const auto& found = first[static_cast<int64_t>(n)];
-  return found.first == reader ? &boxes_[found.second] : nullptr;
 }
 
 }  // namespace windlass

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "native/transfer/binding.h"
@@ -18,14 +17,20 @@ class Stages {
   struct Box {
     Binding view;
     uint32_t phase;
+    uint32_t readers;      // ranks that read it
+    uint64_t firstReader;  // of those of all boxes
   };
 
   // Reads and checks the words, and allocates.
   Code read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error);
 
   const std::vector<Box>& boxes() const { return boxes_; }
-  // Box `n` of those that `reader` reads; nullptr when there are fewer.
-  const Box* readBy(uint32_t reader, uint64_t n) const;
+  const uint32_t* readersOf(const Box& box) const { return readers_.data() + box.firstReader; }
+  // Keeps the memory alone.
+  void dropBoxes() {
+    std::vector<Box>().swap(boxes_);
+    std::vector<uint32_t>().swap(readers_);
+  }
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -34,7 +39,7 @@ class Stages {
   };
 
   std::vector<Box> boxes_;
-  std::vector<std::pair<uint32_t, uint32_t>> readers_;  // (reader, index of a box), ascending
+  std::vector<uint32_t> readers_;
   std::unique_ptr<void, Free> memory_;
   uint64_t bytes_ = 0;
 };

@@ -513,9 +513,9 @@ WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* c
 /* Collective: runs every chunk once. `version` must agree. */
 WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                                wl_error_t* error);
-/* moved[i] = bytes written to target binding i of `rank`, of all ranks when it is -1, so far in the
- * run in progress or by the last one; for the first `count` bindings. Once they are all the bytes
- * of a binding, its memory holds what was sent, even if the run fails. Any thread. */
+/* moved[i] = bytes written to target binding i of `rank`, which is of this process, or of all its
+ * ranks when it is -1, in the run in progress or by the last one; for the first `count` bindings.
+ * Once they are all its bytes, its memory holds what was sent, even if the run fails. Any thread. */
 WL_API int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                                     uint32_t count, wl_error_t* error);
 /* *view = the box of `length` at `start` (as many values as the binding has dimensions) of source

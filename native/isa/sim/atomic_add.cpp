@@ -134,7 +134,9 @@ class Adder {
 
 void detail::atomicAdd(const StridedView& dst, const StridedView& src) noexcept {
   assert(dst.dtype == src.dtype && canAccumulate(dst.dtype));
-  const Traversal t = makeTraversal(&dst, 1, &src, 1);
+  ViewList to(&dst, 1);
+  ViewList from(&src, 1);
+  const Traversal t = makeTraversal(to, from);
   if (t.empty) return;
   const DefaultFloatMode mode;
   const Adder adder(activeTable(), dst.dtype);

@@ -30,14 +30,17 @@ const unsigned char* gatherBox(const Traversal& t, const StridedView& view, cons
   return stage;
 }
 
-void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
-                   const StridedView* src, uint32_t nsrc, int64_t* boxExtent) {
+bool allRowsContiguous(const Traversal& t, ViewList& views) {
+  for (uint32_t i = 0; i < views.count(); ++i) {
+    if (!rowsContiguous(t, views[i])) return false;
+  }
+  return true;
+}
+
+void chooseFoldBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t* boxExtent) {
   const bool longRows = t.ndim > 0 && t.extent[t.ndim - 1] >= kDirectRow;
-  bool contiguous = longRows;
-  for (uint32_t i = 0; i < ndst && contiguous; ++i) contiguous = rowsContiguous(t, dst[i]);
-  for (uint32_t i = 0; i < nsrc && contiguous; ++i) contiguous = rowsContiguous(t, src[i]);
-  if (!contiguous) {
-    chooseBox(t, dst, ndst, src, nsrc, kFoldElements, boxExtent);
+  if (!longRows || !allRowsContiguous(t, dst) || !allRowsContiguous(t, src)) {
+    chooseBox(t, dst, src, kFoldElements, boxExtent);
     return;
   }
   for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
@@ -46,10 +49,10 @@ void chooseFoldBox(const Traversal& t, const StridedView* dst, uint32_t ndst,
 }
 
 // Whether contiguous rows fold to one row of their dtype.
-bool foldsRows(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc) {
+bool foldsRows(ViewList& dst, ViewList& src) {
   const auto isRow = [](const StridedView& view) { return view.ndim == 1 && view.strides[0] == 1; };
-  if (ndst != 1 || !isRow(*dst) || dst->dtype != src->dtype) return false;
-  for (uint32_t i = 0; i < nsrc; ++i) {
+  if (dst.count() != 1 || !isRow(dst[0]) || dst[0].dtype != src[0].dtype) return false;
+  for (uint32_t i = 0; i < src.count(); ++i) {
     if (!isRow(src[i])) return false;
   }
   return true;
@@ -117,29 +120,27 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
   if (streams) drainStores();
 }
 
-}  // namespace
-
-namespace detail {
-
-void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
-          uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores) noexcept {
-  assert(ndst > 0 && nsrc > 0 && canReduce(src->dtype, op));
-  const DType dtype = src->dtype;
+void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp op,
+               const DType* wire, Stores stores) {
+  const uint32_t ndst = dst.count();
+  const uint32_t nsrc = src.count();
+  const DType dtype = src[0].dtype;
+  assert(ndst > 0 && nsrc > 0 && canReduce(dtype, op));
   const FoldSteps steps(table, dtype, op);
   const DefaultFloatMode mode;
   const bool streams = detail::streams(stores);
-  if (wire == nullptr && !streams && foldsRows(dst, ndst, src, nsrc)) {
-    const auto at = [](const StridedView* views) {
-      return [views](uint32_t i) { return views[i].data; };
+  if (wire == nullptr && !streams && foldsRows(dst, src)) {
+    const auto at = [](ViewList& views) {
+      return [&views](uint32_t i) { return views[i].data; };
     };
-    foldRows(table, steps, rowsAt(1, at(dst)), rowsAt(nsrc, at(src)), dst->shape[0], dtype, nsrc,
+    foldRows(table, steps, rowsAt(1, at(dst)), rowsAt(nsrc, at(src)), dst[0].shape[0], dtype, nsrc,
              Stores::kCached);
     return;
   }
-  const Traversal t = makeTraversal(dst, ndst, src, nsrc);
+  const Traversal t = makeTraversal(dst, src);
   if (t.empty) return;
   int64_t boxExtent[kMaxDims];
-  chooseFoldBox(t, dst, ndst, src, nsrc, boxExtent);
+  chooseFoldBox(t, dst, src, boxExtent);
   alignas(64) unsigned char accumulator[kFoldBytes];
   alignas(64) unsigned char stage[kFoldBytes];
   alignas(64) unsigned char result[kFoldBytes];
@@ -152,19 +153,20 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
 
     const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {
-      const bool inPlace = ndst == 1 && !streams && boxContiguous(t, *dst, box);
-      if (inPlace && CastSteps(table, dtype, wire, dst->dtype).identity()) {
-        steps.finish(addressOf(t, *dst, box), accumulator, count);
+      const bool inPlace = ndst == 1 && !streams && boxContiguous(t, dst[0], box);
+      if (inPlace && CastSteps(table, dtype, wire, dst[0].dtype).identity()) {
+        steps.finish(addressOf(t, dst[0], box), accumulator, count);
         return;
       }
       steps.finish(result, accumulator, count);
       folded = result;
     }
     for (uint32_t i = 0; i < ndst; ++i) {
-      const CastSteps cast(table, dtype, wire, dst[i].dtype);
-      const size_t dstBytes = sizeOf(dst[i].dtype);
-      unsigned char* to = addressOf(t, dst[i], box);
-      const bool contiguous = boxContiguous(t, dst[i], box);
+      const StridedView& view = dst[i];
+      const CastSteps cast(table, dtype, wire, view.dtype);
+      const size_t dstBytes = sizeOf(view.dtype);
+      unsigned char* to = addressOf(t, view, box);
+      const bool contiguous = boxContiguous(t, view, box);
       if (contiguous && !streams) {
         cast.run(to, folded, count);
         continue;
@@ -177,12 +179,23 @@ void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const
       if (contiguous) {
         table.stream(to, packed, count * dstBytes);
       } else {
-        copyStrided(to, byteStrides(t, dst[i]), packed, packedStrides(t, box, dstBytes), box.extent,
+        copyStrided(to, byteStrides(t, view), packed, packedStrides(t, box, dstBytes), box.extent,
                     t.ndim, dstBytes, streams ? Stores::kStreaming : Stores::kCached);
       }
     }
   });
   if (streams) drainStores();
+}
+
+}  // namespace
+
+namespace detail {
+
+void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
+          uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores) noexcept {
+  ViewList to(dst, ndst);
+  ViewList from(src, nsrc);
+  foldViews(table, to, from, op, wire, stores);
 }
 
 }  // namespace detail
@@ -204,6 +217,12 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores) noexcept {
   detail::fold(activeTable(), dst, ndst, src, nsrc, op, &wire, stores);
+}
+
+void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, Stores stores) noexcept {
+  ViewList to(dst);
+  ViewList from(src);
+  foldViews(activeTable(), to, from, op, &wire, stores);
 }
 
 }  // namespace windlass

@@ -31,13 +31,6 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
 // dtype; ndst >= 1.
 void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
                Stores stores = Stores::kCached) noexcept;
-// As a kernel calls it: the tile is the staging of targets that stage.
-template <typename TileT>
-inline void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
-                      TileT&, Stores stores = Stores::kByOperation) noexcept {
-  TMOVE_CVT(dst, ndst, src, wire, stores);
-}
-
 // Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
 // dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).
 // Accumulates in f32 for f16, bf16 and f8, else in the dtype; rounds once to the sources' dtype,
@@ -48,10 +41,35 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 // The same with a cast to `wire` between the sources' dtype and each dst's dtype.
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
+// Views, however many. `list` gives `n` of them, from `first` on; what their shapes and strides
+// point at lasts as long as the list.
+struct Views {
+  uint32_t count;
+  void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
+  const void* context;
+};
+
+// The views at(0), at(1), ...; `at` is called while the result is in use.
+template <typename At>
+inline Views viewsAt(uint32_t count, const At& at) noexcept {
+  const auto list = [](const void* context, uint32_t first, uint32_t n, StridedView* views) {
+    for (uint32_t i = 0; i < n; ++i) views[i] = (*static_cast<const At*>(context))(first + i);
+  };
+  return {count, list, &at};
+}
+
+// The same of lists of views. As a kernel calls it: the tile is the staging of targets that stage.
+void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stores) noexcept;
 template <typename TileT>
-inline void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-                  ReduceOp op, DType wire, TileT&, Stores stores = Stores::kByOperation) noexcept {
-  TFOLD(dst, ndst, src, nsrc, op, wire, stores);
+inline void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, TileT&,
+                      Stores stores = Stores::kByOperation) noexcept {
+  TMOVE_CVT(dst, src, wire, stores);
+}
+void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, Stores stores) noexcept;
+template <typename TileT>
+inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, TileT&,
+                  Stores stores = Stores::kByOperation) noexcept {
+  TFOLD(dst, src, op, wire, stores);
 }
 
 // Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`

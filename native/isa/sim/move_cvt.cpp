@@ -31,7 +31,9 @@ bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedV
   return false;
 }
 
-void copyView(const Traversal& t, const StridedView& dst, const StridedView& src, Stores stores) {
+void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores) {
+  const StridedView dst = dsts[0];
+  const StridedView src = srcs[0];
   const size_t bytes = sizeOf(dst.dtype);
   const ByteStrides dstStep = byteStrides(t, dst);
   const ByteStrides srcStep = byteStrides(t, src);
@@ -43,7 +45,7 @@ void copyView(const Traversal& t, const StridedView& dst, const StridedView& src
   }
   const auto fits = kCopyBoxBytes / static_cast<int64_t>(bytes);
   int64_t boxExtent[kMaxDims];
-  chooseBox(t, &dst, 1, &src, 1, fits < kCopyBoxElements ? fits : kCopyBoxElements, boxExtent);
+  chooseBox(t, dsts, srcs, fits < kCopyBoxElements ? fits : kCopyBoxElements, boxExtent);
   const bool staged = rowsContiguous(t, dst) && rowsConflict(t, dstStep, src);
   alignas(64) unsigned char stage[kCopyBoxBytes];
   forEachBox(t, boxExtent, [&](const Box& box) {
@@ -154,14 +156,15 @@ void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
 
 // Reads and casts each box once and writes it to every destination while it is in the first-level
 // cache.
-void moveBoxes(const Traversal& t, const CastSteps& cast, const StridedView* dst, uint32_t ndst,
-               const StridedView& src, Stores stores) {
-  const size_t dstBytes = sizeOf(dst->dtype);
+void moveBoxes(const Traversal& t, const CastSteps& cast, ViewList& dst, ViewList& srcs,
+               Stores stores) {
+  const StridedView src = srcs[0];
+  const size_t dstBytes = sizeOf(dst[0].dtype);
   const size_t srcBytes = sizeOf(src.dtype);
   const ByteStrides srcStep = byteStrides(t, src);
   int64_t boxExtent[kMaxDims];
   const size_t widest = srcBytes < dstBytes ? dstBytes : srcBytes;
-  chooseBox(t, dst, ndst, &src, 1, boxElements(widest), boxExtent);
+  chooseBox(t, dst, srcs, boxElements(widest), boxExtent);
   const bool packs = !cast.identity() || !rowsContiguous(t, src);
   alignas(64) unsigned char srcBox[kBoxBytes];
   alignas(64) unsigned char dstBox[kBoxBytes];
@@ -175,18 +178,42 @@ void moveBoxes(const Traversal& t, const CastSteps& cast, const StridedView* dst
         from = srcBox;
       }
       if (!cast.identity()) {
-        const bool straight = ndst == 1 && boxContiguous(t, *dst, box);
-        cast.run(straight ? addressOf(t, *dst, box) : dstBox, from, static_cast<size_t>(box.count));
+        const bool straight = dst.count() == 1 && boxContiguous(t, dst[0], box);
+        unsigned char* to = straight ? addressOf(t, dst[0], box) : dstBox;
+        cast.run(to, from, static_cast<size_t>(box.count));
         if (straight) return;
         from = dstBox;
       }
       fromStep = packedStrides(t, box, dstBytes);
     }
-    for (uint32_t i = 0; i < ndst; ++i) {
+    for (uint32_t i = 0; i < dst.count(); ++i) {
       copyStrided(addressOf(t, dst[i], box), byteStrides(t, dst[i]), from, fromStep, box.extent,
                   t.ndim, dstBytes, stores);
     }
   });
+}
+
+void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, const DType* wire,
+               Stores asked) {
+  const Stores stores = detail::streams(asked) ? Stores::kStreaming : Stores::kCached;
+  const DType dtype = dst[0].dtype;
+  assert(dst.count() >= 1 && dst[0].ndim == src.ndim && src.ndim <= kMaxDims);
+  assert(canCast(src.dtype, wire != nullptr ? *wire : dtype));
+  assert(wire == nullptr || canCast(*wire, dtype));
+  ViewList from(&src, 1);
+  const Traversal t = makeTraversal(dst, from);
+  if (t.empty) return;
+  const CastSteps cast(table, src.dtype, wire, dtype);
+  const DefaultFloatMode mode;
+  const bool isOne = dst.count() == 1;
+  if (isOne && cast.identity()) {
+    copyView(t, dst, from, stores);
+  } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
+    castRows(t, cast, dst[0], src, stores);
+  } else {
+    moveBoxes(t, cast, dst, from, stores);
+  }
+  if (stores == Stores::kStreaming) drainStores();
 }
 
 }  // namespace
@@ -194,23 +221,9 @@ void moveBoxes(const Traversal& t, const CastSteps& cast, const StridedView* dst
 namespace detail {
 
 void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
-                 const StridedView& src, const DType* wire, Stores asked) noexcept {
-  const Stores stores = streams(asked) ? Stores::kStreaming : Stores::kCached;
-  assert(ndst >= 1 && dst->ndim == src.ndim && src.ndim <= kMaxDims);
-  assert(canCast(src.dtype, wire != nullptr ? *wire : dst->dtype));
-  assert(wire == nullptr || canCast(*wire, dst->dtype));
-  const Traversal t = makeTraversal(dst, ndst, &src, 1);
-  if (t.empty) return;
-  const CastSteps cast(table, src.dtype, wire, dst->dtype);
-  const DefaultFloatMode mode;
-  if (ndst == 1 && cast.identity()) {
-    copyView(t, *dst, src, stores);
-  } else if (ndst == 1 && t.ndim > 0 && rowsContiguous(t, *dst) && rowsContiguous(t, src)) {
-    castRows(t, cast, *dst, src, stores);
-  } else {
-    moveBoxes(t, cast, dst, ndst, src, stores);
-  }
-  if (stores == Stores::kStreaming) drainStores();
+                 const StridedView& src, const DType* wire, Stores stores) noexcept {
+  ViewList views(dst, ndst);
+  moveViews(table, views, src, wire, stores);
 }
 
 }  // namespace detail
@@ -226,6 +239,11 @@ void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, Store
 void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
                Stores stores) noexcept {
   detail::moveConvert(activeTable(), dst, ndst, src, &wire, stores);
+}
+
+void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stores) noexcept {
+  ViewList views(dst);
+  moveViews(activeTable(), views, src, &wire, stores);
 }
 
 }  // namespace windlass

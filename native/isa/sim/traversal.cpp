@@ -14,33 +14,27 @@ int64_t magnitude(int64_t value) {
   return value < 0 ? -value : value;
 }
 
-class Views {
- public:
-  Views(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc)
-      : dst_(dst), src_(src), ndst_(ndst), count_(ndst + nsrc) {}
-  uint32_t count() const { return count_; }
-  const StridedView& operator[](uint32_t i) const { return i < ndst_ ? dst_[i] : src_[i - ndst_]; }
-
- private:
-  const StridedView* dst_;
-  const StridedView* src_;
-  uint32_t ndst_;
-  uint32_t count_;
-};
-
-bool canMerge(const Views& views, uint32_t outer, uint32_t inner, int64_t innerExtent) {
-  for (uint32_t i = 0; i < views.count(); ++i) {
-    if (views[i].strides[outer] != views[i].strides[inner] * innerExtent) return false;
+// Whether visit(view) holds of all views of both lists.
+template <typename Visit>
+bool ofAll(ViewList& dst, ViewList& src, Visit&& visit) {
+  for (ViewList* list : {&dst, &src}) {
+    for (uint32_t i = 0; i < list->count(); ++i) {
+      if (!visit((*list)[i])) return false;
+    }
   }
   return true;
 }
 
+bool canMerge(ViewList& dst, ViewList& src, uint32_t outer, uint32_t inner, int64_t innerExtent) {
+  return ofAll(dst, src, [&](const StridedView& view) {
+    return view.strides[outer] == view.strides[inner] * innerExtent;
+  });
+}
+
 }  // namespace
 
-Traversal makeTraversal(const StridedView* dst, uint32_t ndst, const StridedView* src,
-                        uint32_t nsrc) noexcept {
-  const Views views(dst, ndst, src, nsrc);
-  const StridedView& lead = views[0];
+Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept {
+  const StridedView lead = dst[0];
   Traversal t;
   for (uint32_t d = 0; d < lead.ndim; ++d) {
     if (lead.shape[d] <= 0) {
@@ -59,7 +53,7 @@ Traversal makeTraversal(const StridedView* dst, uint32_t ndst, const StridedView
   // From the innermost outwards; merged dimensions keep the inner one's axis.
   uint32_t kept = t.ndim;
   for (uint32_t d = t.ndim; d-- > 0;) {
-    if (kept < t.ndim && canMerge(views, t.axis[d], t.axis[kept], t.extent[kept])) {
+    if (kept < t.ndim && canMerge(dst, src, t.axis[d], t.axis[kept], t.extent[kept])) {
       t.extent[kept] *= t.extent[d];
     } else {
       --kept;
@@ -85,17 +79,15 @@ bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) 
   return true;
 }
 
-void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const StridedView* src,
-               uint32_t nsrc, int64_t limit, int64_t* boxExtent) noexcept {
-  const Views views(dst, ndst, src, nsrc);
+void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
+               int64_t* boxExtent) noexcept {
   int64_t room = limit;
   for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
   if (t.ndim == 0) return;
   const uint32_t inner = t.ndim - 1;
-  for (uint32_t i = 0; i < views.count(); ++i) {
-    if (strideOf(t, views[i], inner) == 1) continue;
-    for (uint32_t d = 0; d < inner; ++d) {
-      if (strideOf(t, views[i], d) != 1 || boxExtent[d] != 1) continue;
+  ofAll(dst, src, [&](const StridedView& view) {
+    for (uint32_t d = 0; strideOf(t, view, inner) != 1 && d < inner; ++d) {
+      if (strideOf(t, view, d) != 1 || boxExtent[d] != 1) continue;
       if (boxExtent[inner] == 1) {
         boxExtent[inner] = t.extent[inner] < kSquareRow ? t.extent[inner] : kSquareRow;
         room /= boxExtent[inner];
@@ -103,7 +95,8 @@ void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const 
       boxExtent[d] = t.extent[d] < room ? t.extent[d] : room;
       room /= boxExtent[d];
     }
-  }
+    return true;
+  });
   if (boxExtent[inner] > 1 && boxExtent[inner] < t.extent[inner]) return;
   // Whole dimensions from the innermost outwards, then part of one.
   for (uint32_t d = t.ndim; d-- > 0;) {

@@ -30,9 +30,41 @@ struct Box {
   int64_t count;  // elements
 };
 
-// `views` lists ndst then nsrc views, dst[0] first.
-Traversal makeTraversal(const StridedView* dst, uint32_t ndst, const StridedView* src,
-                        uint32_t nsrc) noexcept;
+// Views by their number: those of an array where they lie, those of a list a few at hand. What []
+// returns lasts until the next [] of the same list.
+class ViewList {
+ public:
+  ViewList(const StridedView* views, uint32_t count)
+      : list_{count, nullptr, nullptr}, views_(views), atHand_(count) {}
+  explicit ViewList(const Views& list) : list_(list), views_(few_) { load(0); }
+  ViewList(const ViewList&) = delete;
+  ViewList& operator=(const ViewList&) = delete;
+
+  uint32_t count() const { return list_.count; }
+  const StridedView& operator[](uint32_t i) {
+    if (i - first_ >= atHand_) load(i / kAtHand * kAtHand);
+    return views_[i - first_];
+  }
+
+ private:
+  static constexpr uint32_t kAtHand = 32;
+
+  void load(uint32_t first) {
+    const uint32_t left = list_.count - first;
+    first_ = first;
+    atHand_ = left < kAtHand ? left : kAtHand;
+    list_.list(list_.context, first, atHand_, few_);
+  }
+
+  const Views list_;
+  const StridedView* views_;
+  uint32_t first_ = 0;
+  uint32_t atHand_;
+  StridedView few_[kAtHand];
+};
+
+// Walks the first of dst in the order of its strides.
+Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept;
 
 inline int64_t strideOf(const Traversal& t, const StridedView& view, uint32_t d) noexcept {
   return view.strides[t.axis[d]];
@@ -56,8 +88,8 @@ bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) 
 
 // Extents of boxes of at most `limit` elements; square ones where some view's rows are not
 // contiguous but another dimension of it is.
-void chooseBox(const Traversal& t, const StridedView* dst, uint32_t ndst, const StridedView* src,
-               uint32_t nsrc, int64_t limit, int64_t* boxExtent) noexcept;
+void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
+               int64_t* boxExtent) noexcept;
 
 // Calls visit(const Box&) for boxes of at most `boxExtent` that cover the traversal, in order.
 template <typename Visit>

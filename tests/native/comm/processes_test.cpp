@@ -287,6 +287,82 @@ TEST_P(Processes, RunEveryCollectiveThatNamesWindowsAlone) {
             }));
 }
 
+// Registers a transfer in which each rank takes what all ranks have at `from`, side by side at
+// `into`. 0, or the code of its failure.
+int registerGather(Comm& comm, const uint32_t* from, uint32_t* into, int64_t count,
+                   windlass::Transfer* transfer, Error* error) {
+  const auto n = static_cast<int64_t>(comm.group().ranks());
+  const auto viewOf = [](const uint32_t* at, int64_t elements) {
+    const auto address = reinterpret_cast<int64_t>(at);
+    return std::vector<int64_t>{WL_U32, 1, address, address, 4 * elements, elements, 1};
+  };
+  const std::vector<int64_t> source = viewOf(from, count), target = viewOf(into, n * count);
+  std::vector<int64_t> chunks;
+  for (int64_t rank = 0; rank < n; ++rank)
+    chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
+  wl_transfer_config_t config = {};
+  config.struct_size = sizeof config;
+  config.source_bindings = source.data();
+  config.source_binding_words = source.size();
+  config.source_binding_count = 1;
+  config.target_bindings = target.data();
+  config.target_binding_words = target.size();
+  config.target_binding_count = 1;
+  config.chunks = chunks.data();
+  config.chunk_words = chunks.size();
+  config.chunk_count = static_cast<uint64_t>(n);
+  return windlass::Transfer::create(comm, config, 0, transfer, error);
+}
+
+TEST_P(Processes, RunTransfersBetweenWindows) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+              uint64_t wrong = 0;
+              for (const int64_t count : {5, 3000, 80'000}) {
+                uint32_t* into = window + kWindow / 8;
+                const auto all = static_cast<uint64_t>(comm.group().ranks()) *
+                                 static_cast<uint64_t>(count);
+                Error error;
+                windlass::Transfer transfer(comm);
+                if (registerGather(comm, window, into, count, &transfer, &error) != WL_OK) {
+                  std::printf("%s\n", error.message);
+                  return 1;
+                }
+                for (uint32_t version = 1; version <= (kSlow > 1 ? 5 : 30); ++version) {
+                  for (int64_t i = 0; i < count; ++i)
+                    window[i] = valueOf(version, comm.rank(), static_cast<uint64_t>(i));
+                  std::fill(into, into + all, 0);
+                  if (transfer.run(version, 0, &error) != WL_OK) {
+                    std::printf("%s\n", error.message);
+                    return 1;
+                  }
+                  const auto each = static_cast<uint64_t>(count);
+                  for (uint64_t i = 0; i < all; ++i)
+                    wrong += into[i] != valueOf(version, static_cast<uint32_t>(i / each), i % each);
+                  uint64_t moved = 0;
+                  transfer.moved(static_cast<int32_t>(comm.rank()), &moved, 1);
+                  wrong += moved != 4 * all;
+                }
+                if (windlass::barrier(comm, 0, &error) != WL_OK) return 1;
+              }
+              if (wrong != 0) std::printf("%llu wrong\n", static_cast<unsigned long long>(wrong));
+              return wrong == 0 ? 0 : 1;
+            }));
+}
+
+TEST_P(Processes, RefuseATransferFromMemoryThatPeersDoNotReach) {
+  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+              const std::vector<uint32_t> own(100);
+              Error error;
+              windlass::Transfer transfer(comm);
+              const int code = registerGather(comm, own.data(), window, 100, &transfer, &error);
+              const bool refused = code == WL_UNSUPPORTED &&
+                                   contains(error.message, "lies outside every window");
+              if (!refused) std::printf("%s\n", error.message);
+              Error later;
+              return refused && windlass::barrier(comm, 0, &later) == WL_OK ? 0 : 1;
+            }));
+}
+
 TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
   EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
               if (comm.rank() == 1) {
@@ -325,13 +401,11 @@ TEST_P(Processes, RefuseWhatIsMadeInOneProcessAlone) {
               std::shared_ptr<windlass::Window> window;
               std::shared_ptr<Group> part;
               uint32_t rank = 0;
-              windlass::Transfer transfer(comm);
-              const wl_transfer_config_t config = {};
               int failures = 0;
               for (const int code :
                    {windlass::createWindow(comm, 64, 0, &window, &error),
-                    windlass::splitGroup(comm, {WL_OP_SPLIT, 0, 0, 0, 0}, 0, &part, &rank, &error),
-                    windlass::Transfer::create(comm, config, 0, &transfer, &error)}) {
+                    windlass::splitGroup(comm, {WL_OP_SPLIT, 0, 0, 0, 0}, 0, &part, &rank,
+                                         &error)}) {
                 failures += code == WL_UNSUPPORTED ? 0 : 1;
               }
               return failures;

@@ -134,6 +134,63 @@ TEST(Fold, SeveralDestinationsOfTheirOwnTypeAndStride) {
   }
 }
 
+// More views than are at hand at a time, in lists and in arrays: the same bits.
+TEST(Fold, ListsOfAnyNumberOfViews) {
+  std::mt19937_64 random(11);
+  constexpr int64_t kRows = 19;
+  constexpr int64_t kCols = 70;
+  const int64_t shape[] = {kRows, kCols};
+  const int64_t rowMajor[] = {kCols, 1};
+  const int64_t colMajor[] = {1, kRows};
+  for (const uint32_t targets : {1u, 31u, 32u, 33u, 65u, 150u}) {
+    for (const uint32_t sources : {1u, 2u, 32u, 64u, 65u, 200u}) {
+      Sources input(DType::kF16, kRows * kCols, sources, random);
+      const auto source = [&](uint32_t i) {
+        return StridedView{input.data[i].data(), DType::kF16, 2, shape,
+                           i % 3 == 2 ? colMajor : rowMajor};
+      };
+      std::vector<std::vector<float>> out[3];
+      for (auto& each : out) each.resize(targets, std::vector<float>(kRows * kCols));
+      const auto target = [&](int of) {
+        return [&out, &colMajor, &rowMajor, &shape, of](uint32_t i) {
+          return StridedView{out[of][i].data(), DType::kF32, 2, shape,
+                             i % 2 == 1 ? colMajor : rowMajor};
+        };
+      };
+      std::vector<StridedView> from, into;
+      for (uint32_t i = 0; i < sources; ++i) from.push_back(source(i));
+      for (uint32_t i = 0; i < targets; ++i) into.push_back(target(0)(i));
+      const auto listed = target(1), streamed = target(2);
+      if (sources == 1) {
+        TMOVE_CVT(into.data(), targets, from[0], DType::kBF16, Stores::kCached);
+        TMOVE_CVT(viewsAt(targets, listed), from[0], DType::kBF16, Stores::kCached);
+        TMOVE_CVT(viewsAt(targets, streamed), from[0], DType::kBF16, Stores::kStreaming);
+      } else {
+        TFOLD(into.data(), targets, from.data(), sources, ReduceOp::kSum, DType::kBF16);
+        TFOLD(viewsAt(targets, listed), viewsAt(sources, source), ReduceOp::kSum, DType::kBF16,
+              Stores::kCached);
+        TFOLD(viewsAt(targets, streamed), viewsAt(sources, source), ReduceOp::kSum, DType::kBF16,
+              Stores::kStreaming);
+      }
+      // One element by the reference, all others as in the arrays.
+      for (uint32_t i = 0; i < targets; ++i) {
+        ASSERT_EQ(0, std::memcmp(out[0][i].data(), out[1][i].data(), out[0][i].size() * 4))
+            << targets << " targets, " << sources << " sources, target " << i;
+        ASSERT_EQ(0, std::memcmp(out[0][i].data(), out[2][i].data(), out[0][i].size() * 4))
+            << targets << " targets, " << sources << " sources, target " << i << ", streamed";
+      }
+      std::vector<uint64_t> codes;
+      for (uint32_t i = 0; i < sources; ++i)
+        codes.push_back(reference::loadElement(input.data[i].data(), 2));
+      const uint64_t folded = sources == 1 ? codes[0]
+                                           : reference::fold(DType::kF16, codes, ReduceOp::kSum);
+      const uint64_t wire = reference::cast(DType::kF16, DType::kBF16, folded);
+      EXPECT_EQ(reference::cast(DType::kBF16, DType::kF32, wire),
+                reference::loadElement(reinterpret_cast<unsigned char*>(out[1].back().data()), 4));
+    }
+  }
+}
+
 TEST(Fold, InPlaceIntoAnySource) {
   std::mt19937_64 random(9);
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI64, DType::kF8E5M2}) {

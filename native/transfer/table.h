@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bound plan: the items that one rank runs, as one table of words that name all memory by its
+// place, wherever the table lies itself.
+#pragma once
+
+#include "native/base/error.h"
+#include "native/transfer/words.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+// The words of a ChunkTable for each run of kMostPhases phases, and the items of all of them.
+class PlanTable {
+ public:
+  // Phases that the items need, one at least.
+  uint32_t phases() const { return phases_; }
+  // The table of the kMostPhases phases from w * kMostPhases on, which may be beyond this rank's.
+  const uint64_t* window(uint32_t w) const {
+    return words_.data() + starts_[w < workBytes_.size() ? w : workBytes_.size()];
+  }
+  // Bytes that the items of these phases write, to peers and to stages too.
+  uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
+  const WordList& words() const { return words_; }
+
+ private:
+  friend class ItemMaker;
+
+  WordList words_;
+  std::vector<uint64_t> starts_;     // of the windows in words_; the last one has no items
+  std::vector<uint64_t> workBytes_;  // for each window
+  uint32_t phases_ = 1;
+};
+
+// Cuts boxes into items, of a size that threads share.
+class ItemMaker {
+ public:
+  // Adds those items of the box that fall to target number `part` of it: items fall to its targets
+  // in turn, to number `turn` first. Returns how many there are for all of them.
+  uint32_t add(const ChunkItem& box, uint32_t part, uint64_t turn);
+  // The table of all items, by phase. Once.
+  Code finish(PlanTable* table, wl_error_t* error);
+
+ private:
+  struct Item {
+    uint64_t at;  // in items_
+    uint64_t bytes;
+    uint32_t phase;
+  };
+  struct Share {
+    const ChunkItem& box;
+    uint32_t part;
+    uint64_t turn;
+  };
+
+  void cut(Share& share, const int64_t* start, const int64_t* length);
+  void emit(const ChunkItem& box, const int64_t* start, const int64_t* length, uint64_t bytes);
+
+  WordList items_;
+  std::vector<Item> order_;
+};
+
+}  // namespace windlass
