@@ -14,7 +14,7 @@ constexpr uint64_t kStagedBroadcast = uint64_t{64} << 10;
 constexpr uint64_t kStagedMove = uint64_t{16} << 10;
 
 bool stages(const Comm& comm, uint64_t inBytes, uint64_t limit) {
-  return inBytes <= std::min(limit, comm.group().config().stageBytes());
+  return inBytes <= std::min(limit, comm.group().config().eagerBytes());
 }
 
 // Counts that are the same on every rank: what they add to, and what ranks compare.

@@ -135,6 +135,9 @@ static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
+// To one rank, at the least, of what a rank stages for all.
+constexpr uint64_t kStagedWords = 4;
+
 // What decides the protocol of a communicator, agreed when its ranks meet.
 struct GroupConfig {
   uint32_t ranks = 1;
@@ -154,11 +157,13 @@ struct GroupConfig {
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
   // operation whose inputs are not staged.
   bool oversubscribed() const { return ranks > cores; }
-  // Room for an input that a rank stages. Where ranks exceed cores a copy costs less than the
-  // acknowledgements, which take another turn of all threads. A word for each rank at least.
+  // Up to how much input a rank stages. Where ranks exceed cores a copy costs less than the
+  // acknowledgements, which take another turn of all threads.
+  uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
+  // Room for it, and for some words to each rank.
   uint64_t stageBytes() const {
-    const uint64_t bytes = uint64_t{oversubscribed() ? 64u : 4u} << 10;
-    return bytes < ranks * sizeof(uint64_t) ? ranks * sizeof(uint64_t) : bytes;
+    const uint64_t words = ranks * kStagedWords * sizeof(uint64_t);
+    return eagerBytes() < words ? words : eagerBytes();
   }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }

@@ -21,11 +21,11 @@ struct Bound {
 Code readBoxes(const wl_transfer_config_t& config, const Bound& bound, WordList* boxes,
                Progress* progress, wl_error_t* error);
 
-// visit(box) for each box of the words.
+// visit(box) for each box of the words from `at` on.
 template <class Visit>
-void forEachChunkItem(const WordList& boxes, Visit&& visit) {
+void forEachChunkItem(const WordList& boxes, uint64_t at, Visit&& visit) {
   const uint64_t* end = boxes.data() + boxes.size();
-  ChunkItem box = {boxes.data()};
+  ChunkItem box = {boxes.data() + at};
   for (; box.words != end; box.words += box.size()) visit(static_cast<const ChunkItem&>(box));
 }
 

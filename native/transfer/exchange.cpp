@@ -11,9 +11,19 @@
 namespace windlass {
 namespace {
 
-// Of all ranks in a round of a gather, where that is not less than one word a rank.
+// Of all ranks in a round of a gather.
 constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
-constexpr uint64_t kNoMemory = ~uint64_t{0};
+// In place of a number of words: the rank can't go on.
+constexpr uint64_t kFailed = ~uint64_t{0};
+
+// Where ranks gather, the first round's words of each follow how many it has in all.
+constexpr uint64_t kGatherHead = 1;
+static_assert(kGatheredWords / WL_MAX_RANKS > kGatherHead, "a round holds words of each rank");
+// Ranks exchange slots of words, one for each rank. The first round's are of at most kFirstWords,
+// and begin with the words of the sender's longest list, for whichever rank, and of this one.
+constexpr uint64_t kExchangeHead = 2;
+constexpr uint64_t kFirstWords = 64;
+static_assert(kStagedWords > kExchangeHead, "a round holds words for each rank");
 
 // Of `all`, from `at` on, at most `most`.
 uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
@@ -22,9 +32,14 @@ uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
 
 }  // namespace
 
+Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error)
+    : comm_(comm), fingerprint_(fingerprint), deadlineNs_(deadlineNs), error_(error) {
+  failure_.struct_size = sizeof failure_;
+}
+
 void Exchange::reserve() {
   const uint64_t ranks = comm_.group().ranks();
-  counts_.resize(2 * ranks);
+  totals_.resize(ranks);
   in_.resize(stagedWords());
   out_.resize(std::max({stagedWords(), ranks, std::min(kGatheredWords, ranks * stagedWords())}));
 }
@@ -45,111 +60,121 @@ Call Exchange::call(wl_reduce_op op, const void* in, void* out, uint64_t bytes,
   return call;
 }
 
-Code Exchange::outcome(const wl_error_t& own) {
-  wl_error_t told = own;
+Code Exchange::tell() {
+  wl_error_t told = failure_;
   char prefix[64];
   std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", comm_.rank());
-  if (own.code != WL_OK) copyError(&told, own, prefix);
+  if (failed()) copyError(&told, failure_, prefix);
   return shareOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, deadlineNs_,
                       error_);
 }
 
-Code Exchange::gather(const WordList& own, std::vector<WordList>* all) {
-  const uint32_t ranks = comm_.group().ranks();
-  const uint64_t most = std::min(stagedWords(), std::max<uint64_t>(kGatheredWords / ranks, 1));
-  int64_t* totals = counts_.data() + ranks;
-  const auto count = static_cast<int64_t>(own.size());
-  Code code = comm_.run(Kernel::kAllGatherStaged,
-                        call(WL_SUM, &count, totals, sizeof count, sizeof count));
-  if (code != WL_OK) return code;
-  const auto largest = static_cast<uint64_t>(*std::max_element(totals, totals + ranks));
-  const bool keeps = all != nullptr && makeRoom(totals, all);
-  for (uint64_t at = 0; at < largest; at += most) {
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      const auto total = static_cast<uint64_t>(totals[rank]);
-      counts_[rank] = static_cast<int64_t>(leftOf(total, at, most));
-    }
-    const uint64_t bytes = leftOf(own.size(), at, most) * sizeof(uint64_t);
-    const uint64_t start = std::min<uint64_t>(at, own.size());
-    const PartLists parts = {nullptr, nullptr, counts_.data(), nullptr, 0};
-    Call round = call(WL_SUM, own.data() + start, out_.data(), 0, bytes);
-    round.parts = &parts;
-    code = comm_.run(Kernel::kAllGatherVStaged, round);
-    if (code != WL_OK) return code;
-    const uint64_t* words = out_.data();
-    for (uint32_t rank = 0; keeps && rank < ranks; words += counts_[rank++])
-      (*all)[rank].insert((*all)[rank].end(), words, words + counts_[rank]);
-  }
-  return WL_OK;
+void Exchange::outOfMemory() {
+  fail(&failure_, WL_RESOURCE, "out of memory for what its peers bring");
 }
 
-bool Exchange::makeRoom(const int64_t* totals, std::vector<WordList>* all) {
-  try {
-    all->resize(comm_.group().ranks());
-    for (WordList& list : *all) list.reserve(static_cast<uint64_t>(*totals++));
-  } catch (const std::bad_alloc&) {
-    outOfMemory_ = true;
+Code Exchange::gather(const WordList& own, const std::function<void(const Round&)>& take) {
+  const uint32_t ranks = comm_.group().ranks();
+  const uint64_t stated = failed() ? kFailed : own.size();
+  uint64_t longest = 0;
+  Code code = comm_.run(Kernel::kAllReduceStaged,
+                        call(WL_MAX, &stated, &longest, sizeof stated, sizeof stated));
+  if (code != WL_OK) return code;
+  if (longest == kFailed) return tell();
+  const uint64_t most = std::min(stagedWords(), kGatheredWords / ranks);
+  uint64_t head = kGatherHead;
+  uint64_t slot = 0;
+  for (uint64_t at = 0; at < longest || head > 0; at += slot - head, head = 0) {
+    slot = std::min(longest - at + head, most);
+    in_[0] = own.size();
+    std::copy_n(own.data() + std::min<uint64_t>(at, own.size()),
+                leftOf(own.size(), at, slot - head), in_.data() + head);
+    const uint64_t bytes = slot * sizeof(uint64_t);
+    code = comm_.run(Kernel::kAllGatherStaged, call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
+    if (code != WL_OK) return code;
+    for (uint32_t rank = 0; head > 0 && rank < ranks; ++rank)
+      totals_[rank] = out_[rank * slot];
+    try {
+      if (!failed()) take({at, at + slot - head, totals_.data(), out_.data() + head, slot});
+    } catch (const std::bad_alloc&) {
+      outOfMemory();
+    }
   }
-  return !outOfMemory_;
+  return WL_OK;
 }
 
 Code Exchange::exchange(std::vector<WordList>* words) {
   const uint32_t ranks = comm_.group().ranks();
   const uint32_t own = comm_.rank();
-  for (uint32_t rank = 0; rank < ranks; ++rank) in_[rank] = (*words)[rank].size();
-  Code code =
-      comm_.run(Kernel::kAllToAllStaged, call(WL_SUM, in_.data(), out_.data(), sizeof(uint64_t),
-                                              ranks * sizeof(uint64_t)));
-  if (code != WL_OK) return code;
+  const bool sends = !failed();
+  uint64_t longest = sends ? 0 : kFailed;
+  for (uint32_t rank = 0; sends && rank < ranks; ++rank)
+    if (rank != own) longest = std::max<uint64_t>(longest, (*words)[rank].size());
   std::vector<WordList> received;
-  uint64_t largest = 0;
-  try {
-    received.resize(ranks);
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
+  // Slots of `slot` words, of which the lists' own from `at` on follow `head` others.
+  const auto round = [&](uint64_t at, uint64_t slot, uint64_t head) {
+    for (uint32_t rank = 0; sends && rank < ranks; ++rank) {
       if (rank == own) continue;
-      received[rank].resize(out_[rank]);
-      largest = std::max(largest, out_[rank]);
-    }
-  } catch (const std::bad_alloc&) {
-    outOfMemory_ = true;
-    largest = kNoMemory;
-  }
-  code = reduce(&largest, 1, WL_MAX);
-  isWhole_ = isWhole_ && largest != kNoMemory;
-  if (code != WL_OK || !isWhole_) return code;
-  const uint64_t most = std::max<uint64_t>(stagedWords() / ranks, 1);
-  for (uint64_t at = 0; at < largest; at += most) {
-    const uint64_t slot = leftOf(largest, at, most);
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
       const WordList& list = (*words)[rank];
-      if (rank == own || list.size() <= at) continue;
-      std::copy_n(list.data() + at, leftOf(list.size(), at, slot), in_.data() + rank * slot);
+      const uint64_t count = leftOf(list.size(), at, slot - head);
+      if (count > 0) std::copy_n(list.data() + at, count, in_.data() + rank * slot + head);
     }
-    code = comm_.run(Kernel::kAllToAllStaged,
+    return comm_.run(Kernel::kAllToAllStaged,
                      call(WL_SUM, in_.data(), out_.data(), slot * sizeof(uint64_t),
                           ranks * slot * sizeof(uint64_t)));
-    if (code != WL_OK) return code;
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
+  };
+  const auto take = [&](uint64_t at, uint64_t slot, uint64_t head) {
+    for (uint32_t rank = 0; !failed() && rank < ranks; ++rank) {
       WordList& list = received[rank];
-      if (list.size() <= at) continue;
-      std::copy_n(out_.data() + rank * slot, leftOf(list.size(), at, slot), list.data() + at);
+      const uint64_t count = leftOf(list.size(), at, slot - head);
+      if (count > 0) std::copy_n(out_.data() + rank * slot + head, count, list.data() + at);
     }
+  };
+
+  const uint64_t most = stagedWords() / ranks;
+  const uint64_t first = std::min(most, kFirstWords);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    in_[rank * first] = longest;
+    in_[rank * first + 1] = sends && rank != own ? (*words)[rank].size() : 0;
   }
+  Code code = round(0, first, kExchangeHead);
+  if (code != WL_OK) return code;
+  for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, out_[rank * first]);
+  if (longest == kFailed) return tell();
+  try {
+    received.resize(ranks);
+    for (uint32_t rank = 0; rank < ranks; ++rank) received[rank].resize(out_[rank * first + 1]);
+  } catch (const std::bad_alloc&) {
+    outOfMemory();
+  }
+  take(0, first, kExchangeHead);
+  for (uint64_t at = first - kExchangeHead; at < longest; at += most) {
+    const uint64_t slot = leftOf(longest, at, most);
+    code = round(at, slot, 0);
+    if (code != WL_OK) return code;
+    take(at, slot, 0);
+  }
+  if (failed()) return WL_OK;
   received[own].swap((*words)[own]);
   words->swap(received);
   return WL_OK;
 }
 
-Code Exchange::reduce(uint64_t* values, uint64_t count, wl_reduce_op op) {
-  const uint64_t most = std::min<uint64_t>(stagedWords(), kGatheredBytes / sizeof(uint64_t));
-  for (uint64_t at = 0; at < count; at += most) {
-    const uint64_t bytes = leftOf(count, at, most) * sizeof(uint64_t);
-    uint64_t* from = values + at;
+Code Exchange::sum(uint64_t* values, uint64_t count) {
+  const uint64_t most = std::min<uint64_t>(stagedWords(), kGatheredBytes / sizeof(uint64_t)) - 1;
+  uint64_t at = 0;
+  do {
+    const uint64_t n = leftOf(count, at, most);
+    in_[0] = failed() ? 1 : 0;
+    std::copy_n(values + at, n, in_.data() + 1);
+    const uint64_t bytes = (1 + n) * sizeof(uint64_t);
     const Code code =
-        comm_.run(Kernel::kAllReduceStaged, call(op, from, out_.data(), bytes, bytes));
+        comm_.run(Kernel::kAllReduceStaged, call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
     if (code != WL_OK) return code;
-    std::copy_n(out_.data(), bytes / sizeof(uint64_t), from);
-  }
+    if (out_[0] != 0) return tell();
+    std::copy_n(out_.data() + 1, n, values + at);
+    at += most;
+  } while (at < count);
   return WL_OK;
 }
 

@@ -3,6 +3,7 @@
 // inputs the control block stages, so that nobody reads another's memory.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "native/comm/comm.h"
@@ -10,41 +11,54 @@
 
 namespace windlass {
 
-// Every call is collective and states the same on every rank: the registration's fingerprint. One
-// that finds no memory takes part to its end, with words missing; outcome() tells the others.
+// Every call is collective and states the same on every rank: the registration's fingerprint. A
+// rank that can't go on says why by failure(), and takes part in the next call, whatever it has for
+// it: that one returns on all ranks what the first such rank states, told as of its part of the
+// transfer. A call that finds no memory sets it.
 class Exchange {
  public:
-  Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error)
-      : comm_(comm), fingerprint_(fingerprint), deadlineNs_(deadlineNs), error_(error) {}
-  // Before any other call but outcome(). Throws std::bad_alloc.
+  Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error);
+  // Before gather(), the first call, which tells the others where it could not: it throws
+  // std::bad_alloc.
   void reserve();
 
-  // Ok where every rank is; else what the first failing one states, told as of its part of the
-  // transfer.
-  Code outcome(const wl_error_t& own);
-  // (*all)[rank] = its words, unless `all` is nullptr.
-  Code gather(const WordList& own, std::vector<WordList>* all);
+  wl_error_t* failure() { return &failure_; }
+  bool failed() const { return failure_.code != WL_OK; }
+
+  // A gather's round: words [at, end) of each rank, of which it has totals[rank] in all.
+  struct Round {
+    uint64_t at;
+    uint64_t end;
+    const uint64_t* totals;
+    const uint64_t* first;  // rank 0's
+    uint64_t stride;        // words from one rank's to the next's
+
+    const uint64_t* words(uint32_t rank) const { return first + rank * stride; }
+    uint64_t count(uint32_t rank) const {
+      const uint64_t last = totals[rank] < end ? totals[rank] : end;
+      return last > at ? last - at : 0;
+    }
+  };
+  // Calls take(round) for each, in order; it may throw std::bad_alloc.
+  Code gather(const WordList& own, const std::function<void(const Round&)>& take);
   // words[rank], one list a rank, which are for that rank, become those that it had for this one.
   Code exchange(std::vector<WordList>* words);
-  // Each value becomes the reduction of all ranks' by `op`.
-  Code reduce(uint64_t* values, uint64_t count, wl_reduce_op op);
-  // Whether this rank found no memory, and whether no rank did so far in exchange().
-  bool outOfMemory() const { return outOfMemory_; }
-  bool isWhole() const { return isWhole_; }
+  // Each value becomes the sum of all ranks'.
+  Code sum(uint64_t* values, uint64_t count);
 
  private:
   Call call(wl_reduce_op op, const void* in, void* out, uint64_t bytes, uint64_t inBytes) const;
   uint64_t stagedWords() const;
-  // Whether there is memory for so many words of each rank.
-  bool makeRoom(const int64_t* totals, std::vector<WordList>* all);
+  // Once a rank has said that it can't go on.
+  Code tell();
+  void outOfMemory();
 
   Comm& comm_;
   const uint64_t fingerprint_;
   const int64_t deadlineNs_;
   wl_error_t* const error_;
-  bool outOfMemory_ = false;
-  bool isWhole_ = true;
-  std::vector<int64_t> counts_;  // of a round, and of all words: one a rank
+  wl_error_t failure_ = {};
+  WordList totals_;  // of a gather: one a rank
   WordList in_;
   WordList out_;
 };

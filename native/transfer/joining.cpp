@@ -58,17 +58,17 @@ struct SameSources {
 }  // namespace
 
 void askOwners(const WordList& boxes, std::vector<WordList>* questions) {
-  forEachChunkItem(boxes, [&](const ChunkItem& box) {
+  forEachChunkItem(boxes, 0, [&](const ChunkItem& box) {
     if (isStaged(box)) return;
     WordList& question = (*questions)[ownerOf(box)];
     question.insert(question.end(), box.words, box.words + box.size());
   });
 }
 
-void answer(uint32_t rank, const Peers& peers, std::vector<WordList>* questions) {
+void answer(uint32_t rank, const Peers& peers, uint64_t at, std::vector<WordList>* questions) {
   std::vector<Asked> asked;
   for (uint32_t from = 0; from < questions->size(); ++from) {
-    forEachChunkItem((*questions)[from],
+    forEachChunkItem((*questions)[from], at,
                      [&](const ChunkItem& box) { asked.push_back({box, from}); });
   }
   std::unordered_set<Asked*, SourcesHash, SameSources> boxes(asked.size(), {}, {&peers});

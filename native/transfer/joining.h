@@ -8,13 +8,15 @@
 
 namespace windlass {
 
-// questions[owner]: this rank's boxes, but staged ones, as the owner is to see them.
+// questions[owner], behind what they hold: this rank's boxes, but staged ones, as the owner is to
+// see them.
 void askOwners(const WordList& boxes, std::vector<WordList>* questions);
 
-// As owner `rank`: what each rank asks becomes its answers, box by box: targets | part << 32, part
+// As owner `rank`: what each rank asks from its word `at` on becomes its answers, box by box: targets
+// | part << 32, part
 // being its own number among them; and where they are several, a turn, that of the target whose
 // rank runs the first item, and the words of each target.
-void answer(uint32_t rank, const Peers& peers, std::vector<WordList>* questions);
+void answer(uint32_t rank, const Peers& peers, uint64_t at, std::vector<WordList>* questions);
 
 // Reads the answers in the order in which the boxes were asked about.
 class Answers {

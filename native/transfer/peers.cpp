@@ -50,11 +50,27 @@ WordList Peers::wordsOf(const Group& group, uint32_t rank, const std::vector<Bin
   return words;
 }
 
-void Peers::take(std::vector<WordList>* words) {
-  ranks_.resize(words->size());
-  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    Brought& brought = ranks_[rank];
-    brought.words.swap((*words)[rank]);
+void Peers::take(const Exchange::Round& round) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (round.at < taken_) return;
+  ranks_.resize(ranks());
+  bool isLast = true;
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    WordList& words = ranks_[rank].words;
+    words.reserve(round.totals[rank]);
+    words.resize(std::min(round.at, round.totals[rank]));
+    words.insert(words.end(), round.words(rank), round.words(rank) + round.count(rank));
+    isLast = isLast && words.size() == round.totals[rank];
+  }
+  if (isLast) index();
+  taken_ = round.end;
+}
+
+// Finds sources and stages in the words of all ranks.
+void Peers::index() {
+  for (Brought& brought : ranks_) {
+    brought.sources.clear();
+    brought.stagedFor.clear();
     const uint64_t* first = brought.words.data();
     brought.process = first[0];
     const uint64_t* at = first + kHeadWords;
@@ -76,6 +92,7 @@ void Peers::take(std::vector<WordList>* words) {
 }
 
 void Peers::dropStages() {
+  std::lock_guard<std::mutex> lock(mutex_);
   for (Brought& brought : ranks_) {
     if (brought.stagedFor.empty()) continue;
     const auto end = brought.words.begin() + static_cast<int64_t>(brought.stagesAt);

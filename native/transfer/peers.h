@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "native/comm/group.h"
 #include "native/transfer/binding.h"
+#include "native/transfer/exchange.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"
 #include "native/transfer/words.h"
@@ -40,9 +42,10 @@ class Peers {
   void setProgress(uint32_t rank, std::shared_ptr<const Progress> progress) {
     progress_[rank] = std::move(progress);
   }
-  // By one rank of the process, before the others look: takes the words of all ranks.
-  void take(std::vector<WordList>* words);
-  // By the same one, once no rank looks for stages any more.
+  // By each rank, of all rounds of a gather, before it looks: the first to come takes a round's.
+  // Throws std::bad_alloc; another rank may take them then.
+  void take(const Exchange::Round& round);
+  // By each rank, once no rank looks for stages any more.
   void dropStages();
 
   uint32_t ranks() const { return static_cast<uint32_t>(progress_.size()); }
@@ -64,6 +67,10 @@ class Peers {
     std::vector<std::pair<uint32_t, uint64_t>> stagedFor;  // (reader, where), ascending
   };
 
+  void index();
+
+  std::mutex mutex_;  // guards what follows while ranks take it
+  uint64_t taken_ = 0;  // words of each rank
   std::vector<Brought> ranks_;
   std::vector<std::shared_ptr<const Progress>> progress_;
 };

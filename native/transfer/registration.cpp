@@ -23,51 +23,38 @@ class Registration {
         exchange_(comm, config.fingerprint, deadlineNs, error) {}
 
   Code run(Transfer* out) {
-    Code code = together("for its bindings and chunks", [&](wl_error_t* error) {
-      return out == nullptr ? copyError(error, noMemory(rank_), nullptr) : begin(error);
+    step("for its bindings and chunks", [&](wl_error_t* error) {
+      if (out == nullptr) {
+        copyError(error, noMemory(rank_), nullptr);
+      } else {
+        begin(error);
+      }
     });
+    Code code =
+        exchange_.gather(own_, [&](const Exchange::Round& round) { peers_->take(round); });
     if (code != WL_OK) return code;
-    std::vector<WordList> words;
-    code = exchange_.gather(own_, gathers_ ? &words : nullptr);
+    step("while chunks were resolved", [&](wl_error_t* error) { resolve(error); });
+    code = exchange_.exchange(&words_);
     if (code != WL_OK) return code;
-    code = together("for the bindings of all ranks", [&](wl_error_t*) {
-      if (gathers_) peers_->take(&words);
-      return WL_OK;
-    });
+    step("while chunks were joined", [&](wl_error_t*) { join(); });
+    code = exchange_.exchange(&words_);
     if (code != WL_OK) return code;
-    code = together("while chunks were resolved", [&](wl_error_t* error) {
-      words.assign(comm_.group().ranks(), {});
-      return resolve(&words, error);
-    });
-    if (code == WL_OK) code = exchange_.exchange(&words);
-    if (code != WL_OK) return code;
-    code = together("while chunks were joined", [&](wl_error_t*) {
-      if (gathers_) peers_->dropStages();
-      answer(rank_, *peers_, &words);
-      return WL_OK;
-    });
-    if (code == WL_OK) code = exchange_.exchange(&words);
-    if (code == WL_OK) code = exchange_.reduce(&phases_, 1, WL_MAX);
-    if (code != WL_OK) return code;
-    code = together("while chunks were cut",
-                    [&](wl_error_t* error) { return makeTable(words, error); });
-    return code == WL_OK ? conclude(out) : code;
+    step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
+    code = exchange_.sum(workBytes_.data(), workBytes_.size());
+    if (code == WL_OK) conclude(out);
+    return code;
   }
 
  private:
-  // This rank's step, where no rank lacks words for its own, and then, as the next operation, how
-  // all ranks' went.
-  template <class Step>
-  Code together(const char* doing, Step&& step) {
-    wl_error_t failure = {};
-    failure.struct_size = sizeof failure;
+  // This rank's next step, unless one has failed; the next operation tells the others.
+  template <class Body>
+  void step(const char* doing, Body&& body) {
+    if (exchange_.failed()) return;
     try {
-      if (exchange_.outOfMemory()) throw std::bad_alloc();
-      if (exchange_.isWhole()) step(&failure);
+      body(exchange_.failure());
     } catch (const std::bad_alloc&) {
-      fail(&failure, WL_RESOURCE, "out of memory %s", doing);
+      fail(exchange_.failure(), WL_RESOURCE, "out of memory %s", doing);
     }
-    return exchange_.outcome(failure);
   }
 
   // Reads and checks what needs no peer, and allocates the stages.
@@ -85,33 +72,40 @@ class Registration {
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
-    peers_ = group.join<Peers>(comm_.nextSequence(), kPeersPart, [&] {
-      auto made = std::make_shared<Peers>(group.ranks());
-      gathers_ = true;
-      return made;
-    });
+    peers_ = group.join<Peers>(comm_.nextSequence(), kPeersPart,
+                               [&] { return std::make_shared<Peers>(group.ranks()); });
     peers_->setProgress(rank_, plan_->progress);
     return WL_OK;
   }
 
-  // `questions` are to the owners of what this rank's boxes read.
-  Code resolve(std::vector<WordList>* questions, wl_error_t* error) {
+  // words_ become the phases that this rank needs, and what it asks the owners of what its boxes
+  // read.
+  Code resolve(wl_error_t* error) {
     const Bound bound = {comm_.group(), rank_, targets_, plan_->stages, *peers_};
     const Code code = readBoxes(config_, bound, &boxes_, plan_->progress.get(), error);
     if (code != WL_OK) return code;
     plan_->stages.dropBoxes();
-    askOwners(boxes_, questions);
-    forEachChunkItem(boxes_, [&](const ChunkItem& box) {
-      phases_ = std::max(phases_, uint64_t{box.phase()} + 1);
+    uint64_t phases = 1;
+    forEachChunkItem(boxes_, 0, [&](const ChunkItem& box) {
+      phases = std::max(phases, uint64_t{box.phase()} + 1);
     });
+    words_.assign(comm_.group().ranks(), {phases});
+    askOwners(boxes_, &words_);
     return WL_OK;
   }
 
-  Code makeTable(const std::vector<WordList>& answers, wl_error_t* error) {
-    Answers read(answers);
+  void join() {
+    for (const WordList& asked : words_) phases_ = std::max(phases_, asked.front());
+    workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases);
+    peers_->dropStages();
+    answer(rank_, *peers_, 1, &words_);
+  }
+
+  Code makeTable(wl_error_t* error) {
+    Answers read(words_);
     ItemMaker items;
     uint64_t chunk = 0;
-    forEachChunkItem(boxes_, [&](const ChunkItem& box) {
+    forEachChunkItem(boxes_, 0, [&](const ChunkItem& box) {
       if (isStaged(box)) {
         items.add(box, 0, 0);
         return;
@@ -121,22 +115,17 @@ class Registration {
       targetBytes_ += box.bytes();
     });
     const Code code = items.finish(&plan_->table, error);
-    workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases);
     for (uint32_t w = 0; w < workBytes_.size(); ++w) workBytes_[w] = plan_->table.workBytes(w);
     return code;
   }
 
-  // What runs need to know of all ranks.
-  Code conclude(Transfer* out) {
-    const Code code = exchange_.reduce(workBytes_.data(), workBytes_.size(), WL_SUM);
-    if (code != WL_OK) return code;
+  void conclude(Transfer* out) {
     out->id_ = comm_.sequence();
     out->plan_ = std::move(plan_);
     out->peers_ = std::move(peers_);
     out->phases_ = static_cast<uint32_t>(phases_);
     out->workBytes_ = std::move(workBytes_);
     out->targetBytes_ = targetBytes_;
-    return WL_OK;
   }
 
   Comm& comm_;
@@ -147,10 +136,10 @@ class Registration {
   std::vector<Binding> targets_;
   std::shared_ptr<BoundPlan> plan_;
   std::shared_ptr<Peers> peers_;
-  bool gathers_ = false;  // for all ranks of this process
-  WordList own_;          // for Peers
-  WordList boxes_;
-  uint64_t phases_ = 1;
+  WordList own_;    // for Peers
+  WordList boxes_;  // of this rank's chunks
+  std::vector<WordList> words_;  // to each rank, then from each
+  uint64_t phases_ = 1;          // of the rank that needs most
   std::vector<uint64_t> workBytes_;  // for each kMostPhases of them
   uint64_t targetBytes_ = 0;
 };

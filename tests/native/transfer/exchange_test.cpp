@@ -29,8 +29,7 @@ class Exchanges : public testing::TestWithParam<std::tuple<uint32_t, uint32_t>> 
       Exchange exchange(comm, 7, 0, &error);
       exchange.reserve();
       for (int again = 0; again < 2; ++again) body(rank, exchange);
-      EXPECT_FALSE(exchange.outOfMemory());
-      EXPECT_TRUE(exchange.isWhole());
+      EXPECT_FALSE(exchange.failed());
     });
   }
 
@@ -39,12 +38,17 @@ class Exchanges : public testing::TestWithParam<std::tuple<uint32_t, uint32_t>> 
 
 TEST_P(Exchanges, GatherTheWordsOfAllRanks) {
   run([&](uint32_t rank, Exchange& exchange) {
-    // One rank keeps them.
-    std::vector<WordList> all;
-    const bool keeps = rank == ranks_ / 2;
-    ASSERT_EQ(WL_OK, exchange.gather(wordsFor(rank, -1), keeps ? &all : nullptr));
-    ASSERT_EQ(keeps ? ranks_ : 0u, all.size());
-    for (uint32_t from = 0; from < all.size(); ++from)
+    std::vector<WordList> all(ranks_);
+    const auto take = [&](const Exchange::Round& round) {
+      for (uint32_t from = 0; from < ranks_; ++from) {
+        EXPECT_EQ(wordsFor(from, -1).size(), round.totals[from]);
+        const uint64_t count = round.count(from);
+        EXPECT_TRUE(count == 0 || round.at == all[from].size());
+        all[from].insert(all[from].end(), round.words(from), round.words(from) + count);
+      }
+    };
+    ASSERT_EQ(WL_OK, exchange.gather(wordsFor(rank, -1), take));
+    for (uint32_t from = 0; from < ranks_; ++from)
       EXPECT_TRUE(wordsFor(from, -1) == all[from]) << "of rank " << from;
   });
 }
@@ -62,19 +66,44 @@ TEST_P(Exchanges, BringEachRankWhatAnotherHasForIt) {
   });
 }
 
-TEST_P(Exchanges, ReduceMoreValuesThanARoundHolds) {
+TEST_P(Exchanges, SumMoreValuesThanARoundHolds) {
   run([&](uint32_t rank, Exchange& exchange) {
     WordList sums;
     for (uint64_t i = 0; i < 2500; ++i) sums.push_back((uint64_t{1} << 40) * i + rank);
-    uint64_t largest = rank * 5;
-    ASSERT_EQ(WL_OK, exchange.reduce(&largest, 1, WL_MAX));
-    EXPECT_EQ((ranks_ - 1) * 5u, largest);
-    ASSERT_EQ(WL_OK, exchange.reduce(sums.data(), sums.size(), WL_SUM));
+    ASSERT_EQ(WL_OK, exchange.sum(sums.data(), sums.size()));
     uint64_t wrong = 0;
     for (uint64_t i = 0; i < sums.size(); ++i)
       wrong += sums[i] != (uint64_t{1} << 40) * i * ranks_ + ranks_ * (ranks_ - 1) / 2;
     EXPECT_EQ(0u, wrong);
   });
+}
+
+// Whichever call comes next tells all ranks, the failing one too, which has nothing for it.
+TEST_P(Exchanges, TellWhatTheFirstRankThatCannotGoOnStates) {
+  const uint32_t victim = ranks_ / 2;
+  for (int call = 0; call < 3; ++call) {
+    Comms comms(ranks_, std::get<1>(GetParam()));
+    comms.run([&](uint32_t rank, windlass::Comm& comm) {
+      Error error;
+      Exchange exchange(comm, 7, 0, &error);
+      if (rank < victim || call > 0) exchange.reserve();
+      if (rank >= victim) windlass::fail(exchange.failure(), WL_RESOURCE, "no %u", rank);
+      std::vector<WordList> words(rank < victim ? ranks_ : 0, WordList(3000));
+      uint64_t sum = 1;
+      const int code = call == 0   ? exchange.gather({}, [](const Exchange::Round&) { FAIL(); })
+                       : call == 1 ? exchange.exchange(&words)
+                                   : exchange.sum(&sum, 1);
+      EXPECT_EQ(WL_RESOURCE, code);
+      EXPECT_TRUE(contains(error.message, "rank " + std::to_string(victim) +
+                                              "'s part of the transfer: no " +
+                                              std::to_string(victim)))
+          << error.message;
+      // The communicator lives.
+      Exchange next(comm, 7, 0, &error);
+      next.reserve();
+      EXPECT_EQ(WL_OK, next.sum(&sum, 1)) << error.message;
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Exchanges,
