@@ -39,6 +39,9 @@ inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
                                 static_cast<long long>(deadlineNs));
 }
 
+// Checks it all; native/abi/group_config.cpp.
+Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error);
+
 inline Code checkDType(int32_t dtype, wl_error_t* error) {
   return dtype >= 0 && dtype < WL_DTYPE_COUNT
              ? WL_OK

@@ -13,6 +13,17 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
+// What two libraries must lay out alike to share a block: "wl", the ABI's version, and sizes.
+constexpr uint64_t kLayout = uint64_t{0x776c} << 48 | uint64_t{WL_ABI_VERSION} << 40 |
+                             uint64_t{sizeof(SharedLines)} << 20 |
+                             (sizeof(FlightRecorder) ^ sizeof(RankLines) << 10);
+
+bool holds(const GroupConfig& config) {
+  return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
+         config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS &&
+         config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
+}
+
 }  // namespace
 
 // Stages and parts are touched by operations that need them alone.
@@ -59,6 +70,28 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
+  shared.layout.store(kLayout, std::memory_order_release);
+}
+
+Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
+  const auto* shared = static_cast<const SharedLines*>(memory);
+  if (bytes < sizeof *shared) {
+    return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are too few for a control block",
+                static_cast<unsigned long long>(bytes));
+  }
+  const uint64_t layout = shared->layout.load(std::memory_order_acquire);
+  if (layout != kLayout || !holds(shared->config)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "the memory holds no control block of this library: its layout is %llx, not %llx; "
+                "have one process lay it out first, with the same version of Windlass",
+                static_cast<unsigned long long>(layout), static_cast<unsigned long long>(kLayout));
+  }
+  const uint64_t needed = ControlBlock::bytes(shared->config);
+  return bytes >= needed ? WL_OK
+                         : fail(error, WL_INVALID_ARGUMENT,
+                                "a control block of %u ranks takes %llu bytes, not %llu",
+                                shared->config.ranks, static_cast<unsigned long long>(needed),
+                                static_cast<unsigned long long>(bytes));
 }
 
 FlightRecorder& ControlBlock::recorder(uint32_t rank) const {

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "native/base/error.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 
@@ -116,6 +117,8 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
+  std::atomic<uint32_t> lost;       // 1 once its process is gone: it touches nothing any more
+  std::atomic<uint32_t> beats;      // goes on while its process lives, where somebody watches
 };
 
 // One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.
@@ -169,8 +172,13 @@ struct GroupConfig {
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
 };
 
+// Records of failures that threads write at once: the first whole one stands. One whose writer dies
+// stays as it is.
+constexpr uint32_t kFailureRecords = 8;
+
 // Lines that all ranks write.
 struct SharedLines {
+  std::atomic<uint64_t> layout;                    // ControlBlock::kLayout, once the rest is there
   GroupConfig config;                              // written before any rank but the maker's looks
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
@@ -178,10 +186,10 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
-  alignas(kLine) std::atomic<uint32_t> failed;     // 1 once the record is whole
-  std::atomic<uint32_t> failing;                   // 1 once somebody writes it
+  alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
+  std::atomic<uint32_t> failing;                   // threads that took a record to write
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
-  alignas(kLine) wl_error_t record;
+  alignas(kLine) wl_error_t records[kFailureRecords];
 };
 
 class FlightRecorder;
@@ -196,6 +204,9 @@ class ControlBlock {
   explicit ControlBlock(void* memory);
   // Fills in zeroed memory of bytes(config).
   static void make(void* memory, const GroupConfig& config);
+  // Whether `bytes` from there are a control block that make() filled in, as this library lays it
+  // out.
+  static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
 
   SharedLines& shared() const { return *reinterpret_cast<SharedLines*>(base_); }
   RankLines& lines(uint32_t rank) const { return lines_[rank]; }

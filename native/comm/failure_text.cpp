@@ -247,6 +247,17 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
           count == 1 ? "that rank is" : "those ranks are");
 }
 
+void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+               uint32_t count) {
+  out.add("process %d %s: ", pid, why);
+  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
+    out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
+    addWhereabouts(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
+  }
+  if (count > kNamed) out.add("; and %u more", count - kNamed);
+  out.add(". See what that process logged last, and whether it was killed for memory");
+}
+
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
   const Descriptor& ofA = group.lines(a).entry[sequence & 1].descriptor;
   const Descriptor& ofB = group.lines(b).entry[sequence & 1].descriptor;

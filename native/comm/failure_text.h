@@ -47,6 +47,9 @@ void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Desc
 void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                   uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
                   int64_t limitNs);
+// The process `pid`, which holds those ranks, is gone or silent: `why`.
+void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+               uint32_t count);
 // Ranks a and b, which entered `sequence`, call different things.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
 // `other` left without what `caller` entered as `sequence`.

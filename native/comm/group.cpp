@@ -11,13 +11,17 @@
 #include <new>
 #include <utility>
 
+#include "native/base/clock.h"
 #include "native/comm/kernels.h"
+#include "native/comm/watch.h"
 
 namespace windlass {
 namespace {
 
 // Memory is saturated by then.
 constexpr uint32_t kMostBlocksByDefault = 8;
+// For a failure record to be written.
+constexpr int64_t kRecordLimitNs = 100'000'000;
 
 }  // namespace
 
@@ -45,14 +49,18 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& config) {
   return group->mapping_ == nullptr ? nullptr : group;
 }
 
+void Group::decide(GroupConfig* config) {
+  if (config->deviceCores > 0) {
+    config->blocks = config->deviceCores;
+  } else if (config->blocks == 0) {
+    config->blocks = std::clamp(config->cores / config->ranks, 1u, kMostBlocksByDefault);
+  }
+  config->streamingBytes = kKernels.limits.streamingBytes * config->cores;
+}
+
 void Group::settle(uint32_t ranks) {
   config_.ranks = ranks;
-  if (config_.deviceCores > 0) {
-    config_.blocks = config_.deviceCores;
-  } else if (config_.blocks == 0) {
-    config_.blocks = std::clamp(config_.cores / ranks, 1u, kMostBlocksByDefault);
-  }
-  config_.streamingBytes = kKernels.limits.streamingBytes * config_.cores;
+  decide(&config_);
   ControlBlock::make(mapping_, config_);
   place(mapping_);
 }
@@ -65,6 +73,7 @@ std::shared_ptr<Group> Group::attach(void* block) {
 }
 
 Group::~Group() {
+  watch_.reset();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
@@ -109,12 +118,19 @@ bool Group::leave(uint32_t rank) {
 }
 
 void Group::publishFailure(const wl_error_t& error) {
-  if (shared().failing.exchange(1, std::memory_order_seq_cst) == 0) {
-    shared().record = error;
-    shared().failed.store(1, std::memory_order_seq_cst);
-  } else {
-    // Another thread is copying its record, of 2 KiB.
-    while (failure() == nullptr) sched_yield();
+  if (failure() == nullptr) {
+    uint32_t own = shared().failing.fetch_add(1, std::memory_order_seq_cst);
+    // So many threads are copying theirs, of 2 KiB, unless all of them died of it.
+    for (const int64_t start = clockNs(); own >= kFailureRecords;) {
+      if (failure() != nullptr) break;
+      if (clockNs() - start > kRecordLimitNs) own = kFailureRecords - 1;
+      sched_yield();
+    }
+    if (own < kFailureRecords) {
+      shared().records[own] = error;
+      uint32_t none = 0;
+      shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
+    }
   }
   wakeSleepers();
 }
@@ -122,9 +138,25 @@ void Group::publishFailure(const wl_error_t& error) {
 bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0) return false;
+    const State& state = lines(rank).state;
+    if (state.busy.load(std::memory_order_seq_cst) != 0 &&
+        state.lost.load(std::memory_order_seq_cst) == 0) {
+      return false;
+    }
   }
   return true;
+}
+
+Code Group::watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
+                  wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (watch_ == nullptr) watch_ = std::make_unique<Watch>(*this);
+  return watch_->add(process, std::move(ranks), silenceNs, error);
+}
+
+std::vector<bool> Group::claimed() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_;
 }
 
 int32_t Group::lastToEnter(uint32_t sequence) const {

@@ -21,6 +21,8 @@ namespace windlass {
 // Windows that a communicator which spans processes may have at once, its own two included.
 constexpr uint32_t kMostWindows = 64;
 
+class Watch;
+
 class Group {
  public:
   // Whose ranks all live in this process. nullptr when memory is short.
@@ -29,6 +31,8 @@ class Group {
   // the group of so many or fewer.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
+  // What follows from how many ranks and cores there are, where a configuration leaves it open.
+  static void decide(GroupConfig* config);
   // Of a control block in memory that processes share, and that outlives the group.
   static std::shared_ptr<Group> attach(void* block);
   ~Group();
@@ -87,13 +91,21 @@ class Group {
 
   // The record, once it is whole.
   const wl_error_t* failure() const {
-    return shared().failed.load(std::memory_order_seq_cst) == 0 ? nullptr : &shared().record;
+    const uint32_t record = shared().failed.load(std::memory_order_seq_cst);
+    return record == 0 ? nullptr : &shared().records[record - 1];
   }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // No operation failed, or no rank is inside a call: nobody can touch memory named in a failed
-  // operation.
+  // No operation failed, or no rank that lives is inside a call: nobody can touch memory named in a
+  // failed operation.
   bool quiescent() const;
+
+  // Has the end of another process, in which those ranks live, be the failure of the communicator
+  // (WL_PEER_LOST), and its silence of silenceNs, if that isn't 0, as well. Throws std::bad_alloc.
+  Code watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
+             wl_error_t* error);
+  // Ranks of this process: those that have, or had, a handle.
+  std::vector<bool> claimed() const;
 
   // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
   // announce.
@@ -126,10 +138,11 @@ class Group {
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // of the control block, where this group made it
   uint64_t mapped_ = 0;
-  std::mutex mutex_;         // guards what follows; never held in an operation
+  mutable std::mutex mutex_;  // guards what follows; never held in an operation
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
+  std::unique_ptr<Watch> watch_;
 };
 
 template <class T, class Make>

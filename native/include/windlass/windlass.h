@@ -140,7 +140,7 @@ typedef struct wl_error {
   char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
 } wl_error_t;
 
-typedef struct wl_group wl_group_t;       /* ranks that are threads of this process */
+typedef struct wl_group wl_group_t;       /* ranks that meet, as one process holds them */
 typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
 typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
@@ -186,6 +186,59 @@ WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** gro
 WL_API int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error);
 /* Drops the creator's reference; joined handles keep the group alive. */
 WL_API void wl_group_release(wl_group_t* group);
+
+/* ---- processes of one host ----
+ *
+ * The ranks of a group may live in several processes. One of them shares memory, of
+ * wl_group_block_bytes for the control block and of as much as windows take, and lays the block out;
+ * all map that memory, attach to the block, add the same windows in the same order, join their own
+ * ranks, and watch one another. How the files and the processes' names get from one to another is
+ * the callers'. Operations then move what lies in windows. */
+
+/* Makes zeroed memory of `bytes`, rounded up to whole pages, all of them reserved: *file, which has
+ * no name and can neither shrink nor grow, is passed to others by fork or over a unix socket, and
+ * closed once mapped. WL_RESOURCE says what was asked for and what is free. */
+WL_API int32_t wl_memory_share(uint64_t bytes, int32_t* file, wl_error_t* error);
+/* Maps such memory whole. WL_INVALID_ARGUMENT: the file may shrink. */
+WL_API int32_t wl_memory_map(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error);
+WL_API void wl_memory_unmap(void* memory, uint64_t bytes);
+
+WL_API int32_t wl_group_block_bytes(const wl_group_config_t* config, uint64_t* bytes,
+                                    wl_error_t* error);
+/* Fills in the control block in zeroed memory, once for all processes, before any of them attaches.
+ * Everything that decides how ranks move data is agreed there. */
+WL_API int32_t wl_group_lay_out(const wl_group_config_t* config, void* memory, uint64_t bytes,
+                                wl_error_t* error);
+/* The group of a control block, for ranks of this process. The memory stays mapped until the group
+ * and all handles of its ranks are gone. WL_INVALID_ARGUMENT: there is none, or one of a library
+ * that lays it out in another way. */
+WL_API int32_t wl_group_attach(void* memory, uint64_t bytes, wl_group_t** group, wl_error_t* error);
+/* Lets ranks name memory to one another: rank r's segment of `bytes` lies at base + r * stride here.
+ * Every process adds the same windows in the same order, before its ranks join. */
+WL_API int32_t wl_group_add_window(wl_group_t* group, void* base, uint64_t stride, uint64_t bytes,
+                                   wl_error_t* error);
+
+typedef struct wl_process {
+  uint32_t struct_size;
+  int32_t pid;
+  uint64_t started;       /* tells it from a later process of that pid */
+  uint64_t pid_namespace; /* in which the pid means it */
+} wl_process_t;
+/* Names the calling process to others. */
+WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
+/* From now on the end of `process`, in which `count` ranks live that have not closed, ends the
+ * communicator: every rank gets WL_PEER_LOST, which names them, at once. The same where it ended
+ * before. With silence_ns > 0, at least 5e8, also when that process, which watches others itself,
+ * gives no sign of life for so long: stopped, or its host overloaded. WL_UNSUPPORTED: it lives in
+ * another pid namespace. */
+WL_API int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,
+                              uint32_t count, int64_t silence_ns, wl_error_t* error);
+/* Writes the failure record, for what only the caller can see: `code` other than WL_OK, the ranks at
+ * fault, and what happened. The first failure stands; a later one changes nothing. Any thread. */
+WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits,
+                             uint32_t count, const char* message, wl_error_t* error);
+
+/* ---- ranks ---- */
 
 WL_API int32_t wl_comm_rank(const wl_comm_t* comm);
 WL_API int32_t wl_comm_size(const wl_comm_t* comm);

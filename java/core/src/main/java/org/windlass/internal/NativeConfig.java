@@ -50,6 +50,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_transfer_config_t",
                 "wl_floor_config_t",
                 "wl_group_t",
+                "wl_process_t",
                 "wl_comm_t",
                 "wl_window_t",
                 "wl_transfer_t")
@@ -84,6 +85,12 @@ public class NativeConfig implements InfoMapper {
         "int",
         "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes,"
             + " @Cast(\"void**\") long address, @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
+        "wl_memory_map",
+        "int",
+        "int file, @Cast(\"void**\") long memory, @Cast(\"uint64_t*\") long bytes,"
+            + " @Cast(\"wl_error_t*\") long error");
   }
 
   private static void text(InfoMap infoMap, String name, String result, String parameters) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/base/small_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace windlass {
+
+FileText::FileText(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  const ssize_t length = ::read(file, text_, sizeof text_ - 1);
+  close(file);
+  if (length > 0) text_[length] = 0;
+}
+
+CgroupFiles::CgroupFiles() {
+  FileText self("/proc/self/cgroup");
+  path_[0] = 0;
+  char* rest = nullptr;
+  for (char* line = strtok_r(self.text(), "\n", &rest); line != nullptr;
+       line = strtok_r(nullptr, "\n", &rest)) {
+    if (std::strncmp(line, "0::", 3) == 0) std::snprintf(path_, sizeof path_, "%s", line + 3);
+  }
+  if (std::strcmp(path_, "/") == 0) path_[0] = 0;
+}
+
+bool CgroupFiles::next() {
+  if (!begun_) {
+    begun_ = true;
+    return true;
+  }
+  char* slash = std::strrchr(path_, '/');
+  if (slash == nullptr) return false;
+  *slash = 0;
+  return true;
+}
+
+FileText CgroupFiles::read(const char* name) const {
+  char file[sizeof path_ + 64];
+  std::snprintf(file, sizeof file, "/sys/fs/cgroup%s/%s", path_, name);
+  return FileText(file);
+}
+
+}  // namespace windlass
