@@ -43,7 +43,9 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   const bool isStaged = ChunkItem::signalOf(item.target(0)).isNone();
   const Stores stores = isStaged ? Stores::kCached : Stores::kByOperation;
   ChunkTile tile;
-  if (item.sources() == 1) {
+  if (item.sources() == 1 && item.targets() == 1) {
+    TMOVE_CVT(target(0), source(0), item.wire(), tile, stores);
+  } else if (item.sources() == 1) {
     TMOVE_CVT(viewsAt(item.targets(), target), source(0), item.wire(), tile, stores);
   } else {
     TFOLD(viewsAt(item.targets(), target), viewsAt(item.sources(), source), item.op(), item.wire(),

@@ -58,6 +58,12 @@ inline Views viewsAt(uint32_t count, const At& at) noexcept {
   return {count, list, &at};
 }
 
+// As a kernel calls it: the tile is the staging of targets that stage.
+template <typename TileT>
+inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, TileT&,
+                      Stores stores = Stores::kByOperation) noexcept {
+  TMOVE_CVT(dst, src, wire, stores);
+}
 // The same of lists of views. As a kernel calls it: the tile is the staging of targets that stage.
 void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stores) noexcept;
 template <typename TileT>

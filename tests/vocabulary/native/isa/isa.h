@@ -69,6 +69,9 @@ STUB Views viewsAt(uint32_t count, const At& at) {
   return {};
 }
 template <typename TileT>
+STUB void TMOVE_CVT(const StridedView&, const StridedView&, DType, TileT&,
+                    Stores = Stores::kByOperation) {}
+template <typename TileT>
 STUB void TMOVE_CVT(const Views&, const StridedView&, DType, TileT&,
                     Stores = Stores::kByOperation) {}
 template <typename TileT>
