@@ -4,7 +4,6 @@ package org.windlass.redistribute;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -20,7 +19,6 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Endpoint;
-import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
@@ -69,14 +67,17 @@ public final class Transfer implements AutoCloseable {
 
   static Transfer create(Communicator communicator, List<BoundTensor> tensors, long deadlineNs) {
     Endpoint endpoint = Access.ENDPOINT.of(communicator);
-    TransferWords words = words(tensors, communicator.rank());
+    TransferConfig config =
+        new TransferConfig(
+            TransferWords.of(
+                tensors.stream().map(Transfer::bound).toList(), communicator.rank()));
     Memory[] memories = hold(tensors);
     try {
       long handle =
           endpoint.call(
               (out, error) ->
                   Native.wl_transfer_create(
-                      endpoint.handle, words.config(), deadlineNs, out, error));
+                      endpoint.handle, config.address(), deadlineNs, out, error));
       TransferHandle owner = new TransferHandle(handle, endpoint, memories);
       return new Transfer(communicator, List.copyOf(tensors), owner, memories);
     } catch (WindlassException e) {
@@ -85,28 +86,18 @@ public final class Transfer implements AutoCloseable {
       }
       throw e;
     } finally {
-      Reference.reachabilityFence(words);
+      Reference.reachabilityFence(config);
       Reference.reachabilityFence(communicator);
     }
   }
 
-  private static TransferWords words(List<BoundTensor> tensors, int rank) {
-    TransferWords words = new TransferWords();
-    Fingerprint fingerprint = new Fingerprint();
-    List<Plan> plans = new ArrayList<>(tensors.size());
-    for (BoundTensor tensor : tensors) {
-      fingerprint.add(tensor.from().name());
-      fingerprint.add(tensor.to().name());
-      fingerprint.add(tensor.plan().fingerprint());
-      words.source(binding(tensor.from(), tensor.source()));
-      words.target(binding(tensor.to(), tensor.target()));
-      plans.add(tensor.plan());
-    }
-    words.fingerprint(fingerprint.value());
-    if (!plans.isEmpty()) {
-      Access.SCHEDULING.of(plans.get(0)).of(plans, rank, words);
-    }
-    return words;
+  private static TransferWords.Bound bound(BoundTensor tensor) {
+    return new TransferWords.Bound(
+        tensor.from(),
+        binding(tensor.from(), tensor.source()),
+        tensor.to(),
+        binding(tensor.to(), tensor.target()),
+        tensor.plan());
   }
 
   /**

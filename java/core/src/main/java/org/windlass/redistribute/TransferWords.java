@@ -1,40 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
-import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.windlass.ResourceException;
-import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Access;
+import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Steps;
-import org.windlass.internal.Structs;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
 
-/** The words of a bound plan; windlass.h says of {@code wl_transfer_config_t} what they mean. */
+/**
+ * What one rank does in a transfer, as words: its views of all tensors, the boxes that it stages, the
+ * boxes that it writes; windlass.h says of {@code wl_transfer_config_t} what they mean. Whoever knows
+ * the plans, and where that rank's views lie, can make them, for itself or for another process to
+ * hand over.
+ *
+ * <p>First stand a fingerprint and, for sources, targets, chunks and stages, how many they are and of
+ * how many words; then the words of each.
+ */
 final class TransferWords implements Steps {
   private final Words sources = new Words();
   private final Words targets = new Words();
-  private final Words stages = new Words();
   private final Words chunks = new Words();
-  private final ByteBuffer config = Structs.allocate(Structs.TransferConfig.SIZE);
+  private final Words stages = new Words();
   private int sourceCount;
   private int targetCount;
-  private long stageCount;
   private long chunkCount;
+  private long stageCount;
 
   /** A view in the allocation of {@code bytes} bytes at {@code low}. */
   record Binding(
       int dtype, long address, long low, long bytes, long[] shape, long[] strides) {}
 
-  void fingerprint(long value) {
-    config.putLong(Structs.TransferConfig.FINGERPRINT, value);
+  /** A tensor that moves, and where one rank has its parts of it. */
+  record Bound(TensorSpec from, Binding source, TensorSpec to, Binding target, Plan plan) {}
+
+  private TransferWords() {}
+
+  static long[] of(List<Bound> tensors, int rank) {
+    TransferWords words = new TransferWords();
+    Fingerprint fingerprint = new Fingerprint();
+    for (Bound tensor : tensors) {
+      fingerprint.add(tensor.from().name());
+      fingerprint.add(tensor.to().name());
+      fingerprint.add(tensor.plan().fingerprint());
+      words.source(tensor.source());
+      words.target(tensor.target());
+    }
+    if (!tensors.isEmpty()) {
+      List<Plan> plans = tensors.stream().map(Bound::plan).toList();
+      Access.SCHEDULING.of(plans.get(0)).of(plans, rank, words);
+    }
+    return words.flat(fingerprint.value());
   }
 
-  void source(Binding view) {
+  private long[] flat(long fingerprint) {
+    long[] header = {
+      fingerprint,
+      sourceCount,
+      sources.size,
+      targetCount,
+      targets.size,
+      chunkCount,
+      chunks.size,
+      stageCount,
+      stages.size
+    };
+    List<Words> sections = List.of(sources, targets, chunks, stages);
+    long size = header.length + sections.stream().mapToLong(section -> section.size).sum();
+    LongBuffer all = LongBuffer.allocate(Words.checked(size)).put(header);
+    sections.forEach(section -> all.put(section.words, 0, section.size));
+    return all.array();
+  }
+
+  private void source(Binding view) {
     sourceCount++;
     sources.binding(view);
   }
 
-  void target(Binding view) {
+  private void target(Binding view) {
     targetCount++;
     targets.binding(view);
   }
@@ -78,31 +124,12 @@ final class TransferWords implements Steps {
     }
   }
 
-  /** Address of the configuration, valid as long as this object is reachable. */
-  long config() {
-    config.putInt(0, Structs.TransferConfig.SIZE);
-    config.putInt(Structs.TransferConfig.SOURCE_BINDING_COUNT, sourceCount);
-    config.putInt(Structs.TransferConfig.TARGET_BINDING_COUNT, targetCount);
-    config.putLong(Structs.TransferConfig.SOURCE_BINDINGS, sources.address());
-    config.putLong(Structs.TransferConfig.SOURCE_BINDING_WORDS, sources.size);
-    config.putLong(Structs.TransferConfig.TARGET_BINDINGS, targets.address());
-    config.putLong(Structs.TransferConfig.TARGET_BINDING_WORDS, targets.size);
-    config.putLong(Structs.TransferConfig.CHUNKS, chunks.address());
-    config.putLong(Structs.TransferConfig.CHUNK_WORDS, chunks.size);
-    config.putLong(Structs.TransferConfig.CHUNK_COUNT, chunkCount);
-    config.putLong(Structs.TransferConfig.STAGES, stages.address());
-    config.putLong(Structs.TransferConfig.STAGE_WORDS, stages.size);
-    config.putLong(Structs.TransferConfig.STAGE_COUNT, stageCount);
-    return NativeMemory.address(config);
-  }
-
-  /** A growing array of words that ends up in native memory. */
+  /** A growing array of words. */
   private static final class Words {
     private static final int MOST = Integer.MAX_VALUE / Long.BYTES - 1;
 
     private long[] words = new long[64];
     private int size;
-    private ByteBuffer buffer;
 
     void add(long word) {
       reserve(1);
@@ -126,20 +153,18 @@ final class TransferWords implements Steps {
     }
 
     private void reserve(int more) {
-      if (more > MOST - size) {
-        throw new ResourceException(
-            "register: this rank's part of the plan exceeds " + MOST + " words; split the batch");
-      }
-      if (size + more > words.length) {
-        words =
-            Arrays.copyOf(words, (int) Math.min(MOST, Math.max(2L * words.length, size + more)));
+      int needed = checked((long) size + more);
+      if (needed > words.length) {
+        words = Arrays.copyOf(words, (int) Math.min(MOST, Math.max(2L * words.length, needed)));
       }
     }
 
-    long address() {
-      buffer = Structs.allocate(Math.max(1, size) * Long.BYTES);
-      buffer.asLongBuffer().put(words, 0, size);
-      return NativeMemory.address(buffer);
+    static int checked(long size) {
+      if (size > MOST) {
+        throw new ResourceException(
+            "register: this rank's part of the plan exceeds " + MOST + " words; split the batch");
+      }
+      return (int) size;
     }
   }
 }
