@@ -48,40 +48,74 @@ Code onDevice(Comm& comm, const Call& call) {
 }
 
 template <class K>
-constexpr void set(Kernels& kernels, Kernel kernel) {
-  const auto index = static_cast<uint32_t>(kernel);
-  kernels.run[static_cast<uint32_t>(Executor::kCpu)][index] = onCpu<K>;
-  kernels.run[static_cast<uint32_t>(Executor::kDevice)][index] = onDevice<K>;
+constexpr Kernel kernel = {{onCpu<K>, onDevice<K>}};
+
+template <class K>
+constexpr Algorithm algorithm(uint8_t name = WL_AUTO) {
+  return {name, true, true, WL_MAX_RANKS, kernel<K>};
 }
+// A ring takes its phases in any case, each of them a step to the next rank.
+template <class K>
+constexpr Algorithm ring(uint8_t name) {
+  return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
+}
+
+// Bytes of input up to which staging pays, as measured: what all peers read whole, one after the
+// other; what each reads from all; what each folds of all.
+constexpr uint32_t kStagedBroadcast = 64u << 10;
+constexpr uint32_t kStagedMove = 16u << 10;
+constexpr uint32_t kStagedAllReduce = 4u << 10;
 
 constexpr Kernels makeKernels() {
   Kernels kernels = {};
-  set<AllToAllPush>(kernels, Kernel::kAllToAllPush);
-  set<AllToAllPull>(kernels, Kernel::kAllToAllPull);
-  set<Staged<AllToAllPull>>(kernels, Kernel::kAllToAllStaged);
-  set<Broadcast>(kernels, Kernel::kBroadcast);
-  set<Staged<Broadcast>>(kernels, Kernel::kBroadcastStaged);
-  set<AllGather>(kernels, Kernel::kAllGather);
-  set<Staged<AllGatherPull>>(kernels, Kernel::kAllGatherStaged);
-  set<ReduceScatter>(kernels, Kernel::kReduceScatter);
-  set<Staged<ReduceScatter>>(kernels, Kernel::kReduceScatterStaged);
-  set<AllReduceOnePhase>(kernels, Kernel::kAllReduceOnePhase);
-  set<AllReduceTwoPhase>(kernels, Kernel::kAllReduceTwoPhase);
-  set<AllReduceRing>(kernels, Kernel::kAllReduceRing);
-  set<AllReduceBidirectionalRing>(kernels, Kernel::kAllReduceBidirectionalRing);
-  set<Staged<AllReduceOnePhase>>(kernels, Kernel::kAllReduceStaged);
-  set<Scatter>(kernels, Kernel::kScatter);
-  set<Gather>(kernels, Kernel::kGather);
-  set<Reduce>(kernels, Kernel::kReduce);
-  set<Staged<Reduce>>(kernels, Kernel::kReduceStaged);
-  set<AllToAllV>(kernels, Kernel::kAllToAllV);
-  set<AllToAllVPacked>(kernels, Kernel::kAllToAllVPacked);
-  set<AllGatherV>(kernels, Kernel::kAllGatherV);
-  set<Staged<AllGatherVPull>>(kernels, Kernel::kAllGatherVStaged);
-  set<ReduceScatterV>(kernels, Kernel::kReduceScatterV);
-  set<Staged<ReduceScatterV>>(kernels, Kernel::kReduceScatterVStaged);
-  set<Barrier>(kernels, Kernel::kBarrier);
-  set<Redistribute>(kernels, Kernel::kRedistribute);
+  Collective* collectives = kernels.collectives;
+  constexpr Kernel kNever = {};
+  constexpr Algorithm kOnePhase = {WL_ONE_PHASE, true, false, WL_MAX_RANKS,
+                                   kernel<AllReduceOnePhase>};
+
+  collectives[WL_OP_BARRIER] = {"barrier",     Holds::kNothing, Holds::kNothing,
+                                Result::kMoved, Buffers::kApart, 0,
+                                0,             kNever,          {algorithm<Barrier>()}};
+  collectives[WL_OP_ALL_TO_ALL] = {
+      "all-to-all", Holds::kParts, Holds::kParts, Result::kMoved, Buffers::kApart, 1,
+      kStagedMove, kernel<Staged<AllToAllPull>>,
+      {algorithm<AllToAllPush>(WL_PUSH), algorithm<AllToAllPull>(WL_PULL)}};
+  collectives[WL_OP_BROADCAST] = {
+      "broadcast", Holds::kRootsPart, Holds::kPart, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      kStagedBroadcast, kernel<Staged<Broadcast>>, {algorithm<Broadcast>(WL_STAGED)}};
+  collectives[WL_OP_ALL_GATHER] = {
+      "all-gather", Holds::kPart, Holds::kParts, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      kStagedMove, kernel<Staged<AllGatherPull>>, {algorithm<AllGather>()}};
+  collectives[WL_OP_REDUCE_SCATTER] = {
+      "reduce-scatter", Holds::kParts, Holds::kPart, Result::kReduced, Buffers::kApartOrInPlace, 1,
+      kStagedMove, kernel<Staged<ReduceScatter>>, {algorithm<ReduceScatter>()}};
+  collectives[WL_OP_ALL_REDUCE] = {
+      "all-reduce", Holds::kPart, Holds::kPart, Result::kReduced, Buffers::kApartOrInPlace, 2,
+      kStagedAllReduce, kernel<Staged<AllReduceOnePhase>>,
+      {algorithm<AllReduceTwoPhase>(WL_TWO_PHASE), kOnePhase, ring<AllReduceRing>(WL_RING),
+       ring<AllReduceBidirectionalRing>(WL_BIDIRECTIONAL_RING)}};
+  collectives[WL_OP_SCATTER] = {
+      "scatter", Holds::kRootsParts, Holds::kPart, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      0, kNever, {algorithm<Scatter>()}};
+  collectives[WL_OP_GATHER] = {
+      "gather", Holds::kPart, Holds::kRootsParts, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      0, kNever, {algorithm<Gather>()}};
+  collectives[WL_OP_REDUCE] = {
+      "reduce", Holds::kPart, Holds::kRootsPart, Result::kReduced, Buffers::kApartOrInPlace, 1,
+      kStagedMove, kernel<Staged<Reduce>>, {algorithm<Reduce>()}};
+  collectives[WL_OP_ALL_TO_ALL_V] = {
+      "all-to-all-v", Holds::kUnequalParts, Holds::kUnequalParts, Result::kMoved, Buffers::kApart,
+      1, 0, kNever, {algorithm<AllToAllV>()}};
+  collectives[WL_OP_ALL_GATHER_V] = {
+      "all-gather-v", Holds::kPart, Holds::kUnequalParts, Result::kMoved,
+      Buffers::kApartOrInPlace, 1, kStagedMove, kernel<Staged<AllGatherVPull>>,
+      {algorithm<AllGatherV>()}};
+  collectives[WL_OP_REDUCE_SCATTER_V] = {
+      "reduce-scatter-v", Holds::kUnequalParts, Holds::kPart, Result::kReduced,
+      Buffers::kApartOrInPlace, 1, kStagedMove, kernel<Staged<ReduceScatterV>>,
+      {algorithm<ReduceScatterV>()}};
+  kernels.allToAllVPacked = kernel<AllToAllVPacked>;
+  kernels.redistribute = kernel<Redistribute>;
   kernels.limits = kLimits;
   kernels.copy = copyBytes;
   kernels.move = TMOVE_CVT;

@@ -4,6 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 
@@ -28,7 +29,7 @@ inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const
   const uint64_t size = sizeOf(static_cast<DType>(dtype));
   const auto address = reinterpret_cast<uintptr_t>(buffer);
   if (buffer == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
-  if (address % size != 0) {
+  if ((address & (size - 1)) != 0) {  // sizes are powers of two
     return fail(error, WL_INVALID_ARGUMENT, "%s is not aligned to its dtype's %llu bytes", name,
                 static_cast<unsigned long long>(size));
   }
@@ -56,12 +57,34 @@ inline Code checkStep(int32_t operation, wl_error_t* error) {
                     operation);
 }
 
-inline Code checkReduction(int32_t dtype, int32_t op, wl_error_t* error) {
+// What callers call an operation: "allGather" where messages of several ranks say "all-gather".
+class CallName {
+ public:
+  explicit CallName(const char* operation) {
+    uint32_t length = 0;
+    for (const char* at = operation; *at != 0 && length + 1 < sizeof text_; ++at) {
+      const bool begins = at[0] == '-' && at[1] != 0;
+      // A word of one letter, as in "all-gather-v", stays as it is.
+      if (begins) ++at;
+      text_[length++] = begins && at[1] != 0 ? static_cast<char>(*at - 'a' + 'A') : *at;
+    }
+    text_[length] = 0;
+  }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[32];
+};
+
+// `operation` is its name.
+inline Code checkReduction(const char* operation, int32_t dtype, int32_t op, wl_error_t* error) {
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)
-    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+    return fail(error, WL_INVALID_ARGUMENT, "%s: op %d is unknown",
+                CallName(operation).text(), op);
   if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
-    return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dtype, op);
+    return fail(error, WL_UNSUPPORTED, "%s: dtype %s doesn't reduce with %s",
+                CallName(operation).text(), dtypeName(dtype), reduceOpName(op));
   }
   return WL_OK;
 }

@@ -1,76 +1,245 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: collectives. Arguments are checked here, before anything is sent.
+// C ABI: collectives of equal parts. Arguments are checked here, before anything is sent, against
+// what the collective's row in the table of kernels says.
 #include "native/comm/collectives.h"
+
 #include "native/abi/buffers.h"
+#include "native/comm/failure_text.h"
 
 using namespace windlass;
+
+namespace {
+
+// A buffer as its rank hands it over, for what is said of it.
+struct Buffer {
+  const char* name;  // "in", "out"
+  uint64_t elements;
+};
+
+unsigned long long text(uint64_t value) {
+  return value;
+}
+
+[[gnu::cold]] Code badElements(const Collective& collective, const Buffer& in, const Buffer& out,
+                               uint64_t ranks, wl_error_t* error) {
+  const CallName name(collective.name);
+  const char* what = name.text();
+  const bool inIsPart = isOnePart(collective.in);
+  const bool partsDiffer = inIsPart != isOnePart(collective.out);
+  if (!partsDiffer && in.elements != out.elements) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: in has %llu elements, out has %llu; they must agree", what, text(in.elements),
+                text(out.elements));
+  }
+  if (!partsDiffer) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: in has %llu elements, which don't divide among %llu ranks; its elements must "
+                "be a multiple of the communicator's size",
+                what, text(in.elements), text(ranks));
+  }
+  const Buffer& whole = inIsPart ? out : in;
+  const Buffer& part = inIsPart ? in : out;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "%s: %s has %llu elements, %s has %llu; with %llu ranks, %s must have %llu times as "
+              "many",
+              what, whole.name, text(whole.elements), part.name, text(part.elements), text(ranks),
+              whole.name, text(ranks));
+}
+
+[[gnu::cold]] Code badOverlap(const Collective& collective, const Buffer& in, const Buffer& out,
+                              uint32_t rank, int32_t dtype, wl_error_t* error) {
+  char message[256];
+  Text to(message, sizeof message);
+  const bool partsDiffer = isOnePart(collective.in) != isOnePart(collective.out);
+  const Buffer& part = partsDiffer && isOnePart(collective.out) ? out : in;
+  const Buffer& other = &part == &in ? out : in;
+  to.add("%s: %s (%llu x %s) overlaps %s (%llu x %s); ", CallName(collective.name).text(),
+         part.name, text(part.elements), dtypeName(dtype), other.name, text(other.elements),
+         dtypeName(dtype));
+  if (collective.buffers == Buffers::kApart) {
+    to.add("they must be apart, it does not work in place");
+  } else if (partsDiffer) {
+    to.add("in place, %s is part %u of %s", part.name, rank, other.name);
+  } else {
+    to.add("in place, both are one buffer");
+  }
+  return fail(error, WL_INVALID_ARGUMENT, "%s", message);
+}
+
+[[gnu::cold]] Code badAlgorithm(const Collective& collective, int32_t algorithm,
+                                wl_error_t* error) {
+  char takes[128];
+  Text to(takes, sizeof takes);
+  to.add("auto");
+  for (const Algorithm& each : collective.algorithms)
+    if (each.kernel && each.name != WL_AUTO) to.add(", %s", algorithmName(each.name));
+  return fail(error, WL_INVALID_ARGUMENT, "%s: its algorithm is %s, and not %s (%d)",
+              CallName(collective.name).text(), takes, algorithmName(algorithm), algorithm);
+}
+
+// What the algorithm can't do, another one can.
+[[gnu::cold]] Code badCall(const Collective& collective, const Algorithm& algorithm, uint32_t ranks,
+                           uint64_t bytes, wl_error_t* error) {
+  const CallName what(collective.name);
+  const char* name = algorithmName(algorithm.name);
+  const char* other = algorithmName(collective.algorithms[0].name);
+  if (ranks > algorithm.mostRanks) {
+    return fail(error, WL_UNSUPPORTED,
+                "%s by %s takes more than %u phases on %u ranks; it works on %u ranks at most, so "
+                "use %s",
+                what.text(), name, kMostPhases, ranks, algorithm.mostRanks, other);
+  }
+  return fail(error, WL_INVALID_ARGUMENT,
+              "%s by %s of %llu bytes cannot be in place: every rank reads every input while "
+              "outputs are written; use %s, or another out",
+              what.text(), name, text(bytes), other);
+}
+
+[[gnu::cold]] Code badOperation(int32_t operation, wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, "operation %d is no collective of equal parts",
+              operation);
+}
+
+[[gnu::cold]] Code badRoot(const Collective& collective, int32_t root, uint32_t ranks,
+                           wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
+              CallName(collective.name).text(), root, ranks);
+}
+
+// Divisions of 64 bits take several times as long as those of 32 on many CPUs.
+uint64_t quotient(uint64_t elements, uint32_t ranks) {
+  return elements <= UINT32_MAX ? static_cast<uint32_t>(elements) / ranks : elements / ranks;
+}
+
+// wl_collective of the collectives whose buffers hold these, so that what follows from that is no
+// question at each call.
+template <Holds kIn, Holds kOut>
+int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
+                   void* out, uint64_t out_elements, int32_t dtype, int32_t op, int32_t algorithm,
+                   int32_t root, int64_t deadline_ns, wl_error_t* error) {
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
+  constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
+  constexpr bool kInIsPart = isOnePart(kIn);
+  constexpr bool kOutIsPart = isOnePart(kOut);
+  const Collective& of = kKernels.collectives[operation];
+  const uint32_t ranks = comm->comm.group().ranks();
+  const uint32_t rank = comm->comm.rank();
+  if (!kHasRoot) root = 0;
+  if (static_cast<uint32_t>(root) >= ranks) return badRoot(of, root, ranks, error);
+  const bool isRoot = rank == static_cast<uint32_t>(root);
+  const bool reads = isRoot || !isRoots(kIn);
+  const bool writes = isRoot || !isRoots(kOut);
+
+  uint64_t count = in_elements;
+  if (kOutIsPart ? writes : !reads) {
+    count = out_elements;
+  } else if (!kInIsPart) {
+    count = quotient(in_elements, ranks);
+  }
+  uint64_t allBytes = 0;
+  if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
+  const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
+  const uint64_t inBytes = kInIsPart ? bytes : allBytes;
+  const uint64_t outBytes = kOutIsPart ? bytes : allBytes;
+  if ((reads && in_elements != (kInIsPart ? count : count * ranks)) ||
+      (writes && out_elements != (kOutIsPart ? count : count * ranks))) {
+    return badElements(of, {"in", in_elements}, {"out", out_elements}, ranks, error);
+  }
+  if (of.result == Result::kMoved) {
+    op = 0;
+  } else if (Code code = checkReduction(of.name, dtype, op, error); code != WL_OK) {
+    return code;
+  }
+  if (reads) {
+    if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
+  }
+  if (writes) {
+    if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
+  }
+  if (reads && writes && overlap(in, inBytes, out, outBytes)) {
+    // In place, buffers are one, or one is the rank's own part of the other.
+    const uint64_t inSkips = kOutIsPart && !kInIsPart ? rank * bytes : 0;
+    const uint64_t outSkips = kInIsPart && !kOutIsPart ? rank * bytes : 0;
+    if (of.buffers == Buffers::kApart || static_cast<const unsigned char*>(in) + inSkips !=
+                                             static_cast<unsigned char*>(out) + outSkips)
+      return badOverlap(of, {"in", in_elements}, {"out", out_elements}, rank, dtype, error);
+  }
+  const Algorithm* chosen = of.algorithm(algorithm);
+  if (chosen == nullptr) return badAlgorithm(of, algorithm, error);
+  // Every rank reads every input while outputs are written, which are the inputs.
+  const bool losesInput = !chosen->inPlace && in == out && bytes > 0 && ranks > 1 &&
+                          !stages(comm->comm, of, kIn, *chosen, bytes);
+  if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
+  return run(comm->comm, of, kIn, kOut,
+             {static_cast<wl_operation>(operation), in, out, count, bytes, dtype, op, chosen, root,
+              deadline_ns, error});
+}
+
+using CollectiveFunction = decltype(&wl_collective);
+
+// By what the buffers hold; none: no collective is like that.
+struct CollectiveFunctions {
+  static constexpr size_t kHolds = static_cast<size_t>(Holds::kRootsParts) + 1;
+  CollectiveFunction by[kHolds][kHolds] = {};
+
+  constexpr CollectiveFunctions() {
+    add<Holds::kParts, Holds::kParts>();
+    add<Holds::kParts, Holds::kPart>();
+    add<Holds::kPart, Holds::kParts>();
+    add<Holds::kPart, Holds::kPart>();
+    add<Holds::kRootsPart, Holds::kPart>();
+    add<Holds::kRootsParts, Holds::kPart>();
+    add<Holds::kPart, Holds::kRootsPart>();
+    add<Holds::kPart, Holds::kRootsParts>();
+  }
+  template <Holds kIn, Holds kOut>
+  constexpr void add() {
+    by[static_cast<size_t>(kIn)][static_cast<size_t>(kOut)] = collective<kIn, kOut>;
+  }
+  constexpr CollectiveFunction of(Holds in, Holds out) const {
+    return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
+  }
+};
+constexpr CollectiveFunctions kFunctions;
+
+}  // namespace
 
 extern "C" {
 
 int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   return barrier(comm->comm, deadline_ns, error);
 }
 
-int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                      int32_t algorithm, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  const uint64_t ranks = comm->comm.group().ranks();
-  uint64_t bytes = 0;
-  if (Code code = bytesOf(ranks, count, dtype, &bytes, error); code != WL_OK) return code;
-  if (Code code = checkBuffer(in, bytes, dtype, "in", error); code != WL_OK) return code;
-  if (Code code = checkBuffer(out, bytes, dtype, "out", error); code != WL_OK) return code;
-  if (overlap(in, bytes, out, bytes))
-    return fail(error, WL_INVALID_ARGUMENT, "in and out overlap; all-to-all is not in place");
-  if (algorithm != WL_AUTO && algorithm != WL_PUSH && algorithm != WL_PULL) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "algorithm %d is not one of all-to-all: auto, push or pull", algorithm);
-  }
-  return allToAll(comm->comm, in, out, count, bytes / ranks, dtype, algorithm, deadline_ns, error);
-}
-
-int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                     int32_t root, int32_t algorithm, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  const uint32_t ranks = comm->comm.group().ranks();
-  if (root < 0 || static_cast<uint32_t>(root) >= ranks) {
-    return fail(error, WL_INVALID_ARGUMENT, "root %d is not in 0 to %u", root, ranks - 1);
-  }
-  if (algorithm != WL_AUTO && algorithm != WL_STAGED) {
-    return fail(error, WL_INVALID_ARGUMENT, "algorithm %d is not one of broadcast: auto or staged",
-                algorithm);
-  }
-  uint64_t bytes = 0;
-  if (Code code = bytesOf(1, count, dtype, &bytes, error); code != WL_OK) return code;
-  const bool isRoot = comm->comm.rank() == static_cast<uint32_t>(root);
-  if (isRoot) {
-    if (Code code = checkBuffer(in, bytes, dtype, "in", error); code != WL_OK) return code;
-    if (in != out && overlap(in, bytes, out, bytes)) {
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "in and out overlap; on the root they are one buffer or apart");
+int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
+                      void* out, uint64_t out_elements, int32_t dtype, int32_t op,
+                      int32_t algorithm, int32_t root, int64_t deadline_ns, wl_error_t* error) {
+  if (operation >= 0 && operation < WL_OP_COUNT) {
+    const Collective& of = kKernels.collectives[operation];
+    if (const CollectiveFunction function = kFunctions.of(of.in, of.out)) {
+      return function(comm, operation, in, in_elements, out, out_elements, dtype, op, algorithm,
+                      root, deadline_ns, error);
     }
   }
-  if (Code code = checkBuffer(out, bytes, dtype, "out", error); code != WL_OK) return code;
-  return broadcast(comm->comm, in, out, count, bytes, dtype, root, deadline_ns, error);
+  return badOperation(operation, error);
 }
 
 int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
                     uint64_t count, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   if (Code code = checkStep(operation, error); code != WL_OK) return code;
   const uint64_t ranks = comm->comm.group().ranks();
-  uint64_t bytes = 0;
-  if (Code code = bytesOf(ranks, count, WL_I64, &bytes, error); code != WL_OK) return code;
-  if (Code code = checkBuffer(own, bytes / ranks, WL_I64, "own", error); code != WL_OK) return code;
-  if (Code code = checkBuffer(all, bytes, WL_I64, "all", error); code != WL_OK) return code;
-  if (overlap(own, bytes / ranks, all, bytes))
+  uint64_t allBytes = 0;
+  if (Code code = bytesOf(ranks, count, WL_I64, &allBytes, error); code != WL_OK) return code;
+  const uint64_t bytes = count * sizeof(int64_t);
+  if (Code code = checkBuffer(own, bytes, WL_I64, "own", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(all, allBytes, WL_I64, "all", error); code != WL_OK) return code;
+  if (overlap(own, bytes, all, allBytes))
     return fail(error, WL_INVALID_ARGUMENT, "own and all overlap");
-  return allGather(comm->comm, own, all, count, bytes / ranks, WL_I64, deadline_ns, error,
-                   static_cast<wl_operation>(operation));
+  const Collective& gather = kKernels.collectives[WL_OP_ALL_GATHER];
+  const CollectiveCall call = {static_cast<wl_operation>(operation), own, all, count, bytes,
+                               WL_I64, 0, gather.algorithms, 0, deadline_ns, error};
+  return run(comm->comm, gather, Holds::kPart, Holds::kParts, call);
 }
 
 }  // extern "C"

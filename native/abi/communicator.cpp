@@ -8,6 +8,7 @@
 #include "native/comm/adjustment.h"
 #include "native/comm/host_operations.h"
 #include "native/comm/kernels.h"
+#include "native/comm/names.h"
 
 using namespace windlass;
 

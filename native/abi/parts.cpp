@@ -87,11 +87,6 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
   return WL_OK;
 }
 
-Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  return checkDeadline(deadlineNs, error);
-}
-
 Code checkNoOverlap(const void* in, uint64_t inBytes, const void* out, uint64_t outBytes,
                     wl_error_t* error) {
   if (!overlap(in, inBytes, out, outBytes)) return WL_OK;
@@ -213,7 +208,7 @@ int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_element
                             uint64_t out_elements, const int64_t* counts, int32_t dtype, int32_t op,
                             int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  if (Code code = checkReduction(dtype, op, error); code != WL_OK) return code;
+  if (Code code = checkReduction("reduce-scatter-v", dtype, op, error); code != WL_OK) return code;
   const Parts whole = {"in", in, in_elements, "counts", counts, "offsets", nullptr};
   if (Code code = checkOwnPart(comm, "out", out, out_elements, whole, dtype, error); code != WL_OK)
     return code;

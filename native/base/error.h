@@ -11,7 +11,7 @@ using Code = wl_code;
 
 // Formats into `error` (may be null) and returns `code`. Writes no further than error->struct_size.
 Code fail(wl_error_t* error, Code code, const char* format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((cold, format(printf, 3, 4)));
 
 // An error of its own.
 wl_error_t errorOf(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -23,6 +23,5 @@ wl_error_t noMemory(uint32_t rank);
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
 const char* codeName(int32_t code);
-const char* operationName(int32_t operation);
 
 }  // namespace windlass

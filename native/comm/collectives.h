@@ -1,44 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel an operation runs. Arguments have been checked: buffers hold `bytes` a part, do not
-// overlap but where that is allowed, and are aligned to the dtype.
+// Which kernel a collective runs. Arguments have been checked: buffers hold what the collective's
+// row in the table of kernels says, do not overlap but where that is allowed, and are aligned to
+// the dtype.
 #pragma once
 
-#include "native/comm/comm.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 
-// `count` elements, `bytes` bytes, go to each peer. algorithm: WL_AUTO, WL_PUSH or WL_PULL.
-Code allToAll(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-              int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
-// `in` is read on the root alone, where it may be `out`.
-Code broadcast(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-               int32_t root, int64_t deadlineNs, wl_error_t* error);
-// `in` holds `bytes`, `out` that of every rank. `as` is what ranks agree on and messages name: an
-// operation that this is a step of, or all-gather itself.
-Code allGather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER);
-// `out` holds `bytes`, `in` that for every rank.
-Code reduceScatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes,
-                   int32_t dtype, int32_t op, int64_t deadlineNs, wl_error_t* error);
-// Up to so many bytes every rank stages its input and folds those of all.
-constexpr uint64_t kStagedAllReduce = uint64_t{4} << 10;
-// algorithm: not WL_AUTO. In place, one-phase takes what is staged: bytes <= kStagedAllReduce.
-Code allReduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-               int32_t op, int32_t algorithm, int64_t deadlineNs, wl_error_t* error);
-// Each rank's part holds `bytes`; the whole is read, or written, on the root alone.
-Code scatter(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-             int32_t root, int64_t deadlineNs, wl_error_t* error);
-Code gather(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-            int32_t root, int64_t deadlineNs, wl_error_t* error);
-Code reduce(Comm& comm, const void* in, void* out, uint64_t count, uint64_t bytes, int32_t dtype,
-            int32_t op, int32_t root, int64_t deadlineNs, wl_error_t* error);
+// One call of a collective of equal parts.
+struct CollectiveCall {
+  wl_operation operation;  // what ranks agree on and messages name
+  const void* in;
+  void* out;
+  uint64_t count;  // elements of a part
+  uint64_t bytes;  // of a part
+  int32_t dtype;
+  int32_t op;
+  const Algorithm* algorithm;  // of the collective's
+  int32_t root;
+  int64_t deadlineNs;
+  wl_error_t* error;
+};
+
+// What follows is inline, so that `in` and `out`, which are the collective's, may be constants of
+// the caller's.
+
+// Whether every rank stages its input of a call of so many bytes a part.
+inline bool stages(const Comm& comm, const Collective& collective, Holds in,
+                   const Algorithm& algorithm, uint64_t bytes) {
+  const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
+  return algorithm.stages && collective.staged && inBytes <= collective.stagedBytes &&
+         inBytes <= comm.group().config().eagerBytes();
+}
+
+inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
+                const CollectiveCall& of) {
+  const uint64_t ranks = comm.group().ranks();
+  const bool isRoot = comm.rank() == static_cast<uint32_t>(of.root);
+  const bool reads = isRoot || !isRoots(in);
+  const bool writes = isRoot || !isRoots(out);
+  // What a root reads of one part for all ranks, in place it need not write.
+  const bool isThere = in == Holds::kRootsPart && reads && of.in == of.out;
+  const uint64_t allBytes = of.bytes * ranks;
+  // Each rank moves what all ranks have for it, or it for them.
+  const bool meets = in == Holds::kParts || out == Holds::kParts;
+  const Call call = {
+      Descriptor::of(of.operation, of.count, of.dtype, of.op, of.algorithm->name, of.root),
+      {reads ? of.in : nullptr, writes && !isThere ? of.out : nullptr, nullptr},
+      of.bytes,
+      !reads          ? 0
+      : isOnePart(in) ? of.bytes
+                      : allBytes,
+      collective.passes * allBytes * (meets ? ranks : 1),
+      of.deadlineNs,
+      of.error};
+  // One rank has nobody to tell the algorithms apart.
+  const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
+  return comm.run(stages(comm, collective, in, algorithm, of.bytes) ? collective.staged
+                                                                    : algorithm.kernel,
+                  call);
+}
+
 // `parts` states inCounts and outCounts.
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
                int64_t deadlineNs, wl_error_t* error);
 // `parts` states inCounts and room; `received` gets a count for each rank.
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
-// `counts` holds one for each rank.
+// `counts` holds one for each rank. `as` is what ranks agree on and messages name: an operation
+// that this is a step of, or all-gather-v itself.
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
                 int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V);
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,

@@ -11,6 +11,7 @@
 
 #include "native/comm/executor.h"
 #include "native/comm/failure_text.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 namespace {

@@ -26,7 +26,7 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 // takes about as long as a wake, and the ring waits for the operation's end.
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
-enum class Kernel : uint32_t;  // native/comm/kernels.h
+struct Kernel;  // native/comm/kernels.h
 enum class Executor : uint32_t;
 
 // What a rank's own addresses are of what it states as RankArgs.
@@ -71,7 +71,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   const PartTable& parts(uint32_t rank) const { return group_->block().parts(rank, sequence_); }
 
   // Runs a kernel of the target as this rank's next operation.
-  Code run(Kernel kernel, const Call& call);
+  Code run(const Kernel& kernel, const Call& call);
   // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h
   // says how.
   template <class K>

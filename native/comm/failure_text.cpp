@@ -7,6 +7,8 @@
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
+#include "native/comm/kernels.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 
@@ -21,27 +23,6 @@ void Text::add(const char* format, ...) {
 }
 
 namespace {
-
-const char* dtypeName(int32_t dtype) {
-  static const char* const names[] = {"bool", "u8",  "i8",  "f8e5m2", "f8e4m3", "f8e8m0",
-                                      "i16",  "u16", "f16", "bf16",   "i32",    "u32",
-                                      "f32",  "f64", "i64", "u64",    "c64"};
-  static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
-}
-
-const char* reduceOpName(int32_t op) {
-  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
-  static_assert(sizeof names / sizeof *names == WL_REDUCE_OP_COUNT);
-  return op >= 0 && op < WL_REDUCE_OP_COUNT ? names[op] : "?";
-}
-
-const char* algorithmName(int32_t algorithm) {
-  static const char* const names[] = {"auto",      "push",      "pull", "staged",
-                                      "one-phase", "two-phase", "ring", "bidirectional ring"};
-  static_assert(sizeof names / sizeof *names == WL_BIDIRECTIONAL_RING + 1);
-  return algorithm >= 0 && algorithm <= WL_BIDIRECTIONAL_RING ? names[algorithm] : "?";
-}
 
 // What `from` sends to `to`, where `to` expects something else.
 void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, const Part& expected,
@@ -109,37 +90,29 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   out.add(" ago");
 }
 
+// "(1024 x f32 to each rank, push)".
+void describeEqualParts(Text& out, const Collective& collective, const Descriptor& descriptor) {
+  out.add("(%llu x %s%s", static_cast<unsigned long long>(descriptor.count),
+          dtypeName(descriptor.dtype()),
+          !isOnePart(collective.in)    ? " to each rank"
+          : !isOnePart(collective.out) ? " of each rank"
+                                       : "");
+  if (collective.result == Result::kReduced) out.add(", %s", reduceOpName(descriptor.reduceOp()));
+  if (collective.hasAlgorithms()) out.add(", %s", algorithmName(descriptor.algorithm()));
+  if (collective.hasRoot()) out.add(", root %d", descriptor.root());
+  out.add(")");
+}
+
 }  // namespace
 
 void describe(const Descriptor& descriptor, char* text, size_t room) {
   Text out(text, room);
   const auto count = static_cast<unsigned long long>(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));
+  const Collective* collective = collectiveOf(descriptor.operation());
+  if (collective != nullptr && collective->hasEqualParts())
+    return describeEqualParts(out, *collective, descriptor);
   switch (descriptor.operation()) {
-    case WL_OP_ALL_TO_ALL:
-      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
-              algorithmName(descriptor.algorithm()));
-      break;
-    case WL_OP_ALL_GATHER:
-      out.add("(%llu x %s of each rank)", count, dtypeName(descriptor.dtype()));
-      break;
-    case WL_OP_SCATTER:
-    case WL_OP_GATHER:
-      out.add("(%llu x %s of each rank, root %d)", count, dtypeName(descriptor.dtype()),
-              descriptor.root());
-      break;
-    case WL_OP_REDUCE_SCATTER:
-      out.add("(%llu x %s to each rank, %s)", count, dtypeName(descriptor.dtype()),
-              reduceOpName(descriptor.reduceOp()));
-      break;
-    case WL_OP_ALL_REDUCE:
-      out.add("(%llu x %s, %s, %s)", count, dtypeName(descriptor.dtype()),
-              reduceOpName(descriptor.reduceOp()), algorithmName(descriptor.algorithm()));
-      break;
-    case WL_OP_REDUCE:
-      out.add("(%llu x %s, %s, root %d)", count, dtypeName(descriptor.dtype()),
-              reduceOpName(descriptor.reduceOp()), descriptor.root());
-      break;
     case WL_OP_ALL_TO_ALL_V:
       out.add("(%s, %s)", dtypeName(descriptor.dtype()),
               descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
@@ -150,9 +123,6 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     case WL_OP_REDUCE_SCATTER_V:
       out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
               reduceOpName(descriptor.reduceOp()), count);
-      break;
-    case WL_OP_BROADCAST:
-      out.add("(%llu x %s, root %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
       break;
     case WL_OP_PUT:
     case WL_OP_ACCUMULATE:

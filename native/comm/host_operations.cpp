@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "native/comm/kernels.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 namespace {
@@ -94,7 +95,7 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
   Call call = hostCall(descriptor, deadlineNs, error);
   call.args = {own, all, nullptr};
   call.bytes = call.inBytes = bytes;
-  return comm.run(Kernel::kAllGatherStaged, call);
+  return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].staged, call);
 }
 
 // The first rank to fail is the least of the numbers that ranks state; its error goes to all.
@@ -107,7 +108,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
                        deadlineNs, error);
   call.args = {&stated, &failed, nullptr};
   call.bytes = call.inBytes = sizeof stated;
-  Code code = comm.run(Kernel::kAllReduceStaged, call);
+  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].staged, call);
   if (code != WL_OK || failed == kNobody) return code;
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error is staged");
   wl_error_t told = own;
@@ -117,7 +118,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
   call.bytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
-  code = comm.run(Kernel::kBroadcastStaged, call);
+  code = comm.run(kKernels.collectives[WL_OP_BROADCAST].staged, call);
   return code == WL_OK ? copyError(error, told, nullptr) : code;
 }
 

@@ -7,44 +7,81 @@
 
 namespace windlass {
 
-// Staged: inputs small enough to ride with ENTER.
-enum class Kernel : uint32_t {
-  kAllToAllPush,
-  kAllToAllPull,
-  kAllToAllStaged,
-  kBroadcast,
-  kBroadcastStaged,
-  kAllGather,
-  kAllGatherStaged,
-  kReduceScatter,
-  kReduceScatterStaged,
-  kAllReduceOnePhase,
-  kAllReduceTwoPhase,
-  kAllReduceRing,
-  kAllReduceBidirectionalRing,
-  kAllReduceStaged,
-  kScatter,
-  kGather,
-  kReduce,
-  kReduceStaged,
-  kAllToAllV,
-  kAllToAllVPacked,
-  kAllGatherV,
-  kAllGatherVStaged,
-  kReduceScatterV,
-  kReduceScatterVStaged,
-  kBarrier,
-  kRedistribute,
-};
-constexpr uint32_t kKernelCount = static_cast<uint32_t>(Kernel::kRedistribute) + 1;
-
 enum class Executor : uint32_t { kCpu, kDevice };
+
+// A kernel, run as its rank's next operation, by each executor.
+struct Kernel {
+  Code (*run[2])(Comm&, const Call&);
+
+  constexpr explicit operator bool() const { return run[0] != nullptr; }
+};
+
+// What a buffer of a collective holds, and whose it is.
+enum class Holds : uint8_t {
+  kNothing,
+  kPart,         // one part, on every rank
+  kParts,        // a part for each rank, of one size, on every rank
+  kUnequalParts,  // a part for each rank, on every rank; lists of counts say their sizes
+  kRootsPart,    // one part, on the root; ignored elsewhere
+  kRootsParts,   // a part for each rank, of one size, on the root; ignored elsewhere
+};
+constexpr bool isRoots(Holds holds) {
+  return holds == Holds::kRootsPart || holds == Holds::kRootsParts;
+}
+constexpr bool isOnePart(Holds holds) {
+  return holds == Holds::kPart || holds == Holds::kRootsPart;
+}
+
+// What comes out is what went in, or the reduction of what all ranks put in.
+enum class Result : uint8_t { kMoved, kReduced };
+// In place: two buffers of one part are one; a buffer of one part is the rank's own of the other's.
+enum class Buffers : uint8_t { kApart, kApartOrInPlace };
+
+// One way to run a collective.
+struct Algorithm {
+  uint8_t name;        // wl_algorithm; WL_AUTO where the collective has this one alone
+  bool stages;         // the collective's staged kernel runs small inputs instead
+  bool inPlace;        // it does what the collective allows
+  uint32_t mostRanks;  // that its phases suffice for
+  Kernel kernel;       // none: the list of algorithms ends before
+};
+
+// One collective: what it does with its buffers, and which kernels run it. What an operation looks
+// at as a rule comes first.
+struct alignas(kLine) Collective {
+  static constexpr uint32_t kMostAlgorithms = 4;
+
+  const char* name;  // nullptr: none has this number
+  Holds in;
+  Holds out;
+  Result result;
+  Buffers buffers;
+  uint8_t passes;        // times that its elements move
+  uint32_t stagedBytes;  // of in, up to which staging pays
+  Kernel staged;         // each rank's input rides with its ENTER; none: never
+  Algorithm algorithms[kMostAlgorithms];  // the first is what WL_AUTO takes
+
+  constexpr bool hasRoot() const { return isRoots(in) || isRoots(out); }
+  constexpr bool hasEqualParts() const {
+    return in != Holds::kNothing && in != Holds::kUnequalParts && out != Holds::kUnequalParts;
+  }
+  constexpr bool hasAlgorithms() const { return static_cast<bool>(algorithms[1].kernel); }
+  // nullptr: it has none of that name.
+  const Algorithm* algorithm(int32_t named) const {
+    if (named == WL_AUTO) return algorithms;
+    for (const Algorithm& each : algorithms)
+      if (each.kernel && each.name == named) return &each;
+    return nullptr;
+  }
+};
 
 struct Kernels {
   Limits limits;
 
-  // As its rank's next operation, by each executor.
-  Code (*run[2][kKernelCount])(Comm&, const Call&);
+  // By operation.
+  Collective collectives[WL_OP_COUNT];
+  Kernel allToAllVPacked;
+  Kernel redistribute;
 
   // What one thread does by itself; native/isa/isa.h says what each promises.
   void (*copy)(void* dst, const void* src, size_t bytes);
@@ -67,8 +104,15 @@ struct Kernels {
 
 extern const Kernels kKernels;
 
-inline Code Comm::run(Kernel kernel, const Call& call) {
-  return kKernels.run[static_cast<uint32_t>(executor_)][static_cast<uint32_t>(kernel)](*this, call);
+// nullptr: the operation is no collective of its own.
+inline const Collective* collectiveOf(int32_t operation) {
+  if (operation < 0 || operation >= WL_OP_COUNT) return nullptr;
+  const Collective& collective = kKernels.collectives[operation];
+  return collective.name == nullptr ? nullptr : &collective;
+}
+
+inline Code Comm::run(const Kernel& kernel, const Call& call) {
+  return kernel.run[static_cast<uint32_t>(executor_)](*this, call);
 }
 
 }  // namespace windlass

@@ -30,6 +30,10 @@ uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
   return all > at ? std::min(all - at, most) : 0;
 }
 
+const Kernel& staged(wl_operation operation) {
+  return kKernels.collectives[operation].staged;
+}
+
 }  // namespace
 
 Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error)
@@ -77,7 +81,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
   const uint32_t ranks = comm_.group().ranks();
   const uint64_t stated = failed() ? kFailed : own.size();
   uint64_t longest = 0;
-  Code code = comm_.run(Kernel::kAllReduceStaged,
+  Code code = comm_.run(staged(WL_OP_ALL_REDUCE),
                         call(WL_MAX, &stated, &longest, sizeof stated, sizeof stated));
   if (code != WL_OK) return code;
   if (longest == kFailed) return tell();
@@ -90,7 +94,8 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
     std::copy_n(own.data() + std::min<uint64_t>(at, own.size()),
                 leftOf(own.size(), at, slot - head), in_.data() + head);
     const uint64_t bytes = slot * sizeof(uint64_t);
-    code = comm_.run(Kernel::kAllGatherStaged, call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
+    code = comm_.run(staged(WL_OP_ALL_GATHER),
+                     call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
     if (code != WL_OK) return code;
     for (uint32_t rank = 0; head > 0 && rank < ranks; ++rank)
       totals_[rank] = out_[rank * slot];
@@ -119,7 +124,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
       const uint64_t count = leftOf(list.size(), at, slot - head);
       if (count > 0) std::copy_n(list.data() + at, count, in_.data() + rank * slot + head);
     }
-    return comm_.run(Kernel::kAllToAllStaged,
+    return comm_.run(staged(WL_OP_ALL_TO_ALL),
                      call(WL_SUM, in_.data(), out_.data(), slot * sizeof(uint64_t),
                           ranks * slot * sizeof(uint64_t)));
   };
@@ -169,7 +174,7 @@ Code Exchange::sum(uint64_t* values, uint64_t count) {
     std::copy_n(values + at, n, in_.data() + 1);
     const uint64_t bytes = (1 + n) * sizeof(uint64_t);
     const Code code =
-        comm_.run(Kernel::kAllReduceStaged, call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
+        comm_.run(staged(WL_OP_ALL_REDUCE), call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
     if (code != WL_OK) return code;
     if (out_[0] != 0) return tell();
     std::copy_n(out_.data() + 1, n, values + at);

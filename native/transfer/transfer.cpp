@@ -23,7 +23,7 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
     call.phases = std::min(left, kMostPhases);
     call.args.aux = plan_->table.window(w);
     call.workBytes = workBytes_[w];
-    if (Code code = comm_.run(Kernel::kRedistribute, call); code != WL_OK) return code;
+    if (Code code = comm_.run(kKernels.redistribute, call); code != WL_OK) return code;
   }
   return WL_OK;
 }

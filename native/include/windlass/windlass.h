@@ -116,7 +116,8 @@ typedef enum wl_operation {
   WL_OP_LINK_REGISTER = 24,
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
   WL_OP_LINK_CHECK = 26,
-  WL_OP_CHECK_REPLICAS = 27
+  WL_OP_CHECK_REPLICAS = 27,
+  WL_OP_COUNT = 28
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -395,43 +396,35 @@ WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op); /* 1 or 0 */
  * error until wl_comm_quiescent. */
 
 WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error);
-/* `count` elements go to each peer: in and out hold size * count elements and do not overlap. */
-WL_API int32_t wl_all_to_all(wl_comm_t* comm, const void* in, void* out, uint64_t count,
-                             int32_t dtype, int32_t algorithm, int64_t deadline_ns,
-                             wl_error_t* error);
-/* out on every rank = in on the root. `in` is ignored elsewhere. On the root out may equal in (in
- * place). */
-WL_API int32_t wl_broadcast(wl_comm_t* comm, const void* in, void* out, uint64_t count,
-                            int32_t dtype, int32_t root, int32_t algorithm, int64_t deadline_ns,
-                            wl_error_t* error);
 
-/* out of every rank = the inputs of all ranks, in order: in holds count elements, out size * count.
- * In place: in is the rank's own part of out. */
-WL_API int32_t wl_all_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count,
-                             int32_t dtype, int64_t deadline_ns, wl_error_t* error);
-/* out of rank r = part r of the reduction of all inputs: in holds size * count elements, out count.
- * In place: out is the rank's own part of in. Canonical order: left fold in ascending rank, f32 for
- * f16 bf16 f8, one rounding. */
-WL_API int32_t wl_reduce_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count,
-                                 int32_t dtype, int32_t op, int64_t deadline_ns, wl_error_t* error);
-/* out of every rank = the reduction of all inputs, count elements each. In place: out is in.
- * WL_AUTO, WL_ONE_PHASE and WL_TWO_PHASE give the canonical order's bits; rings are deterministic
- * for a rank count and a count. */
-WL_API int32_t wl_all_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count,
-                             int32_t dtype, int32_t op, int32_t algorithm, int64_t deadline_ns,
+/* A collective of equal parts: `operation` is one of
+ *
+ *   WL_OP_ALL_TO_ALL      part s of out on rank r = part r of in on rank s. By WL_PUSH or WL_PULL.
+ *                         Never in place
+ *   WL_OP_BROADCAST       out on every rank = in on the root. By WL_STAGED
+ *   WL_OP_ALL_GATHER      part s of out on every rank = in of rank s
+ *   WL_OP_REDUCE_SCATTER  out of rank r = part r of the reduction of all ranks' in
+ *   WL_OP_ALL_REDUCE      out on every rank = the reduction of all ranks' in. By WL_ONE_PHASE,
+ *                         WL_TWO_PHASE, WL_RING or WL_BIDIRECTIONAL_RING
+ *   WL_OP_SCATTER         out of rank r = part r of in on the root
+ *   WL_OP_GATHER          part s of out on the root = in of rank s
+ *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
+ *
+ * A buffer is one part, or as many parts in order as there are ranks: its elements say how long a
+ * part is, the same on every rank. What is read, or written, on the root alone is ignored
+ * elsewhere; `root` is ignored where there is none, and `op` where nothing is reduced. WL_AUTO
+ * stands for an algorithm everywhere, and is the one that a collective without a choice takes.
+ *
+ * In place: where in and out are one part each they are one buffer; where one of them is a part and
+ * the other holds parts, it is the rank's own part of that. One-phase all-reduce is in place for
+ * small buffers alone. Buffers don't overlap otherwise.
+ *
+ * Reductions have the canonical order: left fold in ascending rank, f32 for f16 bf16 f8, one
+ * rounding. Rings differ: they are deterministic for a rank count and a count. */
+WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
+                             uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
+                             int32_t op, int32_t algorithm, int32_t root, int64_t deadline_ns,
                              wl_error_t* error);
-/* out of rank r = part r of the root's in, which holds size * count elements; `in` is ignored
- * elsewhere. In place on the root: out is its own part of in. */
-WL_API int32_t wl_scatter(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                          int32_t root, int64_t deadline_ns, wl_error_t* error);
-/* Part s of the root's out = the in of rank s, count elements; `out` is ignored elsewhere. In place
- * on the root: in is its own part of out. */
-WL_API int32_t wl_gather(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                         int32_t root, int64_t deadline_ns, wl_error_t* error);
-/* out of the root = the reduction of all inputs, in the canonical order; `out` is ignored
- * elsewhere. In place on the root: out is in. */
-WL_API int32_t wl_reduce(wl_comm_t* comm, const void* in, void* out, uint64_t count, int32_t dtype,
-                         int32_t op, int32_t root, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- collectives whose parts differ in size ---- */
 /* Counts and offsets are elements, one for each rank, and are read before the call returns. A part

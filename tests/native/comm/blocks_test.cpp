@@ -42,18 +42,18 @@ std::vector<Results> runAll(int n, int cores, int blocks, uint64_t seed) {
       mine.push_back(out);
     };
     std::vector<float> out(all);
-    keep(wl_all_to_all(comm, in.data(), out.data(), kCount, WL_F32, WL_PUSH, 0, &error), out);
-    keep(wl_all_to_all(comm, in.data(), out.data(), kCount, WL_F32, WL_PULL, 0, &error), out);
-    keep(wl_all_gather(comm, in.data(), out.data(), kCount, WL_F32, 0, &error), out);
+    keep(allToAll(comm, in.data(), out.data(), kCount, WL_F32, WL_PUSH, 0, &error), out);
+    keep(allToAll(comm, in.data(), out.data(), kCount, WL_F32, WL_PULL, 0, &error), out);
+    keep(allGather(comm, in.data(), out.data(), kCount, WL_F32, 0, &error), out);
     out.assign(all, 0);
-    keep(wl_broadcast(comm, in.data(), out.data(), all, WL_F32, n - 1, WL_AUTO, 0, &error), out);
+    keep(broadcast(comm, in.data(), out.data(), all, WL_F32, n - 1, WL_AUTO, 0, &error), out);
     for (const int32_t algorithm :
          {WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING, WL_AUTO}) {
-      keep(wl_all_reduce(comm, in.data(), out.data(), all, WL_F32, WL_SUM, algorithm, 0, &error),
+      keep(allReduce(comm, in.data(), out.data(), all, WL_F32, WL_SUM, algorithm, 0, &error),
            out);
     }
     out.assign(kCount, 0);
-    keep(wl_reduce_scatter(comm, in.data(), out.data(), kCount, WL_F32, WL_SUM, 0, &error), out);
+    keep(reduceScatter(comm, in.data(), out.data(), kCount, WL_F32, WL_SUM, 0, &error), out);
     const std::vector<int64_t> counts(static_cast<size_t>(n), static_cast<int64_t>(kCount));
     std::vector<int64_t> received(counts.size());
     keep(wl_reduce_scatter_v(comm, in.data(), all, out.data(), kCount, counts.data(), WL_F32,
@@ -150,10 +150,10 @@ TEST(Workers, RunItemsOfALongOperation) {
   const std::vector<float> in(1 << 20, 2.0f);
   std::vector<float> out(in.size());
   const int before = tasks();
-  ASSERT_EQ(WL_OK, wl_all_gather(ranks.comms[0], in.data(), out.data(), 16, WL_F32, 0, &error));
+  ASSERT_EQ(WL_OK, allGather(ranks.comms[0], in.data(), out.data(), 16, WL_F32, 0, &error));
   EXPECT_EQ(before, tasks()) << "a short operation starts no threads";
   ASSERT_EQ(WL_OK,
-            wl_all_gather(ranks.comms[0], in.data(), out.data(), in.size(), WL_F32, 0, &error));
+            allGather(ranks.comms[0], in.data(), out.data(), in.size(), WL_F32, 0, &error));
   EXPECT_EQ(before + 3, tasks());
   EXPECT_EQ(in, out);
 }

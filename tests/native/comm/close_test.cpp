@@ -70,7 +70,7 @@ std::vector<int> downFrom(int n) {
 
 int broadcast(wl_comm_t* comm, int root, int32_t dtype, uint64_t count, Error* error) {
   uint64_t memory[64] = {};
-  return wl_broadcast(comm, memory, memory, count, dtype, root, WL_AUTO, 0, error);
+  return broadcast(comm, memory, memory, count, dtype, root, WL_AUTO, 0, error);
 }
 
 TEST(Leaving, EveryRankThatWasTheRootOfItsOwnBroadcastIsToldOfIt) {
@@ -125,7 +125,7 @@ TEST(Leaving, AnOperationThatARankDidNotCallReachesTheLastToLeave) {
           float out = 0;
           if (int code = wl_barrier(comm, 0, error); code != WL_OK) return code;
           if (rank != n - 1) return int{WL_OK};
-          return wl_reduce(comm, &in, &out, 1, WL_F32, WL_SUM, 0, 0, error);
+          return reduce(comm, &in, &out, 1, WL_F32, WL_SUM, 0, 0, error);
         });
         EXPECT_FALSE(left.told) << "a small reduce takes its input along";
         const auto last = static_cast<size_t>(order.back());

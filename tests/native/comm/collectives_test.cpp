@@ -56,7 +56,7 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
           for (uint64_t e = 0; e < count; ++e) in[to * count + e] = stamp(i, me, to, e);
         }
         code =
-            wl_all_to_all(comm, in, out, count, WL_U32, kind == 0 ? WL_PUSH : WL_PULL, 0, &error);
+            allToAll(comm, in, out, count, WL_U32, kind == 0 ? WL_PUSH : WL_PULL, 0, &error);
         std::memset(in, 0xee, n * count * 4);
         for (uint32_t from = 0; from < n && code == WL_OK; ++from) {
           for (uint64_t e = 0; e < count; ++e)
@@ -66,7 +66,7 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
         const bool inPlace = kind == 3;
         for (uint64_t e = 0; e < count && me == root; ++e)
           (inPlace ? out : in)[e] = stamp(i, root, 0, e);
-        code = wl_broadcast(comm, inPlace ? out : in, out, count, WL_U32, static_cast<int>(root),
+        code = broadcast(comm, inPlace ? out : in, out, count, WL_U32, static_cast<int>(root),
                             WL_AUTO, 0, &error);
         if (!inPlace) std::memset(in, 0xdd, count * 4);
         for (uint64_t e = 0; e < count && code == WL_OK; ++e)
@@ -137,7 +137,7 @@ TEST_P(Sizes, AllToAllMovesEveryByte) {
         }
         Error error;
         ASSERT_EQ(WL_OK,
-                  wl_all_to_all(comm, in.data(), out.data(), bytes, WL_U8, algorithm, 0, &error))
+                  allToAll(comm, in.data(), out.data(), bytes, WL_U8, algorithm, 0, &error))
             << error.message;
         uint64_t wrong = 0;
         for (uint64_t i = 0; i < out.size(); ++i) {
@@ -162,7 +162,7 @@ TEST_P(Sizes, BroadcastReachesEveryRankFromEveryRoot) {
           in[i] = static_cast<uint8_t>(stamp(9, 0, 0, i));
         Error error;
         ASSERT_EQ(WL_OK,
-                  wl_broadcast(comm, in.data(), out.data(), bytes, WL_U8, root, WL_AUTO, 0, &error))
+                  broadcast(comm, in.data(), out.data(), bytes, WL_U8, root, WL_AUTO, 0, &error))
             << error.message;
         uint64_t wrong = 0;
         for (uint64_t i = 0; i < bytes; ++i)
@@ -211,27 +211,27 @@ TEST_P(Outgrown, StreamsEveryByte) {
     };
     const std::vector<uint8_t> in = own(all);
     std::vector<uint8_t> out(size * all);
-    ASSERT_EQ(WL_OK, wl_gather(comm, in.data(), out.data(), all, WL_U8, root, 0, &error))
+    ASSERT_EQ(WL_OK, gather(comm, in.data(), out.data(), all, WL_U8, root, 0, &error))
         << error.message;
     EXPECT_TRUE(rank != root || out == gathered) << "gather";
     std::vector<uint8_t> part(all);
-    ASSERT_EQ(WL_OK, wl_scatter(comm, gathered.data(), part.data(), all, WL_U8, root, 0, &error))
+    ASSERT_EQ(WL_OK, scatter(comm, gathered.data(), part.data(), all, WL_U8, root, 0, &error))
         << error.message;
     EXPECT_TRUE(part == in) << "scatter, rank " << rank;
     ASSERT_EQ(WL_OK,
-              wl_broadcast(comm, in.data(), part.data(), all, WL_U8, root, WL_AUTO, 0, &error))
+              broadcast(comm, in.data(), part.data(), all, WL_U8, root, WL_AUTO, 0, &error))
         << error.message;
     EXPECT_TRUE(std::equal(part.begin(), part.end(), gathered.end() - static_cast<long>(all)))
         << "broadcast, rank " << rank;
     out.resize(size * each);
-    ASSERT_EQ(WL_OK, wl_all_gather(comm, own(each).data(), out.data(), each, WL_U8, 0, &error))
+    ASSERT_EQ(WL_OK, allGather(comm, own(each).data(), out.data(), each, WL_U8, 0, &error))
         << error.message;
     EXPECT_TRUE(out == gatheredByAll) << "all-gather, rank " << rank;
     for (const bool inPlace : {false, true}) {
       part = inPlace ? in : std::vector<uint8_t>(all);
       const void* terms = inPlace ? part.data() : in.data();
       ASSERT_EQ(WL_OK,
-                wl_all_reduce(comm, terms, part.data(), all, WL_U8, WL_SUM, WL_AUTO, 0, &error))
+                allReduce(comm, terms, part.data(), all, WL_U8, WL_SUM, WL_AUTO, 0, &error))
           << error.message;
       EXPECT_TRUE(part == summed) << "all-reduce, rank " << rank;
     }
@@ -275,7 +275,7 @@ TEST(Broadcast, AReaderDoesNotWaitForOtherReaders) {
       while (!secondIsDone && wl_clock_ns() - start < 5'000'000'000) std::this_thread::yield();
       EXPECT_TRUE(secondIsDone);
     }
-    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 0, WL_AUTO, 0, &error))
+    ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, 0, WL_AUTO, 0, &error))
         << error.message;
     EXPECT_EQ(42u, value);
     if (rank == 2) secondIsDone = true;

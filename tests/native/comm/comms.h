@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "native/comm/comm.h"
+#include "native/comm/collectives.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -34,5 +34,24 @@ struct Comms {
   std::shared_ptr<windlass::Group> group;
   std::vector<std::unique_ptr<windlass::Comm>> comms;
 };
+
+// A collective of equal parts, of `count` u32 a part.
+inline windlass::Code runCollective(windlass::Comm& comm, wl_operation operation, const void* in,
+                                    void* out, uint64_t count, int32_t algorithm, uint32_t root,
+                                    wl_error_t* error) {
+  const windlass::Collective& collective = *windlass::collectiveOf(operation);
+  const windlass::CollectiveCall call = {operation,
+                                         in,
+                                         out,
+                                         count,
+                                         4 * count,
+                                         WL_U32,
+                                         WL_SUM,
+                                         collective.algorithm(algorithm),
+                                         static_cast<int32_t>(root),
+                                         0,
+                                         error};
+  return run(comm, collective, collective.in, collective.out, call);
+}
 
 }  // namespace windlass_test

@@ -91,7 +91,7 @@ TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
     EXPECT_EQ(size, wl_comm_size(part));
     EXPECT_EQ(size - 1 - rank / 2, wl_comm_rank(part));
     std::vector<int32_t> in(static_cast<size_t>(size), rank), out(static_cast<size_t>(size));
-    ASSERT_EQ(WL_OK, wl_all_to_all(part, in.data(), out.data(), 1, WL_I32, WL_AUTO, 0, &error))
+    ASSERT_EQ(WL_OK, allToAll(part, in.data(), out.data(), 1, WL_I32, WL_AUTO, 0, &error))
         << error.message;
     for (int i = 0; i < size; ++i)
       EXPECT_EQ(2 * (size - 1 - i) + color, out[static_cast<size_t>(i)]);
@@ -133,9 +133,9 @@ TEST(Buffers, BeyondWhatAProcessAddressesAreRefusedUnlessEmpty) {
       Error error;
       const auto* in = reinterpret_cast<const float*>(address);
       EXPECT_EQ(WL_INVALID_ARGUMENT,
-                wl_all_reduce(comm, in, out, 4, WL_F32, WL_SUM, WL_AUTO, 0, &error));
+                allReduce(comm, in, out, 4, WL_F32, WL_SUM, WL_AUTO, 0, &error));
       EXPECT_TRUE(contains(error.message, "beyond what a process can address"));
-      EXPECT_EQ(WL_OK, wl_all_reduce(comm, in, out, 0, WL_F32, WL_SUM, WL_TWO_PHASE, 0, &error))
+      EXPECT_EQ(WL_OK, allReduce(comm, in, out, 0, WL_F32, WL_SUM, WL_TWO_PHASE, 0, &error))
           << error.message;
     }
   });
@@ -163,7 +163,7 @@ TEST(Subset, OrdersByTheListAndListsOverlap) {
       for (size_t i = 0; i < lists.size(); ++i) {
         if (subsets[i] == nullptr) continue;
         std::vector<int32_t> out(lists[i].size());
-        ASSERT_EQ(WL_OK, wl_all_gather(subsets[i], &rank, out.data(), 1, WL_I32, 0, &error))
+        ASSERT_EQ(WL_OK, allGather(subsets[i], &rank, out.data(), 1, WL_I32, 0, &error))
             << error.message;
         EXPECT_EQ(lists[i], out);
       }
@@ -234,22 +234,22 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   alignas(64) unsigned char buffer[256] = {};
   const uint64_t huge = std::numeric_limits<uint64_t>::max() / 2;
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_all_to_all(comm, buffer, buffer + 128, huge, WL_F32, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, nullptr, buffer, 1, WL_F32, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, nullptr, 1, WL_F32, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 2, 1, WL_F32, 0, 0, &error))
+            allToAll(comm, buffer, buffer + 128, huge, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, nullptr, buffer, 1, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, nullptr, 1, WL_F32, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, buffer + 2, 1, WL_F32, 0, 0, &error))
       << "unaligned";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error))
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error))
       << "overlap";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_to_all(comm, buffer, buffer + 128, 1, 17, 0, 0, &error))
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, buffer + 128, 1, 17, 0, 0, &error))
       << "dtype";
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_all_to_all(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, 1, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer, 1, WL_F32, -1, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_broadcast(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, 0, &error))
+            allToAll(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, broadcast(comm, buffer, buffer, 1, WL_F32, 1, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, broadcast(comm, buffer, buffer, 1, WL_F32, -1, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, broadcast(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, 0, &error))
       << "overlap";
-  EXPECT_EQ(WL_OK, wl_all_to_all(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error))
+  EXPECT_EQ(WL_OK, allToAll(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error))
       << "nothing to move";
   EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr)) << "the error is optional";
   void* memory = nullptr;
@@ -290,7 +290,7 @@ TEST(Cost, ThousandRanksStayUnderTheirMemory) {
     Error error;
     uint32_t value = rank == 1000 ? 77 : 0;
     ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
-    ASSERT_EQ(WL_OK, wl_broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error))
+    ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error))
         << error.message;
     EXPECT_EQ(77u, value);
   });

@@ -38,7 +38,7 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     if (rank == missing) return;
     const int64_t start = wl_clock_ns();
     EXPECT_EQ(WL_TIMEOUT,
-              wl_all_to_all(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
+              allToAll(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
     const int64_t late = wl_clock_ns() - start - deadline;
     for (int64_t seen = worst; late > seen && !worst.compare_exchange_weak(seen, late);) {
     }
@@ -79,7 +79,7 @@ TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
     int code = WL_OK;
     for (int root = 0; root < 4 && code == WL_OK; ++root) {
       uint32_t value = 7;
-      code = wl_broadcast(comm, &value, &value, 1, WL_U32, root, WL_AUTO, 0, &error);
+      code = broadcast(comm, &value, &value, 1, WL_U32, root, WL_AUTO, 0, &error);
     }
     EXPECT_EQ(WL_TIMEOUT, code);
     EXPECT_EQ(1, error.culprit_count) << error.message;
@@ -185,14 +185,14 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
   const auto exchange = [&](uint64_t count, int dtype, int algorithm) -> Body {
     return [&memory, count, dtype, algorithm](wl_comm_t* comm, Error* error) {
       const auto rank = static_cast<size_t>(wl_comm_rank(comm));
-      return wl_all_to_all(comm, memory[2 * rank].data(), memory[2 * rank + 1].data(), count, dtype,
+      return allToAll(comm, memory[2 * rank].data(), memory[2 * rank + 1].data(), count, dtype,
                            algorithm, 0, error);
     };
   };
   const auto broadcast = [&](uint64_t count, int root) -> Body {
     return [&memory, count, root](wl_comm_t* comm, Error* error) {
       double* out = memory[2 * static_cast<size_t>(wl_comm_rank(comm))].data();
-      return wl_broadcast(comm, out, out, count, WL_F32, root, WL_AUTO, 0, error);
+      return windlass_test::broadcast(comm, out, out, count, WL_F32, root, WL_AUTO, 0, error);
     };
   };
   const Body barrier = [](wl_comm_t* comm, Error* error) { return wl_barrier(comm, 0, error); };
@@ -234,7 +234,7 @@ TEST(Mismatch, ReachesThoseInsideThoughTheOtherSideReturnedAndCallsNothingMore) 
       uint32_t value = 5;
       if (rank == 2) {
         // The root of a small broadcast waits for nobody.
-        wl_broadcast(comm, &value, &value, 1, WL_U32, 2, WL_AUTO, 0, &error);
+        broadcast(comm, &value, &value, 1, WL_U32, 2, WL_AUTO, 0, &error);
         return;
       }
       const int64_t start = wl_clock_ns();
@@ -290,7 +290,7 @@ bool stopInMidCopy() {
     ready = true;
     wl_barrier(ranks.comms[1], 20'000 * kMs, &error);
     // Ok when this rank's result is whole by then; the communicator is dead all the same.
-    wl_all_to_all(ranks.comms[1], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
+    allToAll(ranks.comms[1], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
     wl_barrier(ranks.comms[1], 0, &error);
   });
   Error error;
@@ -315,7 +315,7 @@ bool stopInMidCopy() {
   });
   wl_barrier(ranks.comms[0], 20'000 * kMs, &error);
   const int code =
-      wl_all_to_all(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
+      allToAll(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
   stopper.join();
   const bool inTime = code != WL_OK;
   if (inTime) {

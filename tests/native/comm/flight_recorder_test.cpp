@@ -31,7 +31,7 @@ uint64_t countOf(uint32_t sequence) {
 int exchange(wl_comm_t* comm, uint32_t sequence, wl_error_t* error) {
   const auto ranks = static_cast<size_t>(wl_comm_size(comm));
   std::vector<uint16_t> in(ranks * 7), out(ranks * 7);
-  return wl_all_to_all(comm, in.data(), out.data(), countOf(sequence), WL_U16,
+  return allToAll(comm, in.data(), out.data(), countOf(sequence), WL_U16,
                        sequence % 2 == 0 ? WL_PUSH : WL_PULL, 0, error);
 }
 
@@ -156,7 +156,7 @@ TEST(Recorded, TheEndOfWhatMovesALotIsStamped) {
   std::vector<uint8_t> in(kBytes), out(kBytes);
   Error error;
   const int64_t before = wl_clock_ns();
-  ASSERT_EQ(WL_OK, wl_all_to_all(ranks.comms[0], in.data(), out.data(), kBytes, WL_U8, WL_AUTO, 0,
+  ASSERT_EQ(WL_OK, allToAll(ranks.comms[0], in.data(), out.data(), kBytes, WL_U8, WL_AUTO, 0,
                                  &error));
   const int64_t took = wl_clock_ns() - before;
   const wl_record_t record = recorded(ranks.comms[0], 0).at(0);

@@ -159,7 +159,7 @@ TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
       for (uint64_t i = 0; i < kCount; ++i)
         own[i] = static_cast<uint32_t>(round * 1'000'000 + guest.rank * 100'000 + i);
       uint32_t* out = own + kCount;
-      CHECK_IN_CHILD(wl_all_gather(guest.comm, own, out, kCount, WL_U32, 0, &error) == WL_OK);
+      CHECK_IN_CHILD(allGather(guest.comm, own, out, kCount, WL_U32, 0, &error) == WL_OK);
       for (int from = 0; from < kRanks; ++from) {
         for (uint64_t i = 0; i < kCount; ++i) {
           CHECK_IN_CHILD(out[from * kCount + i] ==

@@ -194,9 +194,19 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
   EXPECT_EQ(1, error.culprits[0]) << error.message;
 }
 
-TEST(Items, EveryKernelHasItsEntry) {
-  for (uint32_t kernel = 0; kernel < windlass::kKernelCount; ++kernel)
-    for (const auto& executor : windlass::kKernels.run) EXPECT_NE(nullptr, executor[kernel]) << kernel;
+TEST(Items, EveryCollectiveHasItsKernels) {
+  for (const int operation :
+       {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER, WL_OP_REDUCE_SCATTER,
+        WL_OP_ALL_REDUCE, WL_OP_SCATTER, WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V,
+        WL_OP_ALL_GATHER_V, WL_OP_REDUCE_SCATTER_V}) {
+    const windlass::Collective* collective = windlass::collectiveOf(operation);
+    ASSERT_NE(nullptr, collective) << operation;
+    EXPECT_EQ(collective->stagedBytes > 0, static_cast<bool>(collective->staged)) << operation;
+    EXPECT_TRUE(collective->algorithms[0].kernel) << operation;
+    for (const windlass::Algorithm& algorithm : collective->algorithms)
+      for (const auto& executor : algorithm.kernel.run)
+        EXPECT_EQ(static_cast<bool>(algorithm.kernel), executor != nullptr) << operation;
+  }
 }
 
 // ---- what a rank says between operations ---------------------------------------------------------

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "windlass/windlass.h"
 
 namespace windlass_test {

@@ -318,7 +318,7 @@ TEST(PartsSoak, KeepTheirBitsOverAndOver) {
                                        sends.data(), WL_U32, WL_SUM, 0, &error);
           } else {
             uint32_t root = rank == 0 ? i : 0;
-            code = wl_broadcast(comm, &root, &root, 1, WL_U32, 0, WL_AUTO, 0, &error);
+            code = broadcast(comm, &root, &root, 1, WL_U32, 0, WL_AUTO, 0, &error);
             wrong += root != i;
           }
           if (code != WL_OK) {

@@ -11,7 +11,7 @@
 #include "native/comm/control_block.h"
 #include "native/comm/host_operations.h"
 #include "native/transfer/transfer.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/comm/comms.h"
 
 namespace windlass_test {
 namespace {
@@ -154,42 +154,22 @@ class EveryCollective {
     const uint32_t root = round % n_;
     const bool atRoot = me_ == root;
     for (const int32_t algorithm : {WL_PUSH, WL_PULL}) {
-      check("all-to-all", n_ * count,
-            [&] { return windlass::allToAll(comm_, in_, out_, count, 4 * count, WL_U32, algorithm, 0,
-                                            &error_); },
+      check(WL_OP_ALL_TO_ALL, algorithm, n_ * count,
             [&](uint64_t i) { return own(i / count, me_ * count + i % count); });
     }
-    check("broadcast", count,
-          [&] { return windlass::broadcast(comm_, in_, out_, count, 4 * count, WL_U32,
-                                           static_cast<int32_t>(root), 0, &error_); },
-          [&](uint64_t i) { return own(root, i); });
-    check("all-gather", n_ * count,
-          [&] { return windlass::allGather(comm_, in_, out_, count, 4 * count, WL_U32, 0, &error_,
-                                           WL_OP_ALL_GATHER); },
+    check(WL_OP_BROADCAST, WL_AUTO, count, [&](uint64_t i) { return own(root, i); });
+    check(WL_OP_ALL_GATHER, WL_AUTO, n_ * count,
           [&](uint64_t i) { return own(i / count, i % count); });
-    check("reduce-scatter", count,
-          [&] { return windlass::reduceScatter(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM, 0,
-                                               &error_); },
+    check(WL_OP_REDUCE_SCATTER, WL_AUTO, count,
           [&](uint64_t i) { return sum(me_ * count + i); });
     for (const int32_t algorithm :
          {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
-      check("all-reduce", count,
-            [&] { return windlass::allReduce(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM,
-                                             algorithm, 0, &error_); },
-            [&](uint64_t i) { return sum(i); });
+      check(WL_OP_ALL_REDUCE, algorithm, count, [&](uint64_t i) { return sum(i); });
     }
-    check("scatter", count,
-          [&] { return windlass::scatter(comm_, in_, out_, count, 4 * count, WL_U32,
-                                         static_cast<int32_t>(root), 0, &error_); },
-          [&](uint64_t i) { return own(root, me_ * count + i); });
-    check("gather", atRoot ? n_ * count : 0,
-          [&] { return windlass::gather(comm_, in_, out_, count, 4 * count, WL_U32,
-                                        static_cast<int32_t>(root), 0, &error_); },
+    check(WL_OP_SCATTER, WL_AUTO, count, [&](uint64_t i) { return own(root, me_ * count + i); });
+    check(WL_OP_GATHER, WL_AUTO, atRoot ? n_ * count : 0,
           [&](uint64_t i) { return own(i / count, i % count); });
-    check("reduce", atRoot ? count : 0,
-          [&] { return windlass::reduce(comm_, in_, out_, count, 4 * count, WL_U32, WL_SUM,
-                                        static_cast<int32_t>(root), 0, &error_); },
-          [&](uint64_t i) { return sum(i); });
+    check(WL_OP_REDUCE, WL_AUTO, atRoot ? count : 0, [&](uint64_t i) { return sum(i); });
     parts();
     error_ = Error();
     expect("barrier", windlass::barrier(comm_, 0, &error_) == WL_OK);
@@ -242,6 +222,16 @@ class EveryCollective {
     uint32_t sum = 0;
     for (uint32_t rank = 0; rank < n_; ++rank) sum += own(rank, i);
     return sum;
+  }
+
+  template <class Expected>
+  void check(wl_operation operation, int32_t algorithm, uint64_t elements, Expected&& expected) {
+    check(wl_operation_name(operation), elements,
+          [&] {
+            return runCollective(comm_, operation, in_, out_, count_, algorithm, round_ % n_,
+                                 &error_);
+          },
+          expected);
   }
 
   template <class Run, class Expected>
@@ -385,8 +375,8 @@ TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
               constexpr uint64_t kCount = 60'000;
               std::vector<uint32_t> own(kCount);
               Error error;
-              const int code = windlass::allReduce(comm, own.data(), window, kCount, 4 * kCount,
-                                                   WL_U32, WL_SUM, WL_AUTO, 0, &error);
+              const int code = runCollective(comm, WL_OP_ALL_REDUCE, own.data(), window, kCount,
+                                             WL_AUTO, 0, &error);
               const bool refused = code == WL_UNSUPPORTED &&
                                    contains(error.message, "outside the communicator's windows");
               if (!refused) std::printf("%s\n", error.message);

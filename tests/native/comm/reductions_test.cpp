@@ -158,20 +158,20 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
         T* ownPart = inPlace ? whole.data() + before : part.data();
 
         fillPart(ownPart);
-        ASSERT_EQ(WL_OK, wl_all_gather(comm, ownPart, whole.data(), count, dtype, 0, &error))
+        ASSERT_EQ(WL_OK, allGather(comm, ownPart, whole.data(), count, dtype, 0, &error))
             << error.message;
         compare(whole.data(), want.gathered.data(), count * size, "all-gather, " + where);
 
         const int root = n - 1;
         fillPart(ownPart);
-        ASSERT_EQ(WL_OK, wl_gather(comm, ownPart, rank == root ? whole.data() : nullptr, count,
+        ASSERT_EQ(WL_OK, gather(comm, ownPart, rank == root ? whole.data() : nullptr, count,
                                    dtype, root, 0, &error))
             << error.message;
         if (rank == root)
           compare(whole.data(), want.gathered.data(), count * size, "gather, " + where);
 
         fillWhole();
-        ASSERT_EQ(WL_OK, wl_scatter(comm, rank == root ? whole.data() : nullptr, ownPart, count,
+        ASSERT_EQ(WL_OK, scatter(comm, rank == root ? whole.data() : nullptr, ownPart, count,
                                     dtype, root, 0, &error))
             << error.message;
         compare(ownPart, want.inputs[static_cast<size_t>(root)].data() + before, count,
@@ -182,13 +182,13 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
           const std::string which = "op " + std::to_string(op) + ", " + where;
           fillWhole();
           ASSERT_EQ(WL_OK,
-                    wl_reduce_scatter(comm, whole.data(), ownPart, count, dtype, op, 0, &error))
+                    reduceScatter(comm, whole.data(), ownPart, count, dtype, op, 0, &error))
               << error.message;
           compare(ownPart, want.folded[op].data() + before, count, "reduce-scatter, " + which);
 
           T* out = inPlace ? part.data() : whole.data();
           fillPart(part.data());
-          ASSERT_EQ(WL_OK, wl_reduce(comm, part.data(), rank == 0 ? out : nullptr, count, dtype, op,
+          ASSERT_EQ(WL_OK, reduce(comm, part.data(), rank == 0 ? out : nullptr, count, dtype, op,
                                      0, 0, &error))
               << error.message;
           if (rank == 0) compare(out, want.folded[op].data(), count, "reduce, " + which);
@@ -197,7 +197,7 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
                {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
             fillPart(part.data());
             const int code =
-                wl_all_reduce(comm, part.data(), out, count, dtype, op, algorithm, 0, &error);
+                allReduce(comm, part.data(), out, count, dtype, op, algorithm, 0, &error);
             if (code == WL_INVALID_ARGUMENT && algorithm == WL_ONE_PHASE && inPlace) {
               EXPECT_NE(nullptr, std::strstr(error.message, "in place")) << error.message;
               continue;
@@ -267,30 +267,30 @@ TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
           std::function<int32_t(uint64_t)> want = [&](uint64_t e) { return sum(i, e); };
           switch (kind) {
             case 0:
-              code = wl_all_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO, 0,
+              code = allReduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, WL_AUTO, 0,
                                    &error);
               break;
             case 1:
-              code = wl_reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, root, 0, &error);
+              code = reduce(comm, in.data(), out.data(), count, WL_I32, WL_SUM, root, 0, &error);
               if (rank != root) outputs = 0;
               break;
             case 2:
               code =
-                  wl_reduce_scatter(comm, in.data(), out.data(), count, WL_I32, WL_SUM, 0, &error);
+                  reduceScatter(comm, in.data(), out.data(), count, WL_I32, WL_SUM, 0, &error);
               want = [&](uint64_t e) { return sum(i, me * count + e); };
               break;
             case 3:
-              code = wl_all_gather(comm, in.data(), out.data(), count, WL_I32, 0, &error);
+              code = allGather(comm, in.data(), out.data(), count, WL_I32, 0, &error);
               outputs = count * size;
               want = [&](uint64_t e) { return value(static_cast<int>(e / count), i, e % count); };
               break;
             case 4:
-              code = wl_gather(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
+              code = gather(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
               outputs = rank == root ? count * size : 0;
               want = [&](uint64_t e) { return value(static_cast<int>(e / count), i, e % count); };
               break;
             default:
-              code = wl_scatter(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
+              code = scatter(comm, in.data(), out.data(), count, WL_I32, root, 0, &error);
               want = [&](uint64_t e) { return value(root, i, me * count + e); };
           }
           std::fill(in.begin(), in.end(), -1);
@@ -309,24 +309,24 @@ TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
   Error error;
   alignas(64) float buffer[64] = {};
   EXPECT_EQ(WL_UNSUPPORTED,
-            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_I32, WL_AVG, 0, 0, &error));
+            allReduce(comm, buffer, buffer + 32, 4, WL_I32, WL_AVG, 0, 0, &error));
   EXPECT_EQ(WL_UNSUPPORTED,
-            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_BOOL, WL_SUM, 0, 0, &error));
-  EXPECT_EQ(WL_UNSUPPORTED, wl_reduce(comm, buffer, buffer + 32, 4, WL_C64, WL_SUM, 0, 0, &error));
+            allReduce(comm, buffer, buffer + 32, 4, WL_BOOL, WL_SUM, 0, 0, &error));
+  EXPECT_EQ(WL_UNSUPPORTED, reduce(comm, buffer, buffer + 32, 4, WL_C64, WL_SUM, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, 5, 0, 0, &error));
+            allReduce(comm, buffer, buffer + 32, 4, WL_F32, 5, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_all_reduce(comm, buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_PUSH, 0, &error));
+            allReduce(comm, buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_PUSH, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_all_reduce(comm, buffer, buffer + 2, 4, WL_F32, WL_SUM, 0, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_all_gather(comm, buffer, buffer + 1, 4, WL_F32, 0, &error));
+            allReduce(comm, buffer, buffer + 2, 4, WL_F32, WL_SUM, 0, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, allGather(comm, buffer, buffer + 1, 4, WL_F32, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_reduce_scatter(comm, buffer + 1, buffer, 4, WL_F32, WL_SUM, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_scatter(comm, buffer, buffer + 32, 4, WL_F32, 1, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_gather(comm, buffer, buffer + 32, 4, WL_F32, -1, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_reduce(comm, nullptr, buffer, 4, WL_F32, WL_SUM, 0, 0, &error));
+            reduceScatter(comm, buffer + 1, buffer, 4, WL_F32, WL_SUM, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, scatter(comm, buffer, buffer + 32, 4, WL_F32, 1, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, gather(comm, buffer, buffer + 32, 4, WL_F32, -1, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, reduce(comm, nullptr, buffer, 4, WL_F32, WL_SUM, 0, 0, &error));
   LocalRanks many(200);
-  EXPECT_EQ(WL_UNSUPPORTED, wl_all_reduce(many.comms[0], buffer, buffer + 32, 4, WL_F32, WL_SUM,
+  EXPECT_EQ(WL_UNSUPPORTED, allReduce(many.comms[0], buffer, buffer + 32, 4, WL_F32, WL_SUM,
                                           WL_RING, 0, &error));
   EXPECT_NE(nullptr, std::strstr(error.message, "phases")) << error.message;
 }

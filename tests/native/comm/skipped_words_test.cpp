@@ -73,8 +73,8 @@ TEST_P(SkippedWords, ARootLeavesALargeBroadcastAfterItsReaders) {
     for (uint32_t i = 0; i < 3; ++i) {
       const uint32_t root = i % GetParam().ranks;
       if (rank == root) std::fill(data.begin(), data.end(), stamp(i, root, 0, 0));
-      ASSERT_EQ(WL_OK, windlass::broadcast(comm, data.data(), data.data(), kCount, 4 * kCount,
-                                           WL_U32, static_cast<int32_t>(root), 0, &error))
+      ASSERT_EQ(WL_OK, runCollective(comm, WL_OP_BROADCAST, data.data(), data.data(), kCount,
+                                     WL_AUTO, root, &error))
           << error.message;
       const auto right = std::count(data.begin(), data.end(), stamp(i, root, 0, 0));
       EXPECT_EQ(kCount, static_cast<uint64_t>(right)) << "right on rank " << rank << ", root " << root;
@@ -115,15 +115,13 @@ TEST_P(SkippedWords, EveryOperationGivesTheRightBits) {
       check(windlass::allToAllVPacked(comm, in.data(), out.data(), parts, received.data(), WL_U32,
                                       0, &error),
             "packed all-to-all-v");
-      check(windlass::allToAll(comm, in.data(), out.data(), count, 4 * count, WL_U32, WL_PUSH, 0,
-                               &error),
+      check(runCollective(comm, WL_OP_ALL_TO_ALL, in.data(), out.data(), count, WL_PUSH, 0, &error),
             "all-to-all");
-      check(windlass::allToAll(comm, in.data(), out.data(), count, 4 * count, WL_U32, WL_PULL, 0,
-                               &error),
+      check(runCollective(comm, WL_OP_ALL_TO_ALL, in.data(), out.data(), count, WL_PULL, 0, &error),
             "pulled all-to-all");
       std::vector<uint32_t> sums(count);
-      ASSERT_EQ(WL_OK, windlass::allReduce(comm, in.data(), sums.data(), count, 4 * count, WL_U32,
-                                           WL_SUM, WL_RING, 0, &error))
+      ASSERT_EQ(WL_OK, runCollective(comm, WL_OP_ALL_REDUCE, in.data(), sums.data(), count, WL_RING,
+                                     0, &error))
           << error.message;
       for (uint64_t i = 0; i < count; ++i) {
         uint32_t sum = 0;

@@ -220,7 +220,7 @@ void reduceWithWorkers() {
     std::fill(out.begin(), out.end(), 0.0f);
     {
       const FailingAllocation allocation(number);
-      code = wl_all_reduce(ranks.comms[0], in.data(), out.data(), in.size(), WL_F32, WL_SUM,
+      code = allReduce(ranks.comms[0], in.data(), out.data(), in.size(), WL_F32, WL_SUM,
                            WL_ONE_PHASE, 0, &error);
     }
     EXPECT_EQ(WL_OK, code) << error.message;

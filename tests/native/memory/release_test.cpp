@@ -121,7 +121,7 @@ void churn(int groups, std::vector<std::unique_ptr<char[]>>* kept) {
     auto made = std::make_unique<LocalRanks>(ranks, 20'000 * kMs, 1, 2);
     Error error;
     // The root of a small broadcast writes its stage, and waits for nobody.
-    ASSERT_EQ(WL_OK, wl_broadcast(made->comms[0], value.data(), value.data(), value.size(), WL_F32,
+    ASSERT_EQ(WL_OK, broadcast(made->comms[0], value.data(), value.data(), value.size(), WL_F32,
                                   0, WL_AUTO, 0, &error))
         << error.message;
     kept->push_back(std::make_unique<char[]>(200 + random() % 2000));

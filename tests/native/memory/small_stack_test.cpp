@@ -68,17 +68,17 @@ TEST_F(SmallStack, IsEnoughForEveryCollectiveOfManyRanks) {
       if (rank == 0) std::printf("%s: %s\n", what, wl_code_name(code));
     };
     check(wl_barrier(comm, 0, none), "barrier");
-    check(wl_all_to_all(comm, in, out, 20, WL_F16, WL_PUSH, 0, none), "all-to-all");
-    check(wl_broadcast(comm, in, out, kCount, WL_F16, 3, WL_AUTO, 0, none), "broadcast");
-    check(wl_all_gather(comm, in, out, 20, WL_F16, 0, none), "all-gather");
-    check(wl_reduce_scatter(comm, in, out, 20, WL_F16, WL_AVG, 0, none), "reduce-scatter");
-    check(wl_all_reduce(comm, in, out, kCount, WL_F16, WL_AVG, WL_TWO_PHASE, 0, none), "two-phase");
+    check(allToAll(comm, in, out, 20, WL_F16, WL_PUSH, 0, none), "all-to-all");
+    check(broadcast(comm, in, out, kCount, WL_F16, 3, WL_AUTO, 0, none), "broadcast");
+    check(allGather(comm, in, out, 20, WL_F16, 0, none), "all-gather");
+    check(reduceScatter(comm, in, out, 20, WL_F16, WL_AVG, 0, none), "reduce-scatter");
+    check(allReduce(comm, in, out, kCount, WL_F16, WL_AVG, WL_TWO_PHASE, 0, none), "two-phase");
     wrong += out[kCount - 1] == 0x3c00 ? 0 : 1;
-    check(wl_all_reduce(comm, in, out, kCount, WL_F16, WL_MAX, WL_ONE_PHASE, 0, none), "one-phase");
-    check(wl_all_reduce(comm, in, out, 4, WL_F16, WL_SUM, WL_AUTO, 0, none), "small");
-    check(wl_reduce(comm, in, out, kCount, WL_F16, WL_AVG, 5, 0, none), "reduce");
-    check(wl_scatter(comm, in, out, 20, WL_F16, 1, 0, none), "scatter");
-    check(wl_gather(comm, in, out, 20, WL_F16, 2, 0, none), "gather");
+    check(allReduce(comm, in, out, kCount, WL_F16, WL_MAX, WL_ONE_PHASE, 0, none), "one-phase");
+    check(allReduce(comm, in, out, 4, WL_F16, WL_SUM, WL_AUTO, 0, none), "small");
+    check(reduce(comm, in, out, kCount, WL_F16, WL_AVG, 5, 0, none), "reduce");
+    check(scatter(comm, in, out, 20, WL_F16, 1, 0, none), "scatter");
+    check(gather(comm, in, out, 20, WL_F16, 2, 0, none), "gather");
     check(wl_all_gather_v(comm, in, 2, out, 2 * n, counts.data(), WL_F16, 0, none), "all-gather-v");
     check(wl_reduce_scatter_v(comm, in, 2 * n, out, 2, counts.data(), WL_F16, WL_SUM, 0, none),
           "reduce-scatter-v");
@@ -100,7 +100,7 @@ TEST_F(SmallStack, IsEnoughForTheRings) {
   runOnSmallStacks(kRing, [&](int rank) {
     const auto own = static_cast<size_t>(rank);
     for (const int algorithm : {WL_RING, WL_BIDIRECTIONAL_RING}) {
-      wrong += wl_all_reduce(ranks.comms[own], memory[own].data(), memory[own + kRing].data(),
+      wrong += allReduce(ranks.comms[own], memory[own].data(), memory[own + kRing].data(),
                              20'000, WL_F32, WL_AVG, algorithm, 0, nullptr);
       wrong += memory[own + kRing][19'999] == 1.0f ? 0 : 1;
     }

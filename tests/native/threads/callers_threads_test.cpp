@@ -68,7 +68,7 @@ void meetThreadsThatCompute(wl_comm_t* comm) {
     }
     uint64_t all = 0;
     // Ranks see different counts; they stop together.
-    ASSERT_EQ(WL_OK, wl_all_reduce(comm, &ranks, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
+    ASSERT_EQ(WL_OK, allReduce(comm, &ranks, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
     met = all == kRanks;
   }
 }
@@ -185,7 +185,7 @@ TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
     for (uint32_t stop = 0; stop == 0;) {
       for (int i = 0; i < 20; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
       const uint32_t own = over ? 1 : 0;
-      ASSERT_EQ(WL_OK, wl_all_reduce(comm, &own, &stop, 1, WL_U32, WL_MAX, WL_AUTO, 0, nullptr));
+      ASSERT_EQ(WL_OK, allReduce(comm, &own, &stop, 1, WL_U32, WL_MAX, WL_AUTO, 0, nullptr));
     }
   });
   changer.join();

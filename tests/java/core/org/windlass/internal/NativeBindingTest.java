@@ -35,7 +35,7 @@ class NativeBindingTest {
           .as(method.toString())
           .allMatch(type -> type.isPrimitive() || type == byte[].class || type == double[].class);
     }
-    for (String hot : List.of("wl_barrier", "wl_all_to_all", "wl_broadcast", "wl_transfer_run")) {
+    for (String hot : List.of("wl_barrier", "wl_collective", "wl_put", "wl_transfer_run")) {
       assertThat(nativeMethods().stream().filter(m -> m.getName().equals(hot)).toList())
           .singleElement()
           .satisfies(m -> assertThat(m.getParameterTypes()).allMatch(Class::isPrimitive));

@@ -7,18 +7,18 @@ import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 
 /**
- * One collective over tensors whose arguments have been checked: pins, one native call, and what
- * follows it. Nothing is allocated unless it fails.
+ * One collective over tensors that have been checked: pins, one native call, and what follows it.
+ * The native side checks the rest. Nothing is allocated unless it fails.
  */
 final class Collective {
   private Collective() {}
 
   /**
-   * Runs {@code operation}, one of the C ABI's {@code wl_operation}.
+   * Runs {@code operation}, one of the C ABI's collectives of equal parts, which says what the rest
+   * means.
    *
    * @param in null where this rank reads nothing
    * @param out null where this rank writes nothing; not both
-   * @param count as the native function counts
    */
   static void run(
       Endpoint own,
@@ -26,24 +26,25 @@ final class Collective {
       int operation,
       Tensor in,
       Tensor out,
-      long count,
       int op,
       int root,
       int algorithm,
       long deadlineNs) {
     begin(own, thread, operation, in, out);
     int code =
-        call(
-            own,
+        Native.wl_collective(
+            own.handle,
             operation,
             in == null ? 0 : in.address,
+            in == null ? 0 : in.numel,
             out == null ? 0 : out.address,
-            count,
+            out == null ? 0 : out.numel,
             (in != null ? in : out).dtype.code(),
             op,
-            root,
             algorithm,
-            deadlineNs);
+            root,
+            deadlineNs,
+            own.error);
     end(own, code, in, out);
   }
 
@@ -73,40 +74,6 @@ final class Collective {
     }
     Reference.reachabilityFence(in);
     Reference.reachabilityFence(out);
-  }
-
-  private static int call(
-      Endpoint own,
-      int operation,
-      long in,
-      long out,
-      long count,
-      int dtype,
-      int op,
-      int root,
-      int algorithm,
-      long deadlineNs) {
-    long comm = own.handle;
-    long error = own.error;
-    return switch (operation) {
-      case Native.WL_OP_ALL_TO_ALL ->
-          Native.wl_all_to_all(comm, in, out, count, dtype, algorithm, deadlineNs, error);
-      case Native.WL_OP_BROADCAST ->
-          Native.wl_broadcast(comm, in, out, count, dtype, root, algorithm, deadlineNs, error);
-      case Native.WL_OP_ALL_GATHER ->
-          Native.wl_all_gather(comm, in, out, count, dtype, deadlineNs, error);
-      case Native.WL_OP_REDUCE_SCATTER ->
-          Native.wl_reduce_scatter(comm, in, out, count, dtype, op, deadlineNs, error);
-      case Native.WL_OP_ALL_REDUCE ->
-          Native.wl_all_reduce(comm, in, out, count, dtype, op, algorithm, deadlineNs, error);
-      case Native.WL_OP_SCATTER ->
-          Native.wl_scatter(comm, in, out, count, dtype, root, deadlineNs, error);
-      case Native.WL_OP_GATHER ->
-          Native.wl_gather(comm, in, out, count, dtype, root, deadlineNs, error);
-      case Native.WL_OP_REDUCE ->
-          Native.wl_reduce(comm, in, out, count, dtype, op, root, deadlineNs, error);
-      default -> throw new InternalException("no collective " + operation);
-    };
   }
 
   /** Pins both, or neither. */

@@ -78,8 +78,7 @@ public sealed class Collectives permits Communicator {
   /** {@link #allToAll(Tensor, Tensor)} by {@link Algorithm#PUSH} or {@link Algorithm#PULL}. */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
-    Arguments.allToAll(in, out, size());
-    run(Native.WL_OP_ALL_TO_ALL, in, out, in.numel / size(), 0, 0, code);
+    run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, code);
   }
 
   /** Makes {@code tensor} on every rank what it is on {@code root}. */
@@ -101,9 +100,8 @@ public sealed class Collectives permits Communicator {
   /** {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}. */
   public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
-    Arguments.broadcast(in, out, root, rank(), size());
-    Tensor from = rank() == root ? in : out;
-    run(Native.WL_OP_BROADCAST, from, out, out.numel, 0, root, code);
+    Tensor from = rank() == root ? given(in, "in") : null;
+    run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, code);
   }
 
   /**
@@ -112,8 +110,7 @@ public sealed class Collectives permits Communicator {
    * {@code out}.
    */
   public final void allGather(Tensor in, Tensor out) {
-    Arguments.parts("allGather", in, "in", out, "out", out, rank(), size());
-    run(Native.WL_OP_ALL_GATHER, in, out, in.numel, 0, 0, 0);
+    run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0);
   }
 
   /**
@@ -122,9 +119,7 @@ public sealed class Collectives permits Communicator {
    * rank's own part of {@code in}.
    */
   public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
-    Arguments.parts("reduceScatter", out, "out", in, "in", out, rank(), size());
-    Arguments.reducible("reduceScatter", in, op);
-    run(Native.WL_OP_REDUCE_SCATTER, in, out, out.numel, op.code(), 0, 0);
+    run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0);
   }
 
   /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
@@ -148,9 +143,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);
-    Arguments.alike("allReduce", in, out);
-    Arguments.reducible("allReduce", in, op);
-    run(Native.WL_OP_ALL_REDUCE, in, out, in.numel, op.code(), 0, code);
+    run(Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, code);
   }
 
   /**
@@ -160,14 +153,8 @@ public sealed class Collectives permits Communicator {
    *     elsewhere it may be null. In place, the root's {@code out} is its own part of {@code in}
    */
   public final void scatter(Tensor in, Tensor out, int root) {
-    Arguments.root("scatter", root, size());
-    boolean isRoot = rank() == root;
-    if (isRoot) {
-      Arguments.parts("scatter", out, "out", in, "in", out, root, size());
-    } else {
-      Arguments.single("scatter", "out", out, true);
-    }
-    run(Native.WL_OP_SCATTER, isRoot ? in : null, out, out.numel, 0, root, 0);
+    Tensor from = rank() == root ? given(in, "in") : null;
+    run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0);
   }
 
   /**
@@ -177,14 +164,8 @@ public sealed class Collectives permits Communicator {
    *     elsewhere it may be null. In place, the root's {@code in} is its own part of {@code out}
    */
   public final void gather(Tensor in, Tensor out, int root) {
-    Arguments.root("gather", root, size());
-    boolean isRoot = rank() == root;
-    if (isRoot) {
-      Arguments.parts("gather", in, "in", out, "out", out, root, size());
-    } else {
-      Arguments.single("gather", "in", in, false);
-    }
-    run(Native.WL_OP_GATHER, in, isRoot ? out : null, in.numel, 0, root, 0);
+    Tensor to = rank() == root ? given(out, "out") : null;
+    run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0);
   }
 
   /**
@@ -193,15 +174,8 @@ public sealed class Collectives permits Communicator {
    * @param out written on the root alone; elsewhere it may be null. In place, it is {@code in}
    */
   public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
-    Arguments.root("reduce", root, size());
-    boolean isRoot = rank() == root;
-    if (isRoot) {
-      Arguments.alike("reduce", in, out);
-    } else {
-      Arguments.single("reduce", "in", in, false);
-    }
-    Arguments.reducible("reduce", in, op);
-    run(Native.WL_OP_REDUCE, in, isRoot ? out : null, in.numel, op.code(), root, 0);
+    Tensor to = rank() == root ? given(out, "out") : null;
+    run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0);
   }
 
   /**
@@ -213,7 +187,7 @@ public sealed class Collectives permits Communicator {
    *     expects from it; nothing has come from there
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
-    Arguments.buffers("allToAllv", in, out);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     exchange(in, sendCounts, null, out, receiveCounts, null);
@@ -231,7 +205,7 @@ public sealed class Collectives permits Communicator {
       Tensor out,
       long[] receiveCounts,
       long[] receiveOffsets) {
-    Arguments.buffers("allToAllv", in, out);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
@@ -249,7 +223,7 @@ public sealed class Collectives permits Communicator {
    * @return how many elements came from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
-    Arguments.buffers("allToAllv", in, out);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -268,7 +242,7 @@ public sealed class Collectives permits Communicator {
    * @param counts the elements of each rank's {@code in}; the same on every rank
    */
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
-    Arguments.buffers("allGatherv", in, out);
+    Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
     Arguments.list("allGatherv", "counts", counts, size());
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -286,15 +260,15 @@ public sealed class Collectives permits Communicator {
    * @param counts the elements of each rank's {@code out}; the same on every rank
    */
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
-    Arguments.buffers("reduceScatterv", in, out);
+    Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
     Arguments.list("reduceScatterv", "counts", counts, size());
-    Arguments.reducible("reduceScatterv", in, op);
+    int code = code(op);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> reduceScatterv(in, out, counts, op));
       return;
     }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, op, deadlineNs);
+    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
     Reference.reachabilityFence(owner);
   }
 
@@ -352,14 +326,14 @@ public sealed class Collectives permits Communicator {
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
-  private void run(
-      int operation, Tensor in, Tensor out, long count, int op, int root, int algorithm) {
+  private void run(int operation, Tensor in, Tensor out, int op, int root, int algorithm) {
+    Arguments.buffers(operation, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      handOff(() -> run(operation, in, out, count, op, root, algorithm));
+      handOff(() -> run(operation, in, out, op, root, algorithm));
       return;
     }
-    Collective.run(endpoint, thread, operation, in, out, count, op, root, algorithm, deadlineNs);
+    Collective.run(endpoint, thread, operation, in, out, op, root, algorithm, deadlineNs);
     Reference.reachabilityFence(owner);
   }
 
@@ -371,6 +345,14 @@ public sealed class Collectives permits Communicator {
           return null;
         });
     Reference.reachabilityFence(owner);
+  }
+
+  private static Tensor given(Tensor tensor, String name) {
+    return Objects.requireNonNull(tensor, name);
+  }
+
+  private static int code(ReduceOp op) {
+    return Objects.requireNonNull(op, "op").code();
   }
 
   private static int code(Algorithm algorithm) {

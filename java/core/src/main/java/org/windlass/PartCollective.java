@@ -90,7 +90,7 @@ final class PartCollective {
       Tensor in,
       Tensor out,
       long[] counts,
-      ReduceOp op,
+      int op,
       long deadlineNs) {
     RankLists lists = own.lists();
     Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out);
@@ -103,7 +103,7 @@ final class PartCollective {
             out.numel,
             lists.put(0, counts),
             in.dtype.code(),
-            op.code(),
+            op,
             deadlineNs,
             own.error);
     Collective.end(own, code, in, out);

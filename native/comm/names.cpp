@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/names.h"
+
+#include "native/comm/kernels.h"
+
+namespace windlass {
+
+const char* operationName(int32_t operation) {
+  if (const Collective* collective = collectiveOf(operation)) return collective->name;
+  switch (operation) {
+    case WL_OP_NONE:
+      return "none";
+    case WL_OP_WINDOW:
+      return "window creation";
+    case WL_OP_SPLIT:
+      return "split";
+    case WL_OP_SUBSET:
+      return "subset";
+    case WL_OP_LINK:
+      return "link";
+    case WL_OP_LINK_REGISTER:
+      return "link register";
+    case WL_OP_LINK_MOVE:
+      return "link send/receive";
+    case WL_OP_LINK_CHECK:
+      return "link checksums";
+    case WL_OP_CHECK_REPLICAS:
+      return "checkReplicas";
+    case WL_OP_REGISTER:
+      return "register";
+    case WL_OP_TRANSFER:
+      return "transfer";
+    case WL_OP_PUT:
+      return "put";
+    case WL_OP_GET:
+      return "get";
+    case WL_OP_NOTIFY:
+      return "notify";
+    case WL_OP_WAIT:
+      return "wait";
+    case WL_OP_ACCUMULATE:
+      return "accumulate";
+    default:
+      return "unknown operation";
+  }
+}
+
+const char* dtypeName(int32_t dtype) {
+  static const char* const names[] = {"bool", "u8",  "i8",  "f8e5m2", "f8e4m3", "f8e8m0",
+                                      "i16",  "u16", "f16", "bf16",   "i32",    "u32",
+                                      "f32",  "f64", "i64", "u64",    "c64"};
+  static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
+  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
+}
+
+const char* reduceOpName(int32_t op) {
+  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
+  static_assert(sizeof names / sizeof *names == WL_REDUCE_OP_COUNT);
+  return op >= 0 && op < WL_REDUCE_OP_COUNT ? names[op] : "?";
+}
+
+const char* algorithmName(int32_t algorithm) {
+  static const char* const names[] = {"auto",      "push",      "pull", "staged",
+                                      "one-phase", "two-phase", "ring", "bidirectional ring"};
+  static_assert(sizeof names / sizeof *names == WL_BIDIRECTIONAL_RING + 1);
+  return algorithm >= 0 && algorithm <= WL_BIDIRECTIONAL_RING ? names[algorithm] : "?";
+}
+
+}  // namespace windlass
