@@ -2,7 +2,8 @@
 // Redistribution of chunks, whatever the mode: a sequence of phases of items, each of which takes
 // one or several strided views to one or several others in one pass.
 //
-// args     aux  ChunkTable: the items that the rank runs, by phase
+// args     in   Named: the transfer and the version; nothing moves unless all ranks name the same
+//          aux  ChunkTable: the items that the rank runs, by phase
 // phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
 //          direct:    one item takes source memory to target memory: slice -> reduce the Partial
 //                     group in the source dtype -> cast to the wire dtype -> cast to the target's;
@@ -65,6 +66,12 @@ struct Redistribute {
     return {launch.at<const uint64_t>(rank, launch.of(rank).aux)};
   }
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+  WL_CORE static bool agrees(const Launch& launch) {
+    const auto named = [&](uint32_t rank) -> const Named& {
+      return *launch.at<const Named>(rank, launch.of(rank).in);
+    };
+    return agreedVersion(launch.ranks, named) != Named::kAny;
+  }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return table(launch, rank).blocks();
   }

@@ -33,6 +33,24 @@ int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadl
   return transfer->transfer.run(version, deadline_ns, error);
 }
 
+static_assert(Named::kAny == WL_ANY_VERSION && Named::kNone == WL_NO_VERSION);
+
+int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
+                         int64_t deadline_ns, wl_error_t* error) {
+  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(version, "version", error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  if (*version < WL_NO_VERSION) {
+    return fail(error, WL_INVALID_ARGUMENT, "version is %lld; it must be 0 or more",
+                static_cast<long long>(*version));
+  }
+  return transfer->transfer.move(number, version, deadline_ns, error);
+}
+
+uint64_t wl_transfer_begun(const wl_transfer_t* transfer) {
+  return transfer == nullptr ? 0 : transfer->transfer.begun();
+}
+
 int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                              uint32_t count, wl_error_t* error) {
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;

@@ -260,6 +260,13 @@ bool Comm::agree(uint32_t a, uint32_t b, uint64_t sequence) const {
   return ofA.in(b).bytes == ofB.out(a).bytes && ofB.in(a).bytes == ofA.out(b).bytes;
 }
 
+bool Comm::allStated() const {
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (!group_->entered(peer, sequence_) || !agree(rank_, peer, sequence_)) return false;
+  }
+  return true;
+}
+
 Code Comm::compareAll() {
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!agree(rank_, peer, sequence_)) return publishMismatch(rank_, peer, sequence_);

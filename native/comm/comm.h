@@ -67,6 +67,12 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t nextSequence() const {
     return own_.state.sequence.load(std::memory_order_relaxed) + 1;
   }
+  // Whether every rank has entered the last operation and calls the same: stated() of each is what
+  // it stated there, until this rank's next operation.
+  bool allStated() const;
+  const RankArgs& stated(uint32_t rank) const {
+    return group_->lines(rank).entry[sequence_ & 1].args;
+  }
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
   const PartTable& parts(uint32_t rank) const { return group_->block().parts(rank, sequence_); }
 
@@ -136,6 +142,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   void record(const Descriptor& descriptor);
   // Fills in this rank's table for the operation in progress.
   const PartTable& stateParts(const Call& call);
+  template <class K>
+  Code ask(const Launch& launch, bool* runs) const;
   template <class K>
   Code runDirect(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>

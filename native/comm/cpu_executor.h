@@ -17,7 +17,9 @@ namespace windlass {
 template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+  if constexpr (!Asks<K>::value) {
+    if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+  }
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
@@ -31,7 +33,7 @@ Code Comm::run(const Call& call) {
   shownPhases_ = claims ? K::phases(launch) : 0;
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
-    fillEntry(call, K::kStaged);
+    fillEntry(call, K::kStaged || Asks<K>::value);
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
@@ -73,6 +75,12 @@ template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
   if (call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
+  if constexpr (Asks<K>::value) {
+    const Code code = awaitNeed(kEveryRank, 0, deadline);
+    if (code != WL_OK) return code;
+    bool runs = false;
+    if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
+  }
   const Helped<K> helped(*this, call, launch);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(launch, phase, deadline);
@@ -140,6 +148,7 @@ bool Comm::help(const Launch& launch, bool ownToo) {
       ready = phase == 0 ? group_->entered(peer, sequence_) && agree(owner, peer, sequence_)
                          : group_->done(peer, sequence_, phase);
     }
+    if (ready && phase == 0) ask<K>(launch, &ready);
     helped = (ready && runClaimed<K>(launch, owner, phase, claim)) || helped;
   }
   return helped;
@@ -154,10 +163,12 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (arrived == ++meetings_ * group_->ranks()) {
     if (Code code = compareAll(); code != WL_OK) return code;
-    if (claims()) {
+    bool runs = false;
+    if (Code code = ask<K>(launch, &runs); code != WL_OK) return code;
+    if (runs && claims()) {
       openStage<K>(launch, 0);
     } else {
-      for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
+      for (uint32_t phase = 0; runs && phase < K::phases(launch); ++phase) {
         for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
           const uint32_t blocks = K::blocks(launch, owner);
           for (uint32_t block = 0; block < blocks; ++block) K::phase(launch, owner, block, phase);

@@ -77,7 +77,9 @@ class Comm::Cores {
 template <class K>
 Code Comm::runInLine(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+  if constexpr (!Asks<K>::value) {
+    if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+  }
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
@@ -86,10 +88,15 @@ Code Comm::runInLine(const Call& call) {
   shownPhases_ = K::phases(launch);
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
-    fillEntry(call, K::kStaged);
+    fillEntry(call, K::kStaged || Asks<K>::value);
     publishEntry();
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);
+  }
+  if constexpr (Asks<K>::value) {
+    bool runs = false;
+    if (code == WL_OK) code = ask<K>(launch, &runs);
+    if (!runs) launch.phases = 0;
   }
   if (code == WL_OK) {
     Cores<K> cores(*this, launch);
@@ -111,7 +118,7 @@ Code Comm::runInLine(const Call& call) {
 template <class K>
 Code Comm::awaitConcerned(const Launch& launch, Deadline& deadline) {
   const uint32_t phases = K::phases(launch);
-  if (phases > 1) return awaitNeed(kEveryRank, 0, deadline);
+  if (phases > 1 || Asks<K>::value) return awaitNeed(kEveryRank, 0, deadline);
   const uint32_t blocks = phases == 0 ? 0 : K::blocks(launch, rank_);
   Code code = awaitNeed(K::leavesAfter(launch, rank_), 0, deadline);
   for (uint32_t block = 0; code == WL_OK && block < blocks; ++block) {

@@ -2,10 +2,19 @@
 // What both executors share: the launch of an operation, and its ENTER.
 #pragma once
 
+#include <type_traits>
+
 #include "native/comm/comm.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
+
+// Whether what ranks bring with ENTER says whether items of kernel K run: K::agrees. Such a K's in
+// and out name nothing else.
+template <class K, class = void>
+struct Asks : std::false_type {};
+template <class K>
+struct Asks<K, std::void_t<decltype(&K::agrees)>> : std::true_type {};
 
 // As every rank sees the operation in progress, but for the kernel's own plan.
 inline Launch Comm::launchOf(const Call& call) const {
@@ -27,6 +36,19 @@ inline Launch Comm::launchOf(const Call& call) const {
 inline void Comm::publishEntry() {
   own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
   recorder_.stampEntry();
+}
+
+// Once all ranks have entered: whether items run. Not where a failure stands: a rank may have
+// returned with it before it saw all of them enter, and none of its memory is written then.
+template <class K>
+Code Comm::ask(const Launch& launch, bool* runs) const {
+  *runs = true;
+  if constexpr (Asks<K>::value) {
+    const wl_error_t* failure = group_->failure();
+    *runs = failure == nullptr && K::agrees(launch);
+    if (failure != nullptr) return static_cast<Code>(failure->code);
+  }
+  return WL_OK;
 }
 
 // A rank that staged its input, or waited for the root alone, has left without a look at all peers:

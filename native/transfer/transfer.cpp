@@ -3,29 +3,135 @@
 
 #include <algorithm>
 
+#include "native/comm/host_operations.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
+namespace {
+
+// Beside a sequence of 32 bits.
+constexpr uint64_t kEntering = uint64_t{1} << 32;
+
+// A Mismatch that names two ranks.
+template <class... Values>
+Code disagree(wl_error_t* error, uint32_t a, uint32_t b, const char* format, Values... values) {
+  wl_error_t told = errorOf(WL_MISMATCH, format, values...);
+  told.culprit_count = 2;
+  told.culprits[0] = static_cast<int32_t>(a);
+  told.culprits[1] = static_cast<int32_t>(b);
+  return copyError(error, told, nullptr);
+}
+
+}  // namespace
 
 Transfer::~Transfer() {
   if (plan_ != nullptr) group_->retire(plan_);
 }
 
 Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
-  plan_->progress->reset();
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
-  call.bytes = targetBytes_;
   call.deadlineNs = deadlineNs;
   call.error = error;
-  if (phases_ > kMostPhases) call.startNs = clockNs();
-  for (uint32_t w = 0, left = phases_; left > 0; ++w, left -= call.phases) {
-    call.phases = std::min(left, kMostPhases);
-    call.args.aux = plan_->table.window(w);
-    call.workBytes = workBytes_[w];
-    if (Code code = comm_.run(kKernels.redistribute, call); code != WL_OK) return code;
+  const Named own = {0, 0};
+  const Code code = enter(&call, own);
+  return code == WL_OK ? goOn(&call) : code;
+}
+
+// The first operation of a run.
+Code Transfer::enter(Call* call, const Named& own) {
+  plan_->progress->reset();
+  call->bytes = targetBytes_;
+  call->args.in = &own;
+  call->inBytes = sizeof own;
+  if (phases_ > kMostPhases) call->startNs = clockNs();
+  return runWindow(call, 0);
+}
+
+// Those that follow, of phases beyond kMostPhases.
+Code Transfer::goOn(Call* call) {
+  for (uint32_t w = 1; w < workBytes_.size(); ++w) {
+    if (Code code = runWindow(call, w); code != WL_OK) return code;
   }
   return WL_OK;
+}
+
+Code Transfer::runWindow(Call* call, uint32_t w) {
+  call->phases = std::min(phases_ - w * kMostPhases, kMostPhases);
+  call->args.aux = plan_->table.window(w);
+  call->workBytes = workBytes_[w];
+  return comm_.run(kKernels.redistribute, *call);
+}
+
+Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_error_t* error) {
+  const Named own = {number, *version};
+  *version = Named::kAny;
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_LINK_MOVE, 0);
+  call.deadlineNs = deadlineNs;
+  call.error = error;
+  const uint32_t sequence = comm_.nextSequence();
+  entering_.store(kEntering | sequence, std::memory_order_seq_cst);
+  Code code = enter(&call, own);
+  const bool isStated = comm_.nextSequence() != sequence && comm_.allStated();
+  if (isStated) code = conclude(code, own, version, deadlineNs, error);
+  if (code == WL_OK) code = goOn(&call);
+  if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);
+  entering_.store(0, std::memory_order_seq_cst);
+  return code;
+}
+
+uint64_t Transfer::begun() const {
+  const uint64_t entering = entering_.load(std::memory_order_seq_cst);
+  bool isStated = entering != 0;
+  for (uint32_t rank = 0; isStated && rank < group_->ranks(); ++rank)
+    isStated = group_->entered(rank, entering & ~kEntering);
+  return moves_.load(std::memory_order_seq_cst) + (isStated ? 1 : 0);
+}
+
+const Named& Transfer::named(uint32_t rank) const {
+  const Place place = comm_.stated(rank).in;
+  return *static_cast<const Named*>(addressOf(static_cast<int32_t>(rank), place));
+}
+
+// Of a move whose first operation ended with `code`, where all ranks have stated what they name.
+Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,
+                        wl_error_t* error) {
+  uint32_t first = kNobody;  // that names a version
+  uint32_t absent = kNobody;
+  for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
+    const Named& other = named(rank);
+    if (other.transfer != named(0).transfer) {
+      return code != WL_OK ? code
+                           : disagree(error, 0, rank,
+                                      "rank 0 is at batch %llu of those that were registered, rank "
+                                      "%u at batch %llu",
+                                      static_cast<unsigned long long>(named(0).transfer), rank,
+                                      static_cast<unsigned long long>(other.transfer));
+    }
+    if (other.version == Named::kNone && absent == kNobody) absent = rank;
+    if (other.version < 0) continue;
+    if (first == kNobody) first = rank;
+    if (other.version != named(first).version) {
+      return code != WL_OK ? code
+                           : disagree(error, first, rank,
+                                      "rank %u names version %lld, rank %u version %lld; nothing "
+                                      "has moved",
+                                      first, static_cast<long long>(named(first).version), rank,
+                                      static_cast<long long>(other.version));
+    }
+  }
+  if (first != kNobody) *version = named(first).version;
+  if (code != WL_OK) return code;
+  if (first == kNobody)
+    return fail(error, WL_INVALID_ARGUMENT, "no rank names a version; nothing has moved");
+  if (absent == kNobody) return WL_OK;
+  if (own.version == Named::kNone)
+    return fail(error, WL_INVALID_ARGUMENT, "rank %u takes no part; nothing has moved", absent);
+  // It says why as it ends the communicator.
+  code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, deadlineNs, error);
+  return code != WL_OK ? code
+                       : fail(error, WL_ABORTED, "rank %u takes no part; nothing has moved", absent);
 }
 
 void Transfer::moved(int32_t rank, uint64_t* moved, uint64_t count) const {

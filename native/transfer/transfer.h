@@ -2,6 +2,7 @@
 // A plan bound to memory: made once by all ranks together, run many times.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,12 @@ class Transfer {
 
   // One operation for every kMostPhases phases.
   Code run(uint64_t version, int64_t deadlineNs, wl_error_t* error);
+  // The same where ranks name transfers by numbers of their own, and a version or none; where they
+  // don't agree, nothing moves, and all ranks get the same error. *version: what this rank names,
+  // then what all do once all have entered, else Named::kAny.
+  Code move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_error_t* error);
+  // How many moves have begun: every rank has entered. Any thread.
+  uint64_t begun() const;
   // Of one rank, or of all of this process with `rank` below 0; see Progress::addMoved.
   void moved(int32_t rank, uint64_t* moved, uint64_t count) const;
   // Whether this process sees how far the rank's targets are written.
@@ -53,8 +60,18 @@ class Transfer {
  private:
   friend class Registration;
 
+  Code enter(Call* call, const Named& own);
+  Code goOn(Call* call);
+  Code runWindow(Call* call, uint32_t w);
+  // What a rank named in the last operation.
+  const Named& named(uint32_t rank) const;
+  Code conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,
+                wl_error_t* error);
+
   Comm& comm_;
   const std::shared_ptr<Group> group_;
+  std::atomic<uint64_t> moves_{0};     // that have begun and returned
+  std::atomic<uint64_t> entering_{0};  // kEntering | sequence of the move in progress; 0: none
   uint32_t id_ = 0;  // sequence of the registration
   std::shared_ptr<BoundPlan> plan_;
   std::shared_ptr<const Peers> peers_;

@@ -12,6 +12,9 @@
 //   void     phase(launch, rank, block, k) moves data; never waits, never fails
 //   uint32_t leavesAfter(launch, rank)     who must be done before `rank` returns: a rank,
 //                                          kEveryRank or kNobody
+//   bool     agrees(launch)                only where inputs, of at most 16 bytes, ride with ENTER
+//                                          and say whether anything moves: asked once all ranks
+//                                          have entered; false: no item runs
 //   constexpr bool kStaged                 true: a small input is copied into the control block on
 //                                          ENTER, so that nobody acknowledges
 //
@@ -287,6 +290,30 @@ struct ChunkItem {
     return reinterpret_cast<const int64_t*>(source + kSourceWords);
   }
 };
+
+// What a rank names in an operation of a transfer; its RankArgs::in, which rides with ENTER.
+struct Named {
+  static constexpr int64_t kAny = -1;   // the version that others name
+  static constexpr int64_t kNone = -2;  // the rank can't take part
+
+  uint64_t transfer;
+  int64_t version;
+};
+
+// The one version that ranks name of one transfer; kAny where they don't. named(rank): what it
+// names.
+template <class At>
+WL_CORE int64_t agreedVersion(uint32_t ranks, const At& named) {
+  int64_t version = Named::kAny;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const Named& own = named(rank);
+    if (own.version == Named::kNone || own.transfer != named(0).transfer) return Named::kAny;
+    if (own.version == Named::kAny) continue;
+    if (version != Named::kAny && version != own.version) return Named::kAny;
+    version = own.version;
+  }
+  return version;
+}
 
 // The items that a rank runs in one operation of a transfer, in words; its RankArgs::aux.
 //

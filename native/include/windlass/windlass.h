@@ -559,6 +559,18 @@ WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* c
 /* Collective: runs every chunk once. `version` must agree. */
 WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                                wl_error_t* error);
+/* What a rank names in wl_transfer_move beside versions, which are 0 or more. */
+#define WL_ANY_VERSION (-1) /* the one that others name */
+#define WL_NO_VERSION (-2)  /* none: it takes no part, says so to its peers, and then aborts */
+/* Collective: the same where ranks name the transfer, by a number that they give it alike, and a
+ * version: *version is what this rank names, and on return the version that they all name, or
+ * WL_ANY_VERSION where they don't or not all have come: nothing has moved then. Ranks that name
+ * different transfers or versions get WL_MISMATCH, and the communicator goes on. Peers of one that
+ * takes no part get its abort. */
+WL_API int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
+                                int64_t deadline_ns, wl_error_t* error);
+/* Calls of wl_transfer_move that have begun to move, or may have: all ranks had come. Any thread. */
+WL_API uint64_t wl_transfer_begun(const wl_transfer_t* transfer);
 /* moved[i] = bytes written to target binding i of `rank`, which is of this process, or of all its
  * ranks when it is -1, in the run in progress or by the last one; for the first `count` bindings.
  * Once they are all its bytes, its memory holds what was sent, even if the run fails. Any thread. */

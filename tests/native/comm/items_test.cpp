@@ -87,6 +87,39 @@ TEST(Items, APeersAuxIsReadWhileThatPeerIsInsideAlone) {
   }
 }
 
+// ---- what says whether items run -----------------------------------------------------------------
+
+// Rank 1 has begun the operation, and enters once rank 0 has returned.
+struct AsksLate : OneItem {
+  static std::atomic<bool> returned;
+  static std::atomic<int> ran;
+  static bool agrees(const Launch&) { return true; }
+  static void plan(Launch& launch) {
+    launch.cut(1, 1);
+    if (self == 1) sleepUntil([] { return returned.load(); }, 5'000 * kMs);
+  }
+  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) { ++ran; }
+};
+std::atomic<bool> AsksLate::returned{false};
+std::atomic<int> AsksLate::ran{0};
+
+TEST(Items, ThatAskRunNoMoreOnceARankHasFailedBeforeAllHadCome) {
+  for (const uint32_t cores : {1u, 64u}) {
+    for (const uint64_t workBytes : {uint64_t{1}, windlass::kSharedWorkBytes}) {
+      AsksLate::returned = false;
+      AsksLate::ran = 0;
+      Comms ranks(2, cores, 1, 30 * kMs);
+      ranks.run([&](uint32_t rank, Comm& comm) {
+        self = rank;
+        Error error;
+        EXPECT_EQ(WL_TIMEOUT, comm.run<AsksLate>(callOf(workBytes, &error)));
+        if (rank == 0) AsksLate::returned = true;
+      });
+      EXPECT_EQ(0, AsksLate::ran);
+    }
+  }
+}
+
 // ---- whom a Timeout of a small meeting names -----------------------------------------------------
 
 // The last to come runs every item, and takes its time for the first.

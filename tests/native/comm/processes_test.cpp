@@ -321,7 +321,12 @@ TEST_P(Processes, RunTransfersBetweenWindows) {
                   for (int64_t i = 0; i < count; ++i)
                     window[i] = valueOf(version, comm.rank(), static_cast<uint64_t>(i));
                   std::fill(into, into + all, 0);
-                  if (transfer.run(version, 0, &error) != WL_OK) {
+                  // By turns a version that all state, and one that a rank names.
+                  int64_t named = comm.rank() == 0 ? int64_t{version} : WL_ANY_VERSION;
+                  const int code = version % 2 == 0 ? transfer.run(version, 0, &error)
+                                                    : transfer.move(1, &named, 0, &error);
+                  wrong += version % 2 == 1 && named != version;
+                  if (code != WL_OK) {
                     std::printf("%s\n", error.message);
                     return 1;
                   }

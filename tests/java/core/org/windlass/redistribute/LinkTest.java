@@ -24,6 +24,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.ReduceOp;
+import org.windlass.Report;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -452,6 +453,57 @@ class LinkTest {
           transfer.receive(3);
           assertThat(values(transfer.tensor("w"))).containsOnly(3);
         });
+  }
+
+  @Test
+  void whatIsHeldInPlaceIsReadUntilTheSendersCome() {
+    CountDownLatch read = new CountDownLatch(1);
+    pair(
+        LinkBatch::inPlace,
+        4,
+        (transfer, source) -> {
+          transfer.send(1);
+          await(read);
+          source.fill(2);
+          transfer.send(2);
+        },
+        transfer -> {
+          transfer.receive();
+          Thread receiver = new Thread(transfer::receive);
+          receiver.start();
+          while (transfer.progress().bytes() != 0) {
+            Thread.onSpinWait(); // until it has entered
+          }
+          assertThat(transfer.version()).hasValue(1);
+          assertThat(values(transfer.tensor("w"))).containsOnly(1);
+          read.countDown();
+          catchThrowable(receiver::join);
+          assertThat(transfer.version()).hasValue(2);
+          assertThat(values(transfer.tensor("w"))).containsOnly(2);
+        });
+  }
+
+  @Test
+  void aVersionTakesOneOperation() {
+    DeviceMesh one = DeviceMesh.of(1);
+    Layout whole = one.layout(Placement.replicate());
+    try (LocalGroup group = Communicator.local(1);
+        Link link = Link.open(group.communicator(0), "self", one, one)) {
+      LinkBatch batch = link.batch();
+      batch.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
+      try (LinkTransfer transfer = batch.register()) {
+        int before = newest(link).sequence();
+        for (long version = 1; version <= 3; version++) {
+          transfer.send(version);
+        }
+        assertThat(newest(link).sequence()).isEqualTo(before + 3);
+        assertThat(newest(link).operation()).isEqualTo("link send/receive");
+      }
+    }
+  }
+
+  private static Report.Call newest(Link link) {
+    return link.communicator().report().ranks().get(0).recent().get(0);
   }
 
   @Test

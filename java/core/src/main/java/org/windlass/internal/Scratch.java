@@ -67,6 +67,12 @@ public final class Scratch implements AutoCloseable {
     return address + OUT;
   }
 
+  /** Address of the same, which holds {@code value}. */
+  public long out(long value) {
+    buffer.putLong(OUT, value);
+    return address + OUT;
+  }
+
   public long outValue() {
     return buffer.getLong(OUT);
   }

@@ -18,6 +18,9 @@ import org.windlass.WindlassException;
 record Holding(long version, int half, long arriving, List<String> torn, Throwable failure) {
   static final long NONE = -1;
 
+  /** A version that this rank has not been told yet. */
+  static final long NEXT = -2;
+
   /** Nothing has arrived yet. */
   static final Holding NOTHING = new Holding(NONE, 0, NONE, List.of(), null);
 
@@ -57,6 +60,7 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
             + ": "
             + (arriving == NONE
                 ? "no version has arrived yet"
-                : "version " + arriving + " is arriving in place; read when receive has returned"));
+                : (arriving == NEXT ? "the next version" : "version " + arriving)
+                    + " is arriving in place; read when receive has returned"));
   }
 }

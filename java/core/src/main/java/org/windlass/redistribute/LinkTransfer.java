@@ -14,14 +14,13 @@ import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadlines;
-import org.windlass.internal.Native;
 
 /**
  * A transfer of a {@link LinkBatch} that both sides have registered. Each version moves once: every
  * sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both calls send
- * alone. All tensors of a version move as one, in three steps: ranks agree on the version; its
- * bytes move; each receiver commits it once every target on every rank is complete, and checked
- * where {@link LinkBatch#checksums} asks for it.
+ * alone. All tensors of a version move as one: ranks name it as they come, and nothing moves unless
+ * they agree; its bytes move; each receiver commits it once every target on every rank is
+ * complete, and checked where {@link LinkBatch#checksums} asks for it.
  *
  * <p>What a receiver reads through {@link #tensor} is always one version, whole:
  *
@@ -47,7 +46,7 @@ import org.windlass.internal.Native;
  * <p>One thread at a time calls an operation; queries may come from any thread at any time.
  */
 public final class LinkTransfer implements AutoCloseable {
-  private static final long ANY = -1;
+  private static final long ANY = Transfer.ANY_VERSION;
 
   private final Link link;
   private final Communicator communicator;
@@ -67,6 +66,9 @@ public final class LinkTransfer implements AutoCloseable {
   private volatile Transfer latest;
 
   private volatile Holding holding = Holding.NOTHING;
+
+  /** In place, the call in progress; null without one. */
+  private volatile Overwriting overwriting;
 
   LinkTransfer(Link link, List<Transfer> transfers, Targets targets, boolean checked) {
     this.link = link;
@@ -153,34 +155,53 @@ public final class LinkTransfer implements AutoCloseable {
 
   private long move(String what, long wanted, long deadlineNs) {
     link.enter(what);
-    long version = wanted;
+    long[] version = {ANY};
     try {
       Until until = new Until(deadlineNs);
-      version = agree(wanted, until);
       Transfer transfer = transfers.get(next);
       latest = transfer;
-      if (targets.isInPlace()) {
-        holding = Holding.overwritten(version);
-      }
+      overwriting = targets.isInPlace() ? new Overwriting(transfer, transfer.begun()) : null;
       try {
-        transfer.run(version, until.leftNs());
+        transfer.move(registration, wanted, version, until.leftNs());
       } catch (RuntimeException | Error e) {
-        tear(e, targets.isInPlace() ? transfer.incomplete() : List.of());
+        if (targets.isInPlace() && version[0] != ANY) {
+          holding = Holding.overwritten(version[0]);
+          tear(e, transfer.incomplete());
+        }
         throw e;
       }
-      verify(version, until);
-      holding = Holding.of(version, next);
+      if (targets.isInPlace()) {
+        holding = Holding.overwritten(version[0]);
+      }
+      verify(version[0], until);
+      holding = Holding.of(version[0], next);
       next = (next + 1) % transfers.size();
-      return version;
+      return version[0];
     } catch (RuntimeException | Error e) {
+      long known = version[0] == ANY ? wanted : version[0];
       throw Link.failed(
           communicator,
-          link.operation(version == ANY ? what : what + " of version " + version),
+          link.operation(known == ANY ? what : what + " of version " + known),
           e,
           List.of(MismatchException.class, VerificationFailedException.class));
     } finally {
+      overwriting = null;
       link.leave();
     }
+  }
+
+  /**
+   * A call that writes over the version that is held, once all ranks have come: when {@code
+   * transfer} has begun more moves than {@code before}.
+   */
+  private record Overwriting(Transfer transfer, long before) {}
+
+  /** What the targets hold now, from any thread. */
+  private Holding held() {
+    Overwriting call = overwriting;
+    return call != null && call.transfer.begun() > call.before
+        ? Holding.overwritten(Holding.NEXT)
+        : holding;
   }
 
   private void verify(long version, Until until) {
@@ -207,54 +228,10 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Collective: the one version that senders name and receivers accept. */
-  private long agree(long wanted, Until until) {
-    long[][] all =
-        Gathered.words(communicator, until, Native.WL_OP_LINK_MOVE, registration, wanted);
-    int first = -1;
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != all[0][0]) {
-        throw mismatch(
-            "rank 0 is at batch "
-                + all[0][0]
-                + " of those that were registered, rank "
-                + rank
-                + " at batch "
-                + all[rank][0],
-            0,
-            rank);
-      }
-      if (all[rank][1] == ANY) {
-        continue;
-      }
-      if (first < 0) {
-        first = rank;
-      } else if (all[rank][1] != all[first][1]) {
-        throw mismatch(
-            "rank "
-                + first
-                + " names version "
-                + all[first][1]
-                + ", rank "
-                + rank
-                + " version "
-                + all[rank][1]
-                + "; nothing has moved",
-            first,
-            rank);
-      }
-    }
-    return all[first][1];
-  }
-
-  private static MismatchException mismatch(String message, int a, int b) {
-    return new MismatchException(message, null, "", List.of(a, b));
-  }
-
   /** The version that this receiver holds whole; empty before the first one. */
   public OptionalLong version() {
     requireReceiver("version");
-    long version = holding.version();
+    long version = held().version();
     return version == Holding.NONE ? OptionalLong.empty() : OptionalLong.of(version);
   }
 
@@ -267,7 +244,7 @@ public final class LinkTransfer implements AutoCloseable {
   public Tensor tensor(String name) {
     Objects.requireNonNull(name, "name");
     requireReceiver("tensor");
-    return targets.view(name, holding.readable("tensor '" + name + "'"));
+    return targets.view(name, held().readable("tensor '" + name + "'"));
   }
 
   /**
@@ -281,7 +258,7 @@ public final class LinkTransfer implements AutoCloseable {
   public Tensor tensor(Tensor bound) {
     requireReceiver("tensor");
     Objects.requireNonNull(bound, "bound");
-    return targets.view(bound, holding.readable("tensor " + bound));
+    return targets.view(bound, held().readable("tensor " + bound));
   }
 
   /**

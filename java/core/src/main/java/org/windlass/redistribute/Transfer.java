@@ -32,6 +32,8 @@ import org.windlass.plan.TransferMode;
  * stays until the transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
+  static final long ANY_VERSION = Native.WL_ANY_VERSION;
+
   private final Communicator communicator;
   private final Endpoint endpoint;
   private final List<BoundTensor> tensors;
@@ -166,32 +168,102 @@ public final class Transfer implements AutoCloseable {
           });
       return;
     }
+    begin(thread);
+    try {
+      ClosedException closed = closedView();
+      if (closed != null) {
+        endpoint.end();
+        handle.unpin();
+        throw closed;
+      }
+      end(Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error));
+      lastVersion = version;
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Collective: {@link #run(long)} where each rank names a version or {@link #ANY_VERSION}, of a
+   * transfer that ranks number alike. A rank whose view was closed tells its peers that it takes no
+   * part; it throws, and is to abort the communicator.
+   *
+   * @param named what this rank names
+   * @param version gets the one that all name, where the call throws too; it stays as it is where
+   *     nothing has moved
+   */
+  void move(long number, long named, long[] version, long deadlineNs) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      endpoint.handOff(
+          () -> {
+            move(number, named, version, deadlineNs);
+            return null;
+          });
+      return;
+    }
+    begin(thread);
+    try {
+      ClosedException closed = closedView();
+      long cell = endpoint.scratch.out(closed == null ? named : Native.WL_NO_VERSION);
+      int code =
+          Native.wl_transfer_move(handle.handle, number, cell, deadlineNs, endpoint.error);
+      if (endpoint.scratch.outValue() != ANY_VERSION) {
+        version[0] = endpoint.scratch.outValue();
+      }
+      if (closed != null) {
+        endpoint.settle(code, handle, null);
+        throw closed;
+      }
+      end(code);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * How many moves have begun to write to targets, as many as there can be once it is closed; from
+   * any thread.
+   */
+  long begun() {
+    if (!handle.pin()) {
+      return Long.MAX_VALUE;
+    }
+    try {
+      return Native.wl_transfer_begun(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  private void begin(Thread thread) {
     endpoint.begin(thread);
     if (!handle.pin()) {
       endpoint.end();
       throw new ClosedException("run: the transfer was closed");
     }
+  }
+
+  private void end(int code) {
+    if (code != Native.WL_OK) {
+      throw endpoint.settle(code, handle, null);
+    }
+    for (Tensor view : padding) {
+      Views.zero(view); // the memory is pinned, and no peer writes there
+    }
+    endpoint.end();
+    handle.unpin();
+  }
+
+  /** What a run throws where the memory of a view was closed; else null. */
+  private ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
-        endpoint.end();
-        handle.unpin();
-        throw closedView(memory);
+        return closedView(memory);
       }
     }
-    try {
-      int code = Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error);
-      if (code != Native.WL_OK) {
-        throw endpoint.settle(code, handle, null);
-      }
-      for (Tensor view : padding) {
-        Views.zero(view); // the memory is pinned, and no peer writes there
-      }
-      lastVersion = version;
-      endpoint.end();
-      handle.unpin();
-    } finally {
-      Reference.reachabilityFence(this);
-    }
+    return null;
   }
 
   private ClosedException closedView(Memory memory) {
