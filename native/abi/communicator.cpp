@@ -125,9 +125,8 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
   if (rank < 0 || static_cast<uint32_t>(rank) >= ranks) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank, ranks - 1);
   }
-  if (!group->group->claim(static_cast<uint32_t>(rank))) {
-    return fail(error, WL_INVALID_ARGUMENT, "rank %d joined already; a rank has one handle", rank);
-  }
+  if (Code code = group->group->claim(static_cast<uint32_t>(rank), error); code != WL_OK)
+    return code;
   *comm = new (std::nothrow) wl_comm(group->group, static_cast<uint32_t>(rank));
   if (*comm != nullptr) return WL_OK;
   group->group->unclaim(static_cast<uint32_t>(rank));

@@ -78,6 +78,10 @@ int32_t wl_group_lay_out(const wl_group_config_t* config, void* memory, uint64_t
                 "a control block of %u ranks takes %llu bytes, not %llu", own.ranks,
                 static_cast<unsigned long long>(needed), static_cast<unsigned long long>(bytes));
   }
+  if (ControlBlock::isLaidOut(memory)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "the memory holds a control block already; one process lays it out, once");
+  }
   ControlBlock::make(memory, own);
   return WL_OK;
 }
@@ -111,9 +115,7 @@ int32_t wl_group_add_window(wl_group_t* group, void* base, uint64_t stride, uint
                 group->group->ranks(), static_cast<unsigned long long>(bytes),
                 static_cast<unsigned long long>(stride));
   }
-  return group->group->addWindow(base, stride, bytes)
-             ? WL_OK
-             : fail(error, WL_RESOURCE, "a group has room for %u windows", kMostWindows - 2);
+  return group->group->addWindow(base, stride, bytes, error);
 }
 
 int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {

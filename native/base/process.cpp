@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/base/process.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,15 +16,14 @@
 namespace windlass {
 namespace {
 
-// In clock ticks since the system's start; 0: there is no such process, or it has ended and its
-// parent hasn't looked yet.
+// In clock ticks since the system's start; 0: it can't be read.
 uint64_t startOf(int32_t pid) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   const FileText stat(path);
   // Its name stands in brackets and may hold any character.
   const char* at = std::strrchr(stat.text(), ')');
-  if (at == nullptr || at[1] == 0 || at[2] == 'Z' || at[2] == 'X') return 0;
+  if (at == nullptr) return 0;
   // The state is the third field, the start the 22nd.
   for (int field = 2; field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
@@ -49,28 +49,44 @@ Code processSelf(wl_process_t* process, wl_error_t* error) {
   process->started = startOf(process->pid);
   process->pid_namespace = pidNamespace();
   if (process->started != 0 && process->pid_namespace != 0) return WL_OK;
-  return fail(error, WL_UNSUPPORTED, "/proc doesn't tell of this process: is it mounted?");
+  return fail(error, WL_UNSUPPORTED, "/proc doesn't tell of this process: not mounted, or too many open "
+              "files?");
 }
 
-Code openProcess(const wl_process_t& process, int* file, wl_error_t* error) {
-  *file = -1;
+uint64_t processWord() {
+  const uint64_t named[] = {static_cast<uint64_t>(getpid()), startOf(getpid()), pidNamespace()};
+  uint64_t word = 0;
+  for (const uint64_t value : named) {
+    word = (word ^ value) * 0x9e3779b97f4a7c15u;
+    word ^= word >> 32;
+  }
+  return word;
+}
+
+Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error) {
   if (process.pid_namespace != pidNamespace()) {
     return fail(error, WL_UNSUPPORTED,
                 "process %d lives in another pid namespace, where its number means nothing here; "
                 "start both in one container, or share its pid namespace",
                 process.pid);
   }
-  const auto opened = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
-  if (opened < 0 && errno != ESRCH) {
+  OpenFile opened(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!opened && errno == ESRCH) return WL_OK;
+  if (!opened) {
     return fail(error, errno == ENOSYS ? WL_UNSUPPORTED : WL_RESOURCE,
                 "cannot watch process %d: pidfd_open: %s", process.pid, std::strerror(errno));
   }
-  // Looked at once the number can't pass to another.
-  if (opened >= 0 && startOf(process.pid) != process.started) {
-    close(opened);
-    return WL_OK;
+  // Read once the number can't pass to another process.
+  const uint64_t started = startOf(process.pid);
+  pollfd ended = {opened.number(), POLLIN, 0};
+  if (poll(&ended, 1, 0) > 0 || (started != 0 && started != process.started)) return WL_OK;
+  if (started == 0) {
+    return fail(error, WL_RESOURCE,
+                "cannot watch process %d: /proc/%d/stat can't be read: too many open files, or "
+                "/proc hides it?",
+                process.pid, process.pid);
   }
-  *file = opened;
+  *file = std::move(opened);
   return WL_OK;
 }
 

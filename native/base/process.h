@@ -2,14 +2,18 @@
 // What tells one process of a host from another that has its number later.
 #pragma once
 
+#include "native/base/open_file.h"
 #include "native/base/error.h"
 
 namespace windlass {
 
 Code processSelf(wl_process_t* process, wl_error_t* error);
 
-// A file that can be polled for the end of the process; -1: it has ended. WL_UNSUPPORTED where its
+// The same in one word, which no other process of any container has at the same time.
+uint64_t processWord();
+
+// A file that can be polled for the end of the process; none: it has ended. WL_UNSUPPORTED where its
 // number means nothing here, or the system is too old.
-Code openProcess(const wl_process_t& process, int* file, wl_error_t* error);
+Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error);
 
 }  // namespace windlass

@@ -40,6 +40,7 @@ Call exchange(const Comm& comm, const void* in, void* out, const PartLists& part
   call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL_V, packed ? 1 : 0, dtype);
   call.args = {in, out, nullptr};
   call.inBytes = sent;
+  call.outBytes = parts.room;
   call.workBytes = std::max(kSharedWorkBytes, sent * ranks);
   call.deadlineNs = deadlineNs;
   call.error = error;
@@ -104,6 +105,7 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.descriptor = Descriptor::of(WL_OP_REDUCE_SCATTER_V, all.fingerprint, dtype, op);
   call.args = {in, out, nullptr};
   call.inBytes = all.sum * sizeOf(static_cast<DType>(dtype));
+  call.outBytes = static_cast<uint64_t>(counts[comm.rank()]) * sizeOf(static_cast<DType>(dtype));
   call.workBytes = call.inBytes * ranks;
   call.deadlineNs = deadlineNs;
   call.error = error;

@@ -52,6 +52,7 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
       !reads          ? 0
       : isOnePart(in) ? of.bytes
                       : allBytes,
+      isOnePart(out) ? of.bytes : allBytes,
       collective.passes * allBytes * (meets ? ranks : 1),
       of.deadlineNs,
       of.error};

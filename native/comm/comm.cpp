@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -76,17 +77,44 @@ Code Comm::requireOneProcess(const char* what, wl_error_t* error) const {
               rank_, what);
 }
 
+uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const {
+  int64_t end = 0;
+  int64_t next = 0;
+  for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
+    next = (offsets == nullptr ? next : offsets[rank]) + counts[rank];
+    if (counts[rank] > 0) end = std::max(end, next);
+  }
+  return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
+}
+
 Code Comm::checkWindows(const Call& call, bool staged) {
   // A staged input is copied at once, and what comes of few bytes is written by its own rank.
   if (staged && call.workBytes < kSharedWorkBytes) return WL_OK;
-  for (const void* buffer : {call.args.in, static_cast<const void*>(call.args.out)}) {
-    if (buffer == nullptr || group_->placeOf(rank_, buffer).window() != kAddressSpace) continue;
+  const PartLists* parts = call.parts;
+  const struct {
+    const char* name;
+    const void* memory;
+    uint64_t bytes;
+  } buffers[] = {{"input", call.args.in,
+                  parts != nullptr && parts->inCounts != nullptr
+                      ? endOf(parts->inCounts, parts->inOffsets, call)
+                      : call.inBytes},
+                 {"output", call.args.out,
+                  parts != nullptr && parts->outCounts != nullptr
+                      ? endOf(parts->outCounts, parts->outOffsets, call)
+                      : call.outBytes}};
+  for (const auto& buffer : buffers) {
+    if (buffer.memory == nullptr ||
+        group_->placeOf(rank_, buffer.memory, buffer.bytes).window() != kAddressSpace) {
+      continue;
+    }
     const Code code =
         fail(call.error, WL_UNSUPPORTED,
-             "rank %u: its %s of %s lies outside the communicator's windows, which alone its peers "
-             "in other processes reach; use a tensor of a window",
-             rank_, buffer == call.args.in ? "input" : "output",
-             operationName(call.descriptor.operation()));
+             "rank %u: its %s of %s, %llu bytes, lies outside the communicator's windows, or "
+             "reaches beyond one, which alone its peers in other processes reach; use a tensor of a "
+             "window",
+             rank_, buffer.name, operationName(call.descriptor.operation()),
+             static_cast<unsigned long long>(buffer.bytes));
     leaveCall();
     return code;
   }
@@ -157,6 +185,7 @@ Code Comm::close(wl_error_t* error) {
       usleep(100);
     }
   }
+  if (group_->failure() != nullptr) group_->dropRetired();
   if (!group_->leave(rank_)) return WL_OK;
   // Of two ranks that leave at once, the second to be marked sees the other one's mark.
   if (group_->failure() == nullptr) compareLast();
@@ -190,8 +219,8 @@ void Comm::fillEntry(const Call& call, bool staged) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
-  entry.args = {group_->placeOf(rank_, call.args.in), group_->placeOf(rank_, call.args.out),
-                call.parts == nullptr ? group_->placeOf(rank_, call.args.aux)
+  entry.args = {group_->placeOf(rank_, call.args.in, 0), group_->placeOf(rank_, call.args.out, 0),
+                call.parts == nullptr ? group_->placeOf(rank_, call.args.aux, 0)
                                       : group_->block().placeOf(&stateParts(call))};
   if (staged) {
     unsigned char* stage =

@@ -42,6 +42,7 @@ struct Call {
   OwnArgs args;
   uint64_t bytes;      // Launch::bytes, or what a transfer writes to this rank
   uint64_t inBytes;    // of args.in, for kernels that stage it and where parts differ in size
+  uint64_t outBytes;   // of args.out, where parts don't say
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;
@@ -124,6 +125,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
     return group_->config().spansProcesses ? checkWindows(call, staged) : WL_OK;
   }
   Code checkWindows(const Call& call, bool staged);
+  // Bytes from the first element to the end of the last part.
+  uint64_t endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const;
   // Says that this rank's thread is out of its call.
   void leaveCall();
   // end() of an operation that the flight recorder holds. `isLong`: it took long without a wait.

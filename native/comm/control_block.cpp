@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/control_block.h"
 
+#include <cstdio>
 #include <new>
 
 #include "native/comm/flight_recorder.h"
+#include "native/comm/kernels.h"
 #include "native/window/memory.h"
 
 namespace windlass {
@@ -13,10 +15,18 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// What two libraries must lay out alike to share a block: "wl", the ABI's version, and sizes.
-constexpr uint64_t kLayout = uint64_t{0x776c} << 48 | uint64_t{WL_ABI_VERSION} << 40 |
-                             uint64_t{sizeof(SharedLines)} << 20 |
-                             (sizeof(FlightRecorder) ^ sizeof(RankLines) << 10);
+// What is the same in all libraries whose ranks may meet: they lay a block out alike and cut
+// operations alike.
+uint64_t layoutOfThisLibrary() {
+  char text[256];
+  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu",
+                WINDLASS_VERSION, kKernels.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
+                sizeof(RankLines), sizeof(FlightRecorder));
+  uint64_t word = 0xcbf29ce484222325u;
+  for (const char* at = text; *at != 0; ++at)
+    word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
+  return word;
+}
 
 bool holds(const GroupConfig& config) {
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
@@ -58,6 +68,8 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
   const ControlBlock block(memory, config);
   SharedLines& shared = *new (memory) SharedLines();
   shared.config = config;
+  shared.records[kFailureRecords - 1] =
+      errorOf(WL_INTERNAL, "several threads ended, or stood still, while they wrote why");
   const auto before = static_cast<uint32_t>(config.firstSequence - 1);
   for (uint32_t rank = 0; rank < config.ranks; ++rank) {
     RankLines& lines = *new (&block.lines_[rank]) RankLines();
@@ -70,7 +82,11 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
-  shared.layout.store(kLayout, std::memory_order_release);
+  shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);
+}
+
+bool ControlBlock::isLaidOut(const void* memory) {
+  return static_cast<const SharedLines*>(memory)->layout.load(std::memory_order_acquire) != 0;
 }
 
 Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
@@ -80,11 +96,11 @@ Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) 
                 static_cast<unsigned long long>(bytes));
   }
   const uint64_t layout = shared->layout.load(std::memory_order_acquire);
-  if (layout != kLayout || !holds(shared->config)) {
+  if (layout != layoutOfThisLibrary() || !holds(shared->config)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "the memory holds no control block of this library: its layout is %llx, not %llx; "
-                "have one process lay it out first, with the same version of Windlass",
-                static_cast<unsigned long long>(layout), static_cast<unsigned long long>(kLayout));
+                "the memory holds no control block of this library (%s for %s); have one process lay "
+                "it out first, with the same version for the same target",
+                WINDLASS_VERSION, kKernels.limits.name);
   }
   const uint64_t needed = ControlBlock::bytes(shared->config);
   return bytes >= needed ? WL_OK

@@ -117,6 +117,7 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
+  std::atomic<uint32_t> joined;     // 1 once it has a handle, or had one: a rank joins once
   std::atomic<uint32_t> lost;       // 1 once its process is gone: it touches nothing any more
   std::atomic<uint32_t> beats;      // goes on while its process lives, where somebody watches
 };
@@ -173,12 +174,16 @@ struct GroupConfig {
 };
 
 // Records of failures that threads write at once: the first whole one stands. One whose writer dies
-// stays as it is.
-constexpr uint32_t kFailureRecords = 8;
+// stays as it is; the last is whole from the start, and says that all others' did.
+constexpr uint32_t kFailureRecords = 9;
+
+// Windows that a communicator which spans processes may have at once, the address space and its
+// control block included.
+constexpr uint32_t kMostWindows = 64;
 
 // Lines that all ranks write.
 struct SharedLines {
-  std::atomic<uint64_t> layout;                    // ControlBlock::kLayout, once the rest is there
+  std::atomic<uint64_t> layout;                    // of what library, once the rest is there
   GroupConfig config;                              // written before any rank but the maker's looks
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
@@ -189,6 +194,9 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
   std::atomic<uint32_t> failing;                   // threads that took a record to write
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
+  // What each window is and how large, as the first process to add it says; 0: nobody has.
+  alignas(kLine) std::atomic<uint64_t> windows[kMostWindows];
+  std::atomic<uint32_t> windowCount;  // as the first rank to join says; 0: none has
   alignas(kLine) wl_error_t records[kFailureRecords];
 };
 
@@ -204,6 +212,7 @@ class ControlBlock {
   explicit ControlBlock(void* memory);
   // Fills in zeroed memory of bytes(config).
   static void make(void* memory, const GroupConfig& config);
+  static bool isLaidOut(const void* memory);
   // Whether `bytes` from there are a control block that make() filled in, as this library lays it
   // out.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);

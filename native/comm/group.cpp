@@ -14,6 +14,7 @@
 #include "native/base/clock.h"
 #include "native/comm/kernels.h"
 #include "native/comm/watch.h"
+#include "native/window/shared_memory.h"
 
 namespace windlass {
 namespace {
@@ -77,37 +78,69 @@ Group::~Group() {
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
-bool Group::addWindow(void* base, uint64_t stride, uint64_t bytes) {
+Code Group::addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
   const uint32_t window = windowCount_.load(std::memory_order_relaxed);
-  if (window == kMostWindows) return false;
+  if (window == kMostWindows)
+    return fail(error, WL_RESOURCE, "a group has room for %u windows", kMostWindows - 2);
+  if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end())
+    return fail(error, WL_INVALID_ARGUMENT, "windows are added before ranks join");
+  const uint64_t own = sharedIdentity(base, stride, bytes);
+  uint64_t stated = 0;
+  if (!shared().windows[window].compare_exchange_strong(stated, own) && stated != own) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "window %u is other memory than the one that another process added as this, or of "
+                "another size; all add the same windows in the same order",
+                window - kControlBlock - 1);
+  }
   windows_[window] = {reinterpret_cast<uint64_t>(base), stride};
   windowBytes_[window] = bytes;
   windowCount_.store(window + 1, std::memory_order_release);
-  return true;
+  return WL_OK;
 }
 
-Place Group::find(uint32_t rank, const void* memory) const {
+Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
   const auto address = reinterpret_cast<uint64_t>(memory);
   const uint32_t count = windowCount_.load(std::memory_order_acquire);
   for (uint32_t window = kControlBlock + 1; window < count; ++window) {
     const uint64_t start = windows_[window].base + rank * windows_[window].stride;
-    if (address >= start && address - start < windowBytes_[window])
-      return Place::of(window, address - start);
+    const uint64_t offset = address - start;
+    if (address >= start && offset < windowBytes_[window] &&
+        bytes <= windowBytes_[window] - offset) {
+      return Place::of(window, offset);
+    }
   }
   return Place::of(kAddressSpace, Place::offsetOf(address));
 }
 
-bool Group::claim(uint32_t rank) {
+Code Group::claim(uint32_t rank, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (claimed_[rank]) return false;
+  const uint32_t own = windowCount_.load(std::memory_order_relaxed);
+  uint32_t stated = 0;
+  if (!shared().windowCount.compare_exchange_strong(stated, own) && stated != own) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "this process added %u windows, and one whose ranks joined before %u; all add the "
+                "same windows in the same order",
+                own - kControlBlock - 1, stated - kControlBlock - 1);
+  }
+  uint32_t joined = 0;
+  if (!lines(rank).state.joined.compare_exchange_strong(joined, 1))
+    return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
   claimed_[rank] = true;
-  return true;
+  return WL_OK;
 }
 
 void Group::unclaim(uint32_t rank) {
   std::lock_guard<std::mutex> lock(mutex_);
   claimed_[rank] = false;
+  lines(rank).state.joined.store(0);
+}
+
+void Group::beat() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    if (claimed_[rank]) lines(rank).state.beats.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 bool Group::leave(uint32_t rank) {
@@ -119,18 +152,15 @@ bool Group::leave(uint32_t rank) {
 
 void Group::publishFailure(const wl_error_t& error) {
   if (failure() == nullptr) {
-    uint32_t own = shared().failing.fetch_add(1, std::memory_order_seq_cst);
+    constexpr uint32_t kLast = kFailureRecords - 1;
+    const uint32_t own = std::min(shared().failing.fetch_add(1, std::memory_order_seq_cst), kLast);
+    if (own < kLast) shared().records[own] = error;
     // So many threads are copying theirs, of 2 KiB, unless all of them died of it.
-    for (const int64_t start = clockNs(); own >= kFailureRecords;) {
-      if (failure() != nullptr) break;
-      if (clockNs() - start > kRecordLimitNs) own = kFailureRecords - 1;
-      sched_yield();
+    for (const int64_t start = clockNs(); own == kLast && failure() == nullptr; sched_yield()) {
+      if (clockNs() - start > kRecordLimitNs) break;
     }
-    if (own < kFailureRecords) {
-      shared().records[own] = error;
-      uint32_t none = 0;
-      shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
-    }
+    uint32_t none = 0;
+    shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
   }
   wakeSleepers();
 }
@@ -149,14 +179,19 @@ bool Group::quiescent() const {
 
 Code Group::watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
                   wl_error_t* error) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (watch_ == nullptr) watch_ = std::make_unique<Watch>(*this);
-  return watch_->add(process, std::move(ranks), silenceNs, error);
-}
-
-std::vector<bool> Group::claimed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return claimed_;
+  bool isGone = false;
+  {
+    std::lock_guard<std::mutex> lock(watchMutex_);
+    if (watch_ == nullptr) {
+      if (Code code = Watch::start(*this, &watch_, error); code != WL_OK) return code;
+    }
+    if (Code code = watch_->add(process, std::move(ranks), silenceNs, &isGone, error);
+        code != WL_OK) {
+      return code;
+    }
+  }
+  if (isGone) dropRetired();
+  return WL_OK;
 }
 
 int32_t Group::lastToEnter(uint32_t sequence) const {

@@ -18,9 +18,6 @@
 
 namespace windlass {
 
-// Windows that a communicator which spans processes may have at once, its own two included.
-constexpr uint32_t kMostWindows = 64;
-
 class Watch;
 
 class Group {
@@ -54,13 +51,13 @@ class Group {
   const ControlBlock& block() const { return block_; }
   const WindowBase* windows() const { return windows_; }
   // Lets memory that all processes map be named: rank r's segment of `bytes` lies at base + r *
-  // stride here. All processes add the same windows in the same order. False when there is no room.
-  bool addWindow(void* base, uint64_t stride, uint64_t bytes);
-  // How `rank`, of this process, names its memory to its peers: in the address space where no
-  // window holds it.
-  Place placeOf(uint32_t rank, const void* memory) const {
+  // stride here. All processes add the same windows in the same order, before their ranks join.
+  Code addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* error);
+  // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space where
+  // no window holds them all.
+  Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return config_.spansProcesses
-               ? find(rank, memory)
+               ? find(rank, memory, bytes)
                : Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
   }
 
@@ -81,8 +78,9 @@ class Group {
     return lines(rank).done.word.load(std::memory_order_acquire) >= phaseWord(sequence, phases);
   }
 
-  // Claims rank's one handle; false if it was claimed before.
-  bool claim(uint32_t rank);
+  // Claims rank's one handle. WL_INVALID_ARGUMENT if it was claimed before, by any process, or if
+  // this one lacks windows of others.
+  Code claim(uint32_t rank, wl_error_t* error);
   void unclaim(uint32_t rank);
 
   // Marks `rank`, which enters nothing any more, as gone, and rings those that wait for it. False
@@ -104,13 +102,16 @@ class Group {
   // (WL_PEER_LOST), and its silence of silenceNs, if that isn't 0, as well. Throws std::bad_alloc.
   Code watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
              wl_error_t* error);
-  // Ranks of this process: those that have, or had, a handle.
-  std::vector<bool> claimed() const;
+  // A sign of life of this process's ranks.
+  void beat();
 
   // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
   // announce.
   void wakeSleepers();
 
+  // Parts of an operation that ranks of a process make together, whatever each of them calls; from 0
+  // on, the group of a color.
+  enum JointPart : int32_t { kJointTransfer = -2, kJointWindow = -1 };
   // What ranks of this process make together in the operation of that sequence, `part` of it: the
   // first of them to come makes it, and it lasts as long as any of them holds it. Each comes before
   // it enters the operation, and holds it until it has left. A part has one type, whatever the
@@ -128,7 +129,7 @@ class Group {
   explicit Group(const GroupConfig& config);
 
   void place(void* block);
-  Place find(uint32_t rank, const void* memory) const;
+  Place find(uint32_t rank, const void* memory, uint64_t bytes) const;
 
   GroupConfig config_;
   TickScale::Mark made_;
@@ -138,10 +139,11 @@ class Group {
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // of the control block, where this group made it
   uint64_t mapped_ = 0;
-  mutable std::mutex mutex_;  // guards what follows; never held in an operation
+  std::mutex mutex_;         // guards what follows; never held in an operation
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
+  std::mutex watchMutex_;  // guards
   std::unique_ptr<Watch> watch_;
 };
 

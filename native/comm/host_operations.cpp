@@ -18,9 +18,6 @@ Call hostCall(const Descriptor& descriptor, int64_t deadlineNs, wl_error_t* erro
   return call;
 }
 
-// Stands for a window among the parts of an operation, since a peer may call a split instead.
-constexpr int32_t kNoColor = -1;
-
 // What a rank states of a split.
 struct Told {
   int32_t color;
@@ -76,7 +73,7 @@ class Parting {
     settled_ = true;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       if (rankOf_[rank] == kNobody) continue;
-      group_->claim(rankOf_[rank]);
+      group_->claim(rankOf_[rank], nullptr);
       if (failed_[rank]) leaveSplit(*group_, rankOf_[rank], split.operation, *whole.failure());
     }
   }
@@ -131,7 +128,7 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
   std::shared_ptr<Window> made;
   try {
     if (window == nullptr) throw std::bad_alloc();
-    made = comm.group().join<Window>(comm.nextSequence(), kNoColor, [&] {
+    made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
       Window* mapped = nullptr;
       if (Window::map(bytes, ranks, &mapped, &failure) != WL_OK) mapped = nullptr;
       return std::shared_ptr<Window>(mapped);

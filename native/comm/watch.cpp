@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "native/base/clock.h"
 #include "native/base/process.h"
@@ -21,7 +20,7 @@
 namespace windlass {
 namespace {
 
-// Its thread handles no signal of the program's.
+// The thread handles no signal of the program's.
 class NoSignals {
  public:
   NoSignals() {
@@ -35,13 +34,27 @@ class NoSignals {
   sigset_t before_;
 };
 
+bool listen(const OpenFile& events, const OpenFile& file) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  return epoll_ctl(events.number(), EPOLL_CTL_ADD, file.number(), &event) == 0;
+}
+
 }  // namespace
 
-Watch::Watch(Group& group)
-    : group_(group),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      events_(epoll_create1(EPOLL_CLOEXEC)) {
-  listen(bell_);
+Code Watch::start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error) {
+  OpenFile bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  OpenFile events(epoll_create1(EPOLL_CLOEXEC));
+  if (!bell || !events || !listen(events, bell)) {
+    return fail(error, WL_RESOURCE, "cannot watch other processes: %s", std::strerror(errno));
+  }
+  watch->reset(new Watch(group, std::move(bell), std::move(events)));
+  group.beat();
+  return WL_OK;
+}
+
+Watch::Watch(Group& group, OpenFile bell, OpenFile events)
+    : group_(group), bell_(std::move(bell)), events_(std::move(events)) {
   const NoSignals masked;
   thread_ = std::thread([this] { run(); });
 }
@@ -53,85 +66,64 @@ Watch::~Watch() {
   }
   ring();
   thread_.join();
-  for (const Watched& watched : watched_) {
-    if (watched.file >= 0) close(watched.file);
-  }
-  if (events_ >= 0) close(events_);
-  if (bell_ >= 0) close(bell_);
 }
 
 Code Watch::add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
-                wl_error_t* error) {
-  if (bell_ < 0 || events_ < 0) {
-    return fail(error, WL_RESOURCE, "cannot watch process %d: too many open files?", process.pid);
+                bool* isGone, wl_error_t* error) {
+  Watched made = {process.pid, OpenFile(), std::move(ranks), silenceNs, 0, clockNs()};
+  std::lock_guard<std::mutex> lock(mutex_);
+  watched_.reserve(watched_.size() + 1);
+  if (Code code = openProcess(process, &made.file, error); code != WL_OK) return code;
+  *isGone = !made.file;
+  if (*isGone) {
+    bury(made);
+    return WL_OK;
   }
-  Watched made = {process.pid, -1, std::move(ranks), silenceNs, 0, clockNs()};
-  made.beats = beatsOf(made);
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    watched_.reserve(watched_.size() + 1);
-    if (Code code = openProcess(process, &made.file, error); code != WL_OK) return code;
-    if (made.file >= 0) {
-      if (!listen(made.file)) {
-        close(made.file);
-        return fail(error, WL_RESOURCE, "cannot watch process %d: %s", process.pid,
-                    std::strerror(errno));
-      }
-      watched_.push_back(std::move(made));
-      ring();
-      return WL_OK;
-    }
+  if (!listen(events_, made.file)) {
+    return fail(error, WL_RESOURCE, "cannot watch process %d: %s", process.pid,
+                std::strerror(errno));
   }
-  markLost(made);
-  if (!hasLeft(made)) lose(made, "has ended");
+  watched_.push_back(std::move(made));
+  ring();
   return WL_OK;
 }
 
-bool Watch::listen(int file) {
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  return epoll_ctl(events_, EPOLL_CTL_ADD, file, &event) == 0;
-}
-
-void Watch::ring() {
+void Watch::ring() const {
   const uint64_t one = 1;
-  if (bell_ >= 0 && write(bell_, &one, sizeof one) < 0) {
+  if (write(bell_.number(), &one, sizeof one) < 0) {
     // Full: it is ringing.
   }
 }
 
+// Allocates nothing: nobody could be told that it failed.
 void Watch::run() {
   int64_t last = clockNs();
   for (;;) {
-    bool watches = false;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (ends_) return;
-      watches = !watched_.empty();
-    }
-    const int forMs = watches ? static_cast<int>(kBeatNs / 1'000'000) : -1;
     epoll_event event = {};
-    if (epoll_wait(events_, &event, 1, forMs) < 0 && errno != EINTR) return;
+    // What is wrong with its files shows below, a beat later.
+    if (epoll_wait(events_.number(), &event, 1, static_cast<int>(kBeatNs / 1'000'000)) < 0 &&
+        errno != EINTR) {
+      poll(nullptr, 0, static_cast<int>(kBeatNs / 1'000'000));
+    }
     uint64_t rings = 0;
-    if (read(bell_, &rings, sizeof rings) < 0) {
+    if (read(bell_.number(), &rings, sizeof rings) < 0) {
       // Nobody rang.
     }
     const int64_t now = clockNs();
-    beat();
-    std::lock_guard<std::mutex> lock(mutex_);
-    // A thread that stood still itself can't say who was silent meanwhile.
-    if (now - last > 2 * kBeatNs) {
-      for (Watched& watched : watched_) watched.beatNs = now;
+    bool anyGone = false;
+    group_.beat();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (ends_) return;
+      // A thread that stood still itself can't say who was silent meanwhile.
+      if (now - last > 2 * kBeatNs) {
+        for (Watched& watched : watched_) watched.beatNs = now;
+      }
+      last = now;
+      anyGone = look(now);
     }
-    last = now;
-    look(now);
-  }
-}
-
-void Watch::beat() {
-  const std::vector<bool> own = group_.claimed();
-  for (uint32_t rank = 0; rank < own.size(); ++rank) {
-    if (own[rank]) group_.lines(rank).state.beats.fetch_add(1, std::memory_order_relaxed);
+    // Nobody waits for the memory of the dead.
+    if (anyGone) group_.dropRetired();
   }
 }
 
@@ -142,33 +134,34 @@ uint64_t Watch::beatsOf(const Watched& watched) const {
   return beats;
 }
 
-void Watch::look(int64_t now) {
+bool Watch::look(int64_t now) {
   const auto gone = [&](Watched& watched) {
-    pollfd ended = {watched.file, POLLIN, 0};
-    const bool hasEnded = poll(&ended, 1, 0) > 0;
+    pollfd ended = {watched.file.number(), POLLIN, 0};
+    if (poll(&ended, 1, 0) > 0) {
+      bury(watched);
+      // A child that was forked meanwhile holds the same file open: closing it is not enough.
+      epoll_ctl(events_.number(), EPOLL_CTL_DEL, watched.file.number(), nullptr);
+      return true;
+    }
     const uint64_t beats = beatsOf(watched);
     if (beats != watched.beats) {
       watched.beats = beats;
       watched.beatNs = now;
     }
-    const bool isSilent = watched.silenceNs > 0 && now - watched.beatNs > watched.silenceNs;
-    if (!hasEnded && !isSilent) return false;
-    if (hasEnded) markLost(watched);
-    if (!hasLeft(watched)) {
-      char silence[64];
-      std::snprintf(silence, sizeof silence, "is silent since %lld ms",
+    const bool isSilent =
+        watched.silenceNs > 0 && beats != 0 && now - watched.beatNs > watched.silenceNs;
+    if (isSilent && !hasLeft(watched)) {
+      char why[64];
+      std::snprintf(why, sizeof why, "is silent since %lld ms",
                     static_cast<long long>((now - watched.beatNs) / 1'000'000));
-      lose(watched, hasEnded ? "has ended" : silence);
+      lose(watched, why);
     }
-    if (hasEnded) close(watched.file);
-    return hasEnded;
+    return false;
   };
-  watched_.erase(std::remove_if(watched_.begin(), watched_.end(), gone), watched_.end());
-}
-
-void Watch::markLost(const Watched& watched) {
-  for (const uint32_t rank : watched.ranks)
-    group_.lines(rank).state.lost.store(1, std::memory_order_seq_cst);
+  const auto end = std::remove_if(watched_.begin(), watched_.end(), gone);
+  const bool any = end != watched_.end();
+  watched_.erase(end, watched_.end());
+  return any;
 }
 
 bool Watch::hasLeft(const Watched& watched) const {
@@ -177,7 +170,14 @@ bool Watch::hasLeft(const Watched& watched) const {
   });
 }
 
-void Watch::lose(const Watched& watched, const char* why) {
+void Watch::bury(const Watched& watched) const {
+  for (const uint32_t rank : watched.ranks)
+    group_.lines(rank).state.lost.store(1, std::memory_order_seq_cst);
+  if (!hasLeft(watched)) lose(watched, "has ended");
+}
+
+void Watch::lose(const Watched& watched, const char* why) const {
+  if (group_.failure() != nullptr) return;
   wl_error_t record = errorOf(WL_PEER_LOST, "%s", "");
   uint32_t count = 0;
   for (const uint32_t rank : watched.ranks) {

@@ -17,6 +17,16 @@ struct Binding {
   unsigned char* data;
   int64_t shape[kMaxDims];
   int64_t strides[kMaxDims];
+
+  // From its first element to the end of its last one.
+  uint64_t bytes() const {
+    uint64_t last = 0;
+    for (uint32_t d = 0; d < ndim; ++d) {
+      if (shape[d] == 0) return 0;
+      last += static_cast<uint64_t>(shape[d] - 1) * static_cast<uint64_t>(strides[d]);
+    }
+    return (last + 1) * sizeOf(dtype);
+  }
 };
 
 // `role` is "source" or "target". Checks dtype, dimensions, alignment, and that every element lies

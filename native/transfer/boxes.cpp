@@ -39,7 +39,7 @@ class ChunkReader {
         code != WL_OK) {
       return code;
     }
-    const Place targetPlace = bound_.group.placeOf(bound_.rank, target.data);
+    const Place targetPlace = bound_.group.placeOf(bound_.rank, target.data, target.bytes());
     addView(boxes, bound_.rank, target.dtype, {targetPlace.word + offset});
     const size_t signalAt = boxes->size();
     boxes->push_back(0);
@@ -56,7 +56,7 @@ class ChunkReader {
     }
     if (!head_.isStaged()) {
       const uint32_t* signal = progress->add(head_.targetIndex(), bytes);
-      (*boxes)[signalAt] = bound_.group.placeOf(bound_.rank, signal).word;
+      (*boxes)[signalAt] = bound_.group.placeOf(bound_.rank, signal, sizeof *signal).word;
     }
     (*boxes)[start] = static_cast<uint64_t>(head_.op) | static_cast<uint64_t>(head_.wire) << 8 |
                       static_cast<uint64_t>(head_.ndim) << 16 |

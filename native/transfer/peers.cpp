@@ -4,9 +4,9 @@
 // strides[ndim], and those readers.
 #include "native/transfer/peers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "native/base/process.h"
 
 namespace windlass {
 namespace {
@@ -18,7 +18,7 @@ void addView(const Group& group, uint32_t rank, const Binding& view, uint32_t ph
              uint64_t readers, WordList* words) {
   words->push_back(static_cast<uint64_t>(view.dtype) | uint64_t{view.ndim} << 8 |
                    uint64_t{phase} << 32);
-  words->push_back(group.placeOf(rank, view.data).word);
+  words->push_back(group.placeOf(rank, view.data, view.bytes()).word);
   words->push_back(readers);
   append(words, view.shape, view.ndim);
   append(words, view.strides, view.ndim);
@@ -39,7 +39,7 @@ PeerView viewAt(const uint64_t* words) {
 
 WordList Peers::wordsOf(const Group& group, uint32_t rank, const std::vector<Binding>& sources,
                         const Stages& stages) {
-  const uint64_t process = group.config().spansProcesses ? static_cast<uint64_t>(getpid()) : 0;
+  const uint64_t process = group.config().spansProcesses ? processWord() : 0;
   WordList words = {process, sources.size(), stages.boxes().size()};
   for (const Binding& source : sources) addView(group, rank, source, 0, 0, &words);
   for (const Stages::Box& staged : stages.boxes()) {

@@ -11,7 +11,6 @@
 namespace windlass {
 
 // Of Group::join: neither that of windows nor a color of a split.
-constexpr int32_t kPeersPart = -2;
 
 class Registration {
  public:
@@ -72,7 +71,7 @@ class Registration {
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
-    peers_ = group.join<Peers>(comm_.nextSequence(), kPeersPart,
+    peers_ = group.join<Peers>(comm_.nextSequence(), Group::kJointTransfer,
                                [&] { return std::make_shared<Peers>(group.ranks()); });
     peers_->setProgress(rank_, plan_->progress);
     return WL_OK;

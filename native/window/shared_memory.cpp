@@ -100,6 +100,33 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
   return WL_OK;
 }
 
+uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes) {
+  const auto address = reinterpret_cast<unsigned long long>(base);
+  uint64_t word = 1;
+  const auto mix = [&](uint64_t value) {
+    word = (word ^ value) * 0x9e3779b97f4a7c15u;
+    word ^= word >> 32;
+  };
+  mix(stride);
+  mix(bytes);
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  char line[512];
+  while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long long start = 0, end = 0, offset = 0, inode = 0;
+    unsigned major = 0, minor = 0;
+    if (std::sscanf(line, "%llx-%llx %*4s %llx %x:%x %llu", &start, &end, &offset, &major, &minor,
+                    &inode) != 6 ||
+        address < start || address >= end) {
+      continue;
+    }
+    for (const unsigned long long part : {offset + (address - start), inode}) mix(part);
+    mix(uint64_t{major} << 32 | minor);
+    break;
+  }
+  if (maps != nullptr) std::fclose(maps);
+  return word == 0 ? 1 : word;
+}
+
 Code mapShared(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   if (bytes == nullptr) return fail(error, WL_INVALID_ARGUMENT, "bytes is NULL");

@@ -15,6 +15,10 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
 // Maps it whole. WL_INVALID_ARGUMENT: a file that may shrink, which would end whoever touches it.
 Code mapShared(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error);
 
+// What tells ranks' segments, `stride` apart from `base`, from others, wherever a process maps them:
+// the file, the place in it, and how large they are. Never 0.
+uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes);
+
 // Bytes of memory that this process may still take, and which limit says so. Of a cgroup, what it
 // keeps of files and can drop counts as free.
 struct FreeMemory {

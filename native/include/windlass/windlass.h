@@ -109,9 +109,9 @@ typedef enum wl_operation {
   WL_OP_WAIT = 20,
   WL_OP_ACCUMULATE = 21,
   WL_OP_SUBSET = 22,
-  /* Of wl_exchange and wl_exchange_v: what the step is one of. */
   WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* to the last: they take no sequence */
   WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
+  /* Of wl_exchange and wl_exchange_v: what the step is one of. */
   WL_OP_LINK = 23,
   WL_OP_LINK_REGISTER = 24,
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */

@@ -299,10 +299,72 @@ TEST(Guests, ThatDieInWritingARecordLeaveOthersTheirs) {
   EXPECT_STREQ("the first", group->failure()->message);
 
   const std::shared_ptr<windlass::Group> all = windlass::Group::create(config);
-  all->shared().failing = windlass::kFailureRecords;
-  all->publishFailure(windlass::errorOf(WL_ABORTED, "at last"));
-  ASSERT_NE(nullptr, all->failure());
-  EXPECT_STREQ("at last", all->failure()->message);
+  all->shared().failing = windlass::kFailureRecords - 1;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      all->publishFailure(windlass::errorOf(WL_ABORTED, "one of many"));
+      ASSERT_NE(nullptr, all->failure());
+      EXPECT_TRUE(contains(all->failure()->message, "while they wrote why"));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// One more file than the limit allows: nobody is taken for dead, and later the watch works.
+TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
+  Memory memory;
+  wl_group_t* group = memory.attach();
+  wl_comm_t* comm = nullptr;
+  Error error;
+  ASSERT_EQ(WL_OK, wl_group_join(group, 0, &comm, &error)) << error.message;
+  const wl_process_t process = self();
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int next = dup(0);
+  close(next);
+  const int32_t ranks[] = {1, 2};
+  for (const int free : {0, 1, 2, 3}) {
+    const rlimit few = {static_cast<rlim_t>(next + free), before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const int32_t code = wl_group_watch(group, &process, ranks, 1, 0, &error);
+    setrlimit(RLIMIT_NOFILE, &before);
+    // What sees the namespace needs no file of its own.
+    EXPECT_EQ(WL_RESOURCE, code) << free << " free: " << error.message;
+  }
+  EXPECT_EQ(WL_OK, wl_group_watch(group, &process, ranks, 1, 0, &error)) << error.message;
+  EXPECT_EQ(WL_OK, wl_comm_status(comm, &error)) << error.message;
+  wl_comm_free(comm);
+  wl_group_release(group);
+}
+
+// Two processes, as far as the group can tell.
+TEST(Guests, AreRefusedWhereTheyAreNotWhatOthersAgreedOn) {
+  Memory memory;
+  wl_group_t* group = memory.attach();
+  wl_comm_t* comm = nullptr;
+  wl_comm_t* again = nullptr;
+  Error error;
+  ASSERT_EQ(WL_OK, wl_group_join(group, 1, &comm, &error)) << error.message;
+  wl_group_t* other = memory.attach();
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
+  EXPECT_TRUE(contains(error.message, "rank 1 joined already"));
+  // Nor once the first is gone: peers would take its successor's words for those of before.
+  wl_comm_free(comm);
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
+  uint32_t* segment = memory.segment(0);
+  EXPECT_EQ(WL_OK, wl_group_add_window(other, segment, 4096, 4096, &error)) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 2, &again, &error));
+  EXPECT_TRUE(contains(error.message, "this process added 2 windows"));
+  wl_group_t* third = memory.attach();
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment + 1024, 4096, 4096, &error));
+  EXPECT_TRUE(contains(error.message, "window 1 is other memory"));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment, 4096, 2048, &error));
+  EXPECT_EQ(WL_OK, wl_group_join(third, 2, &again, &error)) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment, 4096, 4096, &error));
+  EXPECT_TRUE(contains(error.message, "before ranks join"));
+  wl_comm_free(again);
+  for (wl_group_t* each : {group, other, third}) wl_group_release(each);
 }
 
 TEST(Guests, PublishWhatOnlyTheySee) {
@@ -351,6 +413,8 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   wl_group_config_t config = configOf(4);
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_lay_out(&config, memory, 4096, &error));
   ASSERT_EQ(WL_OK, wl_group_lay_out(&config, memory, bytes, &error)) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_lay_out(&config, memory, bytes, &error));
+  EXPECT_TRUE(contains(error.message, "a control block already"));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, 64 << 10, &group, &error)) << error.message;
   ASSERT_EQ(WL_OK, wl_group_attach(memory, bytes, &group, &error)) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(group, memory, 10, 20, &error));
