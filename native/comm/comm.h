@@ -77,6 +77,12 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // What `rank` stated in the last operation, which had parts; until this rank's next operation.
   const PartTable& parts(uint32_t rank) const { return group_->block().parts(rank, sequence_); }
 
+  // Whether it takes an operation now: it lives, and no thread is inside one.
+  bool accepts() const {
+    return group_->failure() == nullptr && own_.state.closing.load(std::memory_order_seq_cst) == 0 &&
+           own_.state.busy.load(std::memory_order_seq_cst) == 0;
+  }
+
   // Runs a kernel of the target as this rank's next operation.
   Code run(const Kernel& kernel, const Call& call);
   // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h

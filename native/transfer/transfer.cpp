@@ -40,7 +40,8 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
 
 // The first operation of a run.
 Code Transfer::enter(Call* call, const Named& own) {
-  plan_->progress->reset();
+  // A run that is refused leaves those of the last one, or of the one in progress.
+  if (comm_.accepts()) plan_->progress->reset();
   call->bytes = targetBytes_;
   call->args.in = &own;
   call->inBytes = sizeof own;

@@ -258,6 +258,26 @@ TEST(Transfer, ATimeoutNamesTheDeadlineOfTheWholeRun) {
   });
 }
 
+TEST(Transfer, ARunThatIsRefusedLeavesTheProgressOfTheLastOne) {
+  const Rounds rounds{2, 3, 5, false};
+  std::vector<View> sources(2, rounds.source()), targets(2, rounds.target());
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const auto own = static_cast<size_t>(rank);
+    wl_transfer_t* transfer = rounds.create(comm, rank, &sources[own], &targets[own]);
+    ASSERT_NE(nullptr, transfer);
+    Error error;
+    EXPECT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
+    wl_barrier(comm, 0, &error);  // until both have run; a peer's abort may end it
+    EXPECT_EQ(WL_OK, wl_comm_abort(comm, "the test says so", &error));
+    EXPECT_EQ(WL_ABORTED, wl_transfer_run(transfer, 2, 0, &error));
+    uint64_t moved = 0;
+    EXPECT_EQ(WL_OK, wl_transfer_progress(transfer, rank, &moved, 1, &error));
+    EXPECT_EQ(targets[own].memory.size(), moved);
+    wl_transfer_free(transfer);
+  });
+}
+
 // A rank leaves the communicator between two runs of hundreds of phases, or within one.
 TEST(Transfer, AStagedRunEndsWhenItsCommunicatorIsAborted) {
   for (const int cores : {1, 64}) {
