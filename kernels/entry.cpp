@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of kernels of one target: here alone they are instantiated, once for each executor.
 #include "kernels/all_gather.h"
+#include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
@@ -67,53 +68,66 @@ constexpr uint32_t kStagedMove = 16u << 10;
 constexpr uint32_t kStagedAllReduce = 4u << 10;
 
 constexpr Kernels makeKernels() {
-  Kernels kernels = {};
-  Collective* collectives = kernels.collectives;
+  constexpr auto kNothing = Holds::kNothing;
+  constexpr auto kPart = Holds::kPart;
+  constexpr auto kParts = Holds::kParts;
+  constexpr auto kUnequalParts = Holds::kUnequalParts;
+  constexpr auto kRootsPart = Holds::kRootsPart;
+  constexpr auto kRootsParts = Holds::kRootsParts;
+  constexpr auto kMoved = Result::kMoved;
+  constexpr auto kReduced = Result::kReduced;
+  constexpr auto kApart = Buffers::kApart;
+  constexpr auto kInPlace = Buffers::kApartOrInPlace;
+  constexpr auto kRun = PartShape::kRun;
+  constexpr auto kRows = PartShape::kRows;
   constexpr Kernel kNever = {};
   constexpr Algorithm kOnePhase = {WL_ONE_PHASE, true, false, WL_MAX_RANKS,
                                    kernel<AllReduceOnePhase>};
 
-  collectives[WL_OP_BARRIER] = {"barrier",     Holds::kNothing, Holds::kNothing,
-                                Result::kMoved, Buffers::kApart, 0,
-                                0,             kNever,          {algorithm<Barrier>()}};
+  Kernels kernels = {};
+  Collective* collectives = kernels.collectives;
+  collectives[WL_OP_BARRIER] = {
+      "barrier", kNothing, kNothing, kMoved, kApart, kRun, 0,
+      0, kNever, {algorithm<Barrier>()}};
   collectives[WL_OP_ALL_TO_ALL] = {
-      "all-to-all", Holds::kParts, Holds::kParts, Result::kMoved, Buffers::kApart, 1,
+      "all-to-all", kParts, kParts, kMoved, kApart, kRun, 1,
       kStagedMove, kernel<Staged<AllToAllPull>>,
       {algorithm<AllToAllPush>(WL_PUSH), algorithm<AllToAllPull>(WL_PULL)}};
   collectives[WL_OP_BROADCAST] = {
-      "broadcast", Holds::kRootsPart, Holds::kPart, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      "broadcast", kRootsPart, kPart, kMoved, kInPlace, kRun, 1,
       kStagedBroadcast, kernel<Staged<Broadcast>>, {algorithm<Broadcast>(WL_STAGED)}};
   collectives[WL_OP_ALL_GATHER] = {
-      "all-gather", Holds::kPart, Holds::kParts, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
       kStagedMove, kernel<Staged<AllGatherPull>>, {algorithm<AllGather>()}};
+  collectives[WL_OP_ALL_GATHER_COLUMNS] = {
+      "all-gather-columns", kPart, kParts, kMoved, kApart, kRows, 1,
+      kStagedMove, kernel<Staged<AllGatherColumnsPull>>, {algorithm<AllGatherColumns>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {
-      "reduce-scatter", Holds::kParts, Holds::kPart, Result::kReduced, Buffers::kApartOrInPlace, 1,
+      "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
       kStagedMove, kernel<Staged<ReduceScatter>>, {algorithm<ReduceScatter>()}};
   collectives[WL_OP_ALL_REDUCE] = {
-      "all-reduce", Holds::kPart, Holds::kPart, Result::kReduced, Buffers::kApartOrInPlace, 2,
+      "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
       kStagedAllReduce, kernel<Staged<AllReduceOnePhase>>,
       {algorithm<AllReduceTwoPhase>(WL_TWO_PHASE), kOnePhase, ring<AllReduceRing>(WL_RING),
        ring<AllReduceBidirectionalRing>(WL_BIDIRECTIONAL_RING)}};
   collectives[WL_OP_SCATTER] = {
-      "scatter", Holds::kRootsParts, Holds::kPart, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      "scatter", kRootsParts, kPart, kMoved, kInPlace, kRun, 1,
       0, kNever, {algorithm<Scatter>()}};
   collectives[WL_OP_GATHER] = {
-      "gather", Holds::kPart, Holds::kRootsParts, Result::kMoved, Buffers::kApartOrInPlace, 1,
+      "gather", kPart, kRootsParts, kMoved, kInPlace, kRun, 1,
       0, kNever, {algorithm<Gather>()}};
   collectives[WL_OP_REDUCE] = {
-      "reduce", Holds::kPart, Holds::kRootsPart, Result::kReduced, Buffers::kApartOrInPlace, 1,
+      "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
       kStagedMove, kernel<Staged<Reduce>>, {algorithm<Reduce>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
-      "all-to-all-v", Holds::kUnequalParts, Holds::kUnequalParts, Result::kMoved, Buffers::kApart,
-      1, 0, kNever, {algorithm<AllToAllV>()}};
+      "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
+      0, kNever, {algorithm<AllToAllV>()}};
   collectives[WL_OP_ALL_GATHER_V] = {
-      "all-gather-v", Holds::kPart, Holds::kUnequalParts, Result::kMoved,
-      Buffers::kApartOrInPlace, 1, kStagedMove, kernel<Staged<AllGatherVPull>>,
-      {algorithm<AllGatherV>()}};
+      "all-gather-v", kPart, kUnequalParts, kMoved, kInPlace, kRun, 1,
+      kStagedMove, kernel<Staged<AllGatherVPull>>, {algorithm<AllGatherV>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
-      "reduce-scatter-v", Holds::kUnequalParts, Holds::kPart, Result::kReduced,
-      Buffers::kApartOrInPlace, 1, kStagedMove, kernel<Staged<ReduceScatterV>>,
-      {algorithm<ReduceScatterV>()}};
+      "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
+      kStagedMove, kernel<Staged<ReduceScatterV>>, {algorithm<ReduceScatterV>()}};
   kernels.allToAllVPacked = kernel<AllToAllVPacked>;
   kernels.redistribute = kernel<Redistribute>;
   kernels.limits = kLimits;

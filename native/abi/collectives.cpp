@@ -46,6 +46,18 @@ unsigned long long text(uint64_t value) {
               whole.name, text(ranks));
 }
 
+// A part of `count` elements is a matrix of `rows` rows.
+Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_error_t* error) {
+  const CallName what(collective.name);
+  if (rows < 0 || rows > INT32_MAX) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: rows is %lld; it must lie in [0, 2^31)",
+                what.text(), static_cast<long long>(rows));
+  }
+  if (rows == 0 ? count == 0 : count % static_cast<uint64_t>(rows) == 0) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "%s: in has %llu elements, which are not %lld rows",
+              what.text(), text(count), static_cast<long long>(rows));
+}
+
 [[gnu::cold]] Code badOverlap(const Collective& collective, const Buffer& in, const Buffer& out,
                               uint32_t rank, int32_t dtype, wl_error_t* error) {
   char message[256];
@@ -116,7 +128,7 @@ uint64_t quotient(uint64_t elements, uint32_t ranks) {
 template <Holds kIn, Holds kOut>
 int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
                    void* out, uint64_t out_elements, int32_t dtype, int32_t op, int32_t algorithm,
-                   int32_t root, int64_t deadline_ns, wl_error_t* error) {
+                   int32_t root, int64_t rows, int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
   constexpr bool kInIsPart = isOnePart(kIn);
@@ -144,6 +156,10 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   if ((reads && in_elements != (kInIsPart ? count : count * ranks)) ||
       (writes && out_elements != (kOutIsPart ? count : count * ranks))) {
     return badElements(of, {"in", in_elements}, {"out", out_elements}, ranks, error);
+  }
+  if (of.shape == PartShape::kRows) {
+    if (Code code = checkRows(of, count, rows, error); code != WL_OK) return code;
+    root = static_cast<int32_t>(rows);
   }
   if (of.result == Result::kMoved) {
     op = 0;
@@ -213,12 +229,13 @@ int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error) {
 
 int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
                       void* out, uint64_t out_elements, int32_t dtype, int32_t op,
-                      int32_t algorithm, int32_t root, int64_t deadline_ns, wl_error_t* error) {
+                      int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
+                      wl_error_t* error) {
   if (operation >= 0 && operation < WL_OP_COUNT) {
     const Collective& of = kKernels.collectives[operation];
     if (const CollectiveFunction function = kFunctions.of(of.in, of.out)) {
       return function(comm, operation, in, in_elements, out, out_elements, dtype, op, algorithm,
-                      root, deadline_ns, error);
+                      root, rows, deadline_ns, error);
     }
   }
   return badOperation(operation, error);

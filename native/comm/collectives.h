@@ -18,7 +18,7 @@ struct CollectiveCall {
   int32_t dtype;
   int32_t op;
   const Algorithm* algorithm;  // of the collective's
-  int32_t root;
+  int32_t root;  // or the rows of a part
   int64_t deadlineNs;
   wl_error_t* error;
 };

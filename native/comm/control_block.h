@@ -45,6 +45,7 @@ struct Descriptor {
   // What a rank sends to a peer must be what that peer expects from it.
   bool pairsParts() const { return operation() == WL_OP_ALL_TO_ALL_V && count == 0; }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }  // or the one peer
+  int32_t rows() const { return root(); }  // of a part, where parts are matrices
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;
   }

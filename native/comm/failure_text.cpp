@@ -100,6 +100,7 @@ void describeEqualParts(Text& out, const Collective& collective, const Descripto
   if (collective.result == Result::kReduced) out.add(", %s", reduceOpName(descriptor.reduceOp()));
   if (collective.hasAlgorithms()) out.add(", %s", algorithmName(descriptor.algorithm()));
   if (collective.hasRoot()) out.add(", root %d", descriptor.root());
+  if (collective.shape == PartShape::kRows) out.add(", %d rows", descriptor.rows());
   out.add(")");
 }
 

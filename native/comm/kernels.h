@@ -3,6 +3,8 @@
 // by kernels/entry.cpp, so that nothing else knows which target it is.
 #pragma once
 
+#include <cstddef>
+
 #include "native/comm/comm.h"
 
 namespace windlass {
@@ -34,6 +36,8 @@ constexpr bool isOnePart(Holds holds) {
 
 // What comes out is what went in, or the reduction of what all ranks put in.
 enum class Result : uint8_t { kMoved, kReduced };
+// A part is a run of elements, or a matrix, of which the caller says how many rows it has.
+enum class PartShape : uint8_t { kRun, kRows };
 // In place: two buffers of one part are one; a buffer of one part is the rank's own of the other's.
 enum class Buffers : uint8_t { kApart, kApartOrInPlace };
 
@@ -56,6 +60,7 @@ struct alignas(kLine) Collective {
   Holds out;
   Result result;
   Buffers buffers;
+  PartShape shape;
   uint8_t passes;        // times that its elements move
   uint32_t stagedBytes;  // of in, up to which staging pays
   Kernel staged;         // each rank's input rides with its ENTER; none: never
@@ -74,6 +79,8 @@ struct alignas(kLine) Collective {
     return nullptr;
   }
 };
+static_assert(offsetof(Collective, algorithms) + sizeof(Algorithm) == kLine,
+              "what a call reads that chooses no algorithm is one line");
 
 struct Kernels {
   Limits limits;

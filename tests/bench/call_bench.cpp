@@ -49,16 +49,16 @@ int main() {
   unsigned char* out = in + 2048;
   std::printf("barrier     %7.1f ns\n", nanosecondsOf([&] { return wl_barrier(comm, 0, &error); }));
   std::printf("all-to-all  %7.1f ns\n", nanosecondsOf([&] {
-                return wl_collective(comm, WL_OP_ALL_TO_ALL, in, 1, out, 1, WL_F32, 0, WL_AUTO, 0, 0,
-                                     &error);
+                return wl_collective(comm, WL_OP_ALL_TO_ALL, in, 1, out, 1, WL_F32, 0, WL_AUTO, 0,
+                                     0, 0, &error);
               }));
   std::printf("all-reduce  %7.1f ns\n", nanosecondsOf([&] {
-                return wl_collective(comm, WL_OP_ALL_REDUCE, in, 1, out, 1, WL_F32, WL_SUM, WL_AUTO, 0,
-                                     0, &error);
+                return wl_collective(comm, WL_OP_ALL_REDUCE, in, 1, out, 1, WL_F32, WL_SUM, WL_AUTO,
+                                     0, 0, 0, &error);
               }));
   std::printf("broadcast   %7.1f ns\n", nanosecondsOf([&] {
                 return wl_collective(comm, WL_OP_BROADCAST, in, 1, in, 1, WL_F32, 0, WL_AUTO, 0, 0,
-                                     &error);
+                                     0, &error);
               }));
   wl_window_free(window);
   wl_comm_free(comm);

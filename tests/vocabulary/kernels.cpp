@@ -2,6 +2,7 @@
 // Every kernel compiled against a vocabulary without anything behind it: a kernel that uses more
 // than the vocabulary and windlass/kernel.h, or a function that no device runs, doesn't compile.
 #include "kernels/all_gather.h"
+#include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
@@ -25,11 +26,11 @@ WL_CORE void runEach(Launch& launch, const InLine& line, Position& at) {
 
 WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
   runEach<AllToAllPush, AllToAllPull, Staged<AllToAllPull>, Broadcast, Staged<Broadcast>, AllGather,
-          Staged<AllGatherPull>, ReduceScatter, Staged<ReduceScatter>, AllReduceOnePhase,
-          AllReduceTwoPhase, AllReduceRing, AllReduceBidirectionalRing, Staged<AllReduceOnePhase>,
-          Scatter, Gather, Reduce, Staged<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV,
-          Staged<AllGatherVPull>, ReduceScatterV, Staged<ReduceScatterV>, Barrier, Redistribute>(
-      launch, line, at);
+          Staged<AllGatherPull>, AllGatherColumns, Staged<AllGatherColumnsPull>, ReduceScatter,
+          Staged<ReduceScatter>, AllReduceOnePhase, AllReduceTwoPhase, AllReduceRing,
+          AllReduceBidirectionalRing, Staged<AllReduceOnePhase>, Scatter, Gather, Reduce,
+          Staged<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Staged<AllGatherVPull>,
+          ReduceScatterV, Staged<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {

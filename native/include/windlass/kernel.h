@@ -197,7 +197,7 @@ struct PartTable {
 // One operation, as every rank sees it.
 struct Launch {
   uint32_t ranks;
-  uint32_t root;
+  uint32_t root;  // or the rows of a part, where that is a matrix
   DType dtype;
   ReduceOp op;
   uint64_t
@@ -220,6 +220,7 @@ struct Launch {
     const WindowBase& window = windows[place.window()];
     return reinterpret_cast<T*>(window.base + rank * window.stride + place.offset());
   }
+  WL_CORE uint32_t rows() const { return root; }
   WL_CORE const uint8_t* in(uint32_t rank) const { return at<const uint8_t>(rank, of(rank).in); }
   WL_CORE uint8_t* out(uint32_t rank) const { return at<uint8_t>(rank, of(rank).out); }
   WL_CORE PartTable& parts(uint32_t rank) const { return *at<PartTable>(rank, of(rank).aux); }

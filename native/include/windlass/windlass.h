@@ -117,7 +117,8 @@ typedef enum wl_operation {
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
   WL_OP_LINK_CHECK = 26,
   WL_OP_CHECK_REPLICAS = 27,
-  WL_OP_COUNT = 28
+  WL_OP_ALL_GATHER_COLUMNS = 28,
+  WL_OP_COUNT = 29
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -409,11 +410,15 @@ WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* erro
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
+ *   WL_OP_ALL_GATHER_COLUMNS  out on every rank = the matrices of all ranks side by side: a part is
+ *                         a matrix of `rows` rows, the same on every rank, and out has as many.
+ *                         Never in place
  *
  * A buffer is one part, or as many parts in order as there are ranks: its elements say how long a
  * part is, the same on every rank. What is read, or written, on the root alone is ignored
- * elsewhere; `root` is ignored where there is none, and `op` where nothing is reduced. WL_AUTO
- * stands for an algorithm everywhere, and is the one that a collective without a choice takes.
+ * elsewhere; `root` is ignored where there is none, `op` where nothing is reduced, and `rows` where
+ * a part is no matrix. WL_AUTO stands for an algorithm everywhere, and is the one that a collective
+ * without a choice takes.
  *
  * In place: where in and out are one part each they are one buffer; where one of them is a part and
  * the other holds parts, it is the rank's own part of that. One-phase all-reduce is in place for
@@ -423,8 +428,8 @@ WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* erro
  * rounding. Rings differ: they are deterministic for a rank count and a count. */
 WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
                              uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
-                             int32_t op, int32_t algorithm, int32_t root, int64_t deadline_ns,
-                             wl_error_t* error);
+                             int32_t op, int32_t algorithm, int32_t root, int64_t rows,
+                             int64_t deadline_ns, wl_error_t* error);
 
 /* ---- collectives whose parts differ in size ---- */
 /* Counts and offsets are elements, one for each rank, and are read before the call returns. A part

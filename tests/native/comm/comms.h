@@ -35,11 +35,17 @@ struct Comms {
   std::vector<std::unique_ptr<windlass::Comm>> comms;
 };
 
+// Rows of a part of `count` elements, where it is a matrix.
+inline int32_t rowsOf(uint64_t count) {
+  return count % 8 == 0 ? 8 : 1;
+}
+
 // A collective of equal parts, of `count` u32 a part.
 inline windlass::Code runCollective(windlass::Comm& comm, wl_operation operation, const void* in,
                                     void* out, uint64_t count, int32_t algorithm, uint32_t root,
                                     wl_error_t* error) {
   const windlass::Collective& collective = *windlass::collectiveOf(operation);
+  const bool isMatrix = collective.shape == windlass::PartShape::kRows;
   const windlass::CollectiveCall call = {operation,
                                          in,
                                          out,
@@ -48,7 +54,7 @@ inline windlass::Code runCollective(windlass::Comm& comm, wl_operation operation
                                          WL_U32,
                                          WL_SUM,
                                          collective.algorithm(algorithm),
-                                         static_cast<int32_t>(root),
+                                         isMatrix ? rowsOf(count) : static_cast<int32_t>(root),
                                          0,
                                          error};
   return run(comm, collective, collective.in, collective.out, call);

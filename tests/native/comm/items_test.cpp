@@ -229,9 +229,10 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
 
 TEST(Items, EveryCollectiveHasItsKernels) {
   for (const int operation :
-       {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER, WL_OP_REDUCE_SCATTER,
-        WL_OP_ALL_REDUCE, WL_OP_SCATTER, WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V,
-        WL_OP_ALL_GATHER_V, WL_OP_REDUCE_SCATTER_V}) {
+       {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER,
+        WL_OP_ALL_GATHER_COLUMNS, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
+        WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V, WL_OP_ALL_GATHER_V,
+        WL_OP_REDUCE_SCATTER_V}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);
     ASSERT_NE(nullptr, collective) << operation;
     EXPECT_EQ(collective->stagedBytes > 0, static_cast<bool>(collective->staged)) << operation;

@@ -160,6 +160,10 @@ class EveryCollective {
     check(WL_OP_BROADCAST, WL_AUTO, count, [&](uint64_t i) { return own(root, i); });
     check(WL_OP_ALL_GATHER, WL_AUTO, n_ * count,
           [&](uint64_t i) { return own(i / count, i % count); });
+    const uint64_t columns = count / static_cast<uint64_t>(rowsOf(count));
+    check(WL_OP_ALL_GATHER_COLUMNS, WL_AUTO, n_ * count, [&](uint64_t i) {
+      return own(i / columns % n_, i / columns / n_ * columns + i % columns);
+    });
     check(WL_OP_REDUCE_SCATTER, WL_AUTO, count,
           [&](uint64_t i) { return sum(me_ * count + i); });
     for (const int32_t algorithm :

@@ -22,6 +22,7 @@ enum mem_dsb_t { DSB_DDR };
 template <int64_t...>
 struct Shape {
   WL_CORE explicit Shape(int64_t) {}
+  WL_CORE Shape(int64_t, int64_t) {}
 };
 template <int64_t...>
 struct Stride {

@@ -7,8 +7,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.SharedBytes;
 
 /**
- * The checks of what the native side knows nothing of: tensors, and the lengths of lists. Each check
- * is a few compares of fields; the text of a refusal is built apart from them.
+ * The checks of what the native side knows nothing of: tensors, and the lengths of lists. Each is
+ * a few compares of fields; the text of a refusal is built apart from them.
  */
 final class Arguments {
   private Arguments() {}
@@ -30,6 +30,14 @@ final class Arguments {
     }
     return refused(
         what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
+  }
+
+  /** Matrices of as many rows. */
+  static void matrices(String what, Tensor in, Tensor out) {
+    if (in.shape.length != 2 || out.shape.length != 2 || in.shape[0] != out.shape[0]) {
+      throw refused(
+          what, "in is " + in + ", out " + out + "; they must be matrices of as many rows");
+    }
   }
 
   /** A list of one value for each rank. */

@@ -28,6 +28,7 @@ final class Collective {
       Tensor out,
       int op,
       int root,
+      long rows,
       int algorithm,
       long deadlineNs) {
     begin(own, thread, operation, in, out);
@@ -43,6 +44,7 @@ final class Collective {
             op,
             algorithm,
             root,
+            rows,
             deadlineNs,
             own.error);
     end(own, code, in, out);

@@ -78,7 +78,7 @@ public sealed class Collectives permits Communicator {
   /** {@link #allToAll(Tensor, Tensor)} by {@link Algorithm#PUSH} or {@link Algorithm#PULL}. */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
-    run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, code);
+    run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code);
   }
 
   /** Makes {@code tensor} on every rank what it is on {@code root}. */
@@ -101,7 +101,7 @@ public sealed class Collectives permits Communicator {
   public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
-    run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, code);
+    run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, code);
   }
 
   /**
@@ -110,7 +110,19 @@ public sealed class Collectives permits Communicator {
    * {@code out}.
    */
   public final void allGather(Tensor in, Tensor out) {
-    run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0);
+    run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
+  }
+
+  /**
+   * Puts the matrices {@code in} of all ranks side by side into {@code out} on every rank: the
+   * columns of rank {@code s} become columns {@code s * columns} and up.
+   *
+   * @param in a matrix, of one shape [rows, columns] on every rank
+   * @param out [rows, {@link #size()} * columns]; apart from {@code in}
+   */
+  public final void allGatherColumns(Tensor in, Tensor out) {
+    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
+    run(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
   }
 
   /**
@@ -119,7 +131,7 @@ public sealed class Collectives permits Communicator {
    * rank's own part of {@code in}.
    */
   public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
-    run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0);
+    run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
   }
 
   /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
@@ -143,7 +155,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);
-    run(Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, code);
+    run(Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, code);
   }
 
   /**
@@ -154,7 +166,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void scatter(Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
-    run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0);
+    run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
   }
 
   /**
@@ -165,7 +177,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void gather(Tensor in, Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
-    run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0);
+    run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
   }
 
   /**
@@ -175,7 +187,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
-    run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0);
+    run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
   }
 
   /**
@@ -326,14 +338,15 @@ public sealed class Collectives permits Communicator {
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
-  private void run(int operation, Tensor in, Tensor out, int op, int root, int algorithm) {
+  private void run(
+      int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
     Arguments.buffers(operation, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      handOff(() -> run(operation, in, out, op, root, algorithm));
+      handOff(() -> run(operation, in, out, op, root, rows, algorithm));
       return;
     }
-    Collective.run(endpoint, thread, operation, in, out, op, root, algorithm, deadlineNs);
+    Collective.run(endpoint, thread, operation, in, out, op, root, rows, algorithm, deadlineNs);
     Reference.reachabilityFence(owner);
   }
 

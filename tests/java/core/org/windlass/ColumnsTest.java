@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * All-gather of matrices by columns against a loop over rows, ranks and columns, byte for byte:
+ * ranks x shapes x dtypes x plain or window.
+ */
+class ColumnsTest {
+  private static final int[] RANKS = {1, 2, 3, 4, 7};
+  private static final DType[] DTYPES = {DType.U8, DType.BF16, DType.F32, DType.F64};
+
+  /** Rows and columns: none, one, odd, a row or a column alone, and larger than a piece. */
+  private static final int[][] SHAPES = {
+    {0, 4}, {4, 0}, {1, 1}, {1, 33}, {33, 1}, {7, 13}, {64, 64}, {3, 20_001}, {2_003, 17}
+  };
+
+  static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
+    List<org.junit.jupiter.params.provider.Arguments> cases = new ArrayList<>();
+    for (int ranks : RANKS) {
+      for (DType dtype : DTYPES) {
+        cases.add(org.junit.jupiter.params.provider.Arguments.of(ranks, dtype));
+      }
+    }
+    return cases.stream();
+  }
+
+  /** Byte {@code b} of the element at {@code row}, {@code column} of what {@code rank} brings. */
+  private static byte byteAt(int rank, int row, int column, int b) {
+    return (byte) (rank * 83 + row * 31 + column * 7 + b * 101 + (row * column >> 8));
+  }
+
+  private static byte[] input(int rank, int[] shape, int size) {
+    ByteBuffer bytes = ByteBuffer.allocate(shape[0] * shape[1] * size);
+    for (int row = 0; row < shape[0]; row++) {
+      put(bytes, rank, row, shape[1], size);
+    }
+    return bytes.array();
+  }
+
+  private static byte[] expected(int ranks, int[] shape, int size) {
+    ByteBuffer bytes = ByteBuffer.allocate(ranks * shape[0] * shape[1] * size);
+    for (int row = 0; row < shape[0]; row++) {
+      for (int rank = 0; rank < ranks; rank++) {
+        put(bytes, rank, row, shape[1], size);
+      }
+    }
+    return bytes.array();
+  }
+
+  private static void put(ByteBuffer bytes, int rank, int row, int columns, int size) {
+    for (int column = 0; column < columns; column++) {
+      for (int b = 0; b < size; b++) {
+        bytes.put(byteAt(rank, row, column, b));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void columnsLieSideBySideOnEveryRank(int ranks, DType dtype) {
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(
+          communicator -> {
+            for (int[] shape : SHAPES) {
+              long bytes = (long) shape[0] * shape[1] * dtype.bytes();
+              try (Window window = communicator.window((ranks + 1) * bytes + 256)) {
+                long[] whole = {shape[0], (long) ranks * shape[1]};
+                gather(
+                    communicator,
+                    shape,
+                    window.tensor(dtype, shape[0], shape[1]),
+                    window.tensor(dtype, whole));
+                gather(
+                    communicator,
+                    shape,
+                    Tensor.allocate(dtype, shape[0], shape[1]),
+                    Tensor.allocate(dtype, whole));
+              }
+            }
+          });
+    }
+  }
+
+  private static void gather(Communicator communicator, int[] shape, Tensor in, Tensor out) {
+    in.asByteBuffer().put(input(communicator.rank(), shape, in.dtype().bytes()));
+    communicator.allGatherColumns(in, out);
+    in.asByteBuffer().put(new byte[(int) in.bytes()]); // inputs may be changed at once
+    byte[] found = new byte[(int) out.bytes()];
+    out.asByteBuffer().get(found);
+    assertThat(found)
+        .as("rank %d of %d, %s", communicator.rank(), communicator.size(), in)
+        .isEqualTo(expected(communicator.size(), shape, in.dtype().bytes()));
+  }
+
+  @Test
+  void whatAreNoMatricesOfAsManyRowsIsRefused() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            refuses(communicator, new long[] {6}, new long[] {3, 4}, "matrices of as many rows");
+            refuses(communicator, new long[] {3, 2}, new long[] {12}, "matrices of as many rows");
+            refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "matrices of as many rows");
+            refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
+            Tensor both = Tensor.allocate(DType.F32, 3, 4);
+            Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
+            assertThatThrownBy(() -> communicator.allGatherColumns(half, both))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContainingAll("allGatherColumns", "does not work in place");
+          });
+    }
+  }
+
+  private static void refuses(Communicator communicator, long[] in, long[] out, String why) {
+    assertThatThrownBy(
+            () ->
+                communicator.allGatherColumns(
+                    Tensor.allocate(DType.F32, in), Tensor.allocate(DType.F32, out)))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContainingAll("allGatherColumns", why);
+  }
+
+  @Test
+  void ranksThatDifferInRowsAreTold() {
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        long rows = communicator.rank() == 0 ? 3 : 4;
+                        communicator.allGatherColumns(
+                            Tensor.allocate(DType.F32, rows, 12 / rows),
+                            Tensor.allocate(DType.F32, rows, 24 / rows));
+                      }))
+          .isInstanceOf(MismatchException.class)
+          .hasMessageContainingAll("3 rows", "4 rows");
+    }
+  }
+}
