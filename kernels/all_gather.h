@@ -5,9 +5,9 @@
 //          out  ranks x bytes
 // phases   one: TPUT of a piece of the own input into the output of every rank, one after the
 //          other, so that it comes from memory once
-//          staged: TGET of each rank's input from the copy that rides with ENTER
+//          eager:  TGET of each rank's input from the copy that rides with ENTER
 // signals  ENTER of the peer before its output is written; DONE of every rank before return, since
-//          they write this rank's output. Staged: ENTER of the peer before its copy is read; no
+//          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
 //          DONE.
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once

@@ -4,7 +4,7 @@
 // args     in   bytes
 //          out  bytes; may be in (in place)
 // phases   one-phase: each rank folds all inputs into its own output. In place only when inputs are
-//          staged.
+//          eager.
 //          two-phase: reduce-scatter and all-gather in one pass: rank r folds its share of all
 //          inputs and TPUTs it into every output. A share is read and written by its owner alone,
 //          so in place is safe.
@@ -24,7 +24,7 @@ namespace windlass {
 
 struct AllReduceOnePhase {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
@@ -108,7 +108,7 @@ struct RingLane {
 };
 
 struct AllReduceRing {
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static uint32_t phases(const Launch& launch) { return 2 * (launch.ranks - 1); }
   WL_CORE static void plan(Launch& launch) { launch.cut(launch.bytes + 1, 1); }
   WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 1; }

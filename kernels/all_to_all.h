@@ -9,7 +9,7 @@
 //          since they write this rank's output
 //          pull: ENTER of the peer before its input is read; DONE of every rank before return,
 //          since they read this rank's input
-//          staged: pull from the copy of a small input that rides with ENTER; no DONE
+//          eager:  pull from the copy of a small input that rides with ENTER; no DONE
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 

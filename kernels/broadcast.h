@@ -6,7 +6,7 @@
 // phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the
 //          stage.
 // signals  ENTER of the root before its input is read; DONE of every reader before the root
-//          returns. A reader waits for the root alone. Staged: a small input rides with ENTER; no
+//          returns. A reader waits for the root alone. Eager: a small input rides with ENTER; no
 //          DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
@@ -18,7 +18,7 @@ namespace windlass {
 
 struct Broadcast {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than
   // they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;

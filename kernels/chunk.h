@@ -61,7 +61,7 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
 
 struct Redistribute {
   WL_CORE static uint32_t phases(const Launch& launch) { return launch.phases; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static ChunkTable table(const Launch& launch, uint32_t rank) {
     return {launch.at<const uint64_t>(rank, launch.of(rank).aux)};
   }

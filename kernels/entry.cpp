@@ -63,9 +63,9 @@ constexpr Algorithm ring(uint8_t name) {
 
 // Bytes of input up to which staging pays, as measured: what all peers read whole, one after the
 // other; what each reads from all; what each folds of all.
-constexpr uint32_t kStagedBroadcast = 64u << 10;
-constexpr uint32_t kStagedMove = 16u << 10;
-constexpr uint32_t kStagedAllReduce = 4u << 10;
+constexpr uint32_t kEagerBroadcast = 64u << 10;
+constexpr uint32_t kEagerMove = 16u << 10;
+constexpr uint32_t kEagerAllReduce = 4u << 10;
 
 constexpr Kernels makeKernels() {
   constexpr auto kNothing = Holds::kNothing;
@@ -91,23 +91,23 @@ constexpr Kernels makeKernels() {
       0, kNever, {algorithm<Barrier>()}};
   collectives[WL_OP_ALL_TO_ALL] = {
       "all-to-all", kParts, kParts, kMoved, kApart, kRun, 1,
-      kStagedMove, kernel<Staged<AllToAllPull>>,
+      kEagerMove, kernel<Eager<AllToAllPull>>,
       {algorithm<AllToAllPush>(WL_PUSH), algorithm<AllToAllPull>(WL_PULL)}};
   collectives[WL_OP_BROADCAST] = {
       "broadcast", kRootsPart, kPart, kMoved, kInPlace, kRun, 1,
-      kStagedBroadcast, kernel<Staged<Broadcast>>, {algorithm<Broadcast>(WL_STAGED)}};
+      kEagerBroadcast, kernel<Eager<Broadcast>>, {algorithm<Broadcast>(WL_STAGED)}};
   collectives[WL_OP_ALL_GATHER] = {
       "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
-      kStagedMove, kernel<Staged<AllGatherPull>>, {algorithm<AllGather>()}};
+      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<AllGather>()}};
   collectives[WL_OP_ALL_GATHER_COLUMNS] = {
       "all-gather-columns", kPart, kParts, kMoved, kApart, kRows, 1,
-      kStagedMove, kernel<Staged<AllGatherColumnsPull>>, {algorithm<AllGatherColumns>()}};
+      kEagerMove, kernel<Eager<AllGatherColumnsPull>>, {algorithm<AllGatherColumns>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
-      kStagedMove, kernel<Staged<ReduceScatter>>, {algorithm<ReduceScatter>()}};
+      kEagerMove, kernel<Eager<ReduceScatter>>, {algorithm<ReduceScatter>()}};
   collectives[WL_OP_ALL_REDUCE] = {
       "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
-      kStagedAllReduce, kernel<Staged<AllReduceOnePhase>>,
+      kEagerAllReduce, kernel<Eager<AllReduceOnePhase>>,
       {algorithm<AllReduceTwoPhase>(WL_TWO_PHASE), kOnePhase, ring<AllReduceRing>(WL_RING),
        ring<AllReduceBidirectionalRing>(WL_BIDIRECTIONAL_RING)}};
   collectives[WL_OP_SCATTER] = {
@@ -118,16 +118,16 @@ constexpr Kernels makeKernels() {
       0, kNever, {algorithm<Gather>()}};
   collectives[WL_OP_REDUCE] = {
       "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
-      kStagedMove, kernel<Staged<Reduce>>, {algorithm<Reduce>()}};
+      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Reduce>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
       "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
       0, kNever, {algorithm<AllToAllV>()}};
   collectives[WL_OP_ALL_GATHER_V] = {
       "all-gather-v", kPart, kUnequalParts, kMoved, kInPlace, kRun, 1,
-      kStagedMove, kernel<Staged<AllGatherVPull>>, {algorithm<AllGatherV>()}};
+      kEagerMove, kernel<Eager<AllGatherVPull>>, {algorithm<AllGatherV>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
       "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
-      kStagedMove, kernel<Staged<ReduceScatterV>>, {algorithm<ReduceScatterV>()}};
+      kEagerMove, kernel<Eager<ReduceScatterV>>, {algorithm<ReduceScatterV>()}};
   kernels.allToAllVPacked = kernel<AllToAllVPacked>;
   kernels.redistribute = kernel<Redistribute>;
   kernels.limits = kLimits;

@@ -12,7 +12,7 @@ namespace windlass {
 template <uint64_t kPieceBytes>
 struct PeerItems {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 64); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return launch.ranks * launch.pieces;

@@ -5,7 +5,7 @@
 //          out  bytes, the root's; may be its in (in place)
 // phases   one: TFOLD of a piece over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of the root before any other rank
-//          returns. Staged: a small input rides with ENTER; no DONE.
+//          returns. Eager: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Each piece is read whole before it is written.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace windlass {
 
 struct Reduce {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? launch.pieces : 0;

@@ -5,7 +5,7 @@
 //          out  bytes; may be the rank's own part of in (in place)
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
-//          read this rank's input. Staged: a small input rides with ENTER; no DONE.
+//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
 //          safe.
 #pragma once
@@ -16,7 +16,7 @@ namespace windlass {
 
 struct ReduceScatter {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{128} << 10, 256); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {

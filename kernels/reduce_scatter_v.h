@@ -7,7 +7,7 @@
 //          aux  PartTable: in, the same on every rank
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
-//          read this rank's input. Staged: a small input rides with ENTER; no DONE.
+//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
 //          safe.
 #pragma once
@@ -18,7 +18,7 @@ namespace windlass {
 
 struct ReduceScatterV {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return pieceCount(launch.parts(rank).in(rank).bytes, uint64_t{128} << 10, 256);

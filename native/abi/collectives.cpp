@@ -184,7 +184,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   if (chosen == nullptr) return badAlgorithm(of, algorithm, error);
   // Every rank reads every input while outputs are written, which are the inputs.
   const bool losesInput = !chosen->inPlace && in == out && bytes > 0 && ranks > 1 &&
-                          !stages(comm->comm, of, kIn, *chosen, bytes);
+                          !isEager(comm->comm, of, kIn, *chosen, bytes);
   if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
   return run(comm->comm, of, kIn, kOut,
              {static_cast<wl_operation>(operation), in, out, count, bytes, dtype, op, chosen, root,

@@ -8,9 +8,9 @@ namespace {
 
 // The kernel of a collective whose parts differ in size, of which the largest input holds `bytes`.
 const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t bytes) {
-  const uint64_t most = std::min<uint64_t>(collective.stagedBytes,
+  const uint64_t most = std::min<uint64_t>(collective.eagerBytes,
                                            comm.group().config().eagerBytes());
-  return bytes <= most ? collective.staged : collective.algorithms[0].kernel;
+  return bytes <= most ? collective.eager : collective.algorithms[0].kernel;
 }
 
 // Counts that are the same on every rank: what they add to, and what ranks compare.

@@ -26,11 +26,11 @@ struct CollectiveCall {
 // What follows is inline, so that `in` and `out`, which are the collective's, may be constants of
 // the caller's.
 
-// Whether every rank stages its input of a call of so many bytes a part.
-inline bool stages(const Comm& comm, const Collective& collective, Holds in,
-                   const Algorithm& algorithm, uint64_t bytes) {
+// Whether every rank's input rides with its ENTER, in a call of so many bytes a part.
+inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
+                    const Algorithm& algorithm, uint64_t bytes) {
   const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
-  return algorithm.stages && collective.staged && inBytes <= collective.stagedBytes &&
+  return algorithm.eager && collective.eager && inBytes <= collective.eagerBytes &&
          inBytes <= comm.group().config().eagerBytes();
 }
 
@@ -58,7 +58,7 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
       of.error};
   // One rank has nobody to tell the algorithms apart.
   const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
-  return comm.run(stages(comm, collective, in, algorithm, of.bytes) ? collective.staged
+  return comm.run(isEager(comm, collective, in, algorithm, of.bytes) ? collective.eager
                                                                     : algorithm.kernel,
                   call);
 }

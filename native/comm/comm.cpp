@@ -87,9 +87,9 @@ uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& 
   return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
 }
 
-Code Comm::checkWindows(const Call& call, bool staged) {
-  // A staged input is copied at once, and what comes of few bytes is written by its own rank.
-  if (staged && call.workBytes < kSharedWorkBytes) return WL_OK;
+Code Comm::checkWindows(const Call& call, bool eager) {
+  // An eager input is copied at once, and what comes of few bytes is written by its own rank.
+  if (eager && call.workBytes < kSharedWorkBytes) return WL_OK;
   const PartLists* parts = call.parts;
   const struct {
     const char* name;
@@ -215,22 +215,22 @@ Code Comm::untoldMismatch(wl_error_t* error) const {
   return copyError(error, *failure, nullptr);
 }
 
-void Comm::fillEntry(const Call& call, bool staged) {
+void Comm::fillEntry(const Call& call, bool eager) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
   entry.args = {group_->placeOf(rank_, call.args.in, 0), group_->placeOf(rank_, call.args.out, 0),
                 call.parts == nullptr ? group_->placeOf(rank_, call.args.aux, 0)
                                       : group_->block().placeOf(&stateParts(call))};
-  if (staged) {
-    unsigned char* stage =
-        call.inBytes <= kInlineBytes ? entry.inlined : group_->block().stage(rank_, sequence_);
+  if (eager) {
+    unsigned char* copy =
+        call.inBytes <= kInlineBytes ? entry.inlined : group_->block().eager(rank_, sequence_);
     if (call.inBytes <= kShortCopyBytes) {
-      copyShort(stage, call.args.in, call.inBytes);
+      copyShort(copy, call.args.in, call.inBytes);
     } else {
-      kKernels.copy(stage, call.args.in, call.inBytes);
+      kKernels.copy(copy, call.args.in, call.inBytes);
     }
-    entry.args.in = group_->block().placeOf(stage);
+    entry.args.in = group_->block().placeOf(copy);
   }
 }
 

@@ -41,7 +41,8 @@ struct Call {
   Descriptor descriptor;
   OwnArgs args;
   uint64_t bytes;      // Launch::bytes, or what a transfer writes to this rank
-  uint64_t inBytes;    // of args.in, for kernels that stage it and where parts differ in size
+  // Of args.in, for kernels whose inputs ride with ENTER, and where parts differ in size.
+  uint64_t inBytes;
   uint64_t outBytes;   // of args.out, where parts don't say
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
@@ -127,10 +128,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code end(Code code, wl_error_t* error);
   // Where ranks live in several processes: whether the buffers lie where all of them reach. Leaves
   // the call where not.
-  Code checkReach(const Call& call, bool staged) {
-    return group_->config().spansProcesses ? checkWindows(call, staged) : WL_OK;
+  Code checkReach(const Call& call, bool eager) {
+    return group_->config().spansProcesses ? checkWindows(call, eager) : WL_OK;
   }
-  Code checkWindows(const Call& call, bool staged);
+  Code checkWindows(const Call& call, bool eager);
   // Bytes from the first element to the end of the last part.
   uint64_t endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const;
   // Says that this rank's thread is out of its call.
@@ -144,7 +145,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Waits until every rank has entered the operation before this one, and compares what they call.
   Code awaitPrevious(Deadline& deadline);
   // States what peers need to know of the operation, in lines that they don't look at yet.
-  void fillEntry(const Call& call, bool staged);
+  void fillEntry(const Call& call, bool eager);
   // Lets peers look.
   void publishEntry();
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
@@ -167,9 +168,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
-  void openStage(const Launch& launch, uint32_t phase);
+  void openPhase(const Launch& launch, uint32_t phase);
   template <class K>
-  bool runStage(const Launch& launch);
+  bool runOpenPhase(const Launch& launch);
   bool claims() const { return shownPhases_ != 0; }
   // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {

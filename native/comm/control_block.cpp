@@ -36,10 +36,10 @@ bool holds(const GroupConfig& config) {
 
 }  // namespace
 
-// Stages and parts are touched by operations that need them alone.
+// Eager areas and parts are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
-      stageBytes_(config.stageBytes()),
+      eagerBytes_(config.eagerRoomBytes()),
       partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
   const auto take = [&](uint64_t bytes, uint64_t alignment) {
@@ -51,7 +51,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   take(sizeof(SharedLines), kPage);
   lines_ = reinterpret_cast<RankLines*>(take(sizeof(RankLines) * ranks, kLine));
   recorders_ = reinterpret_cast<FlightRecorder*>(take(sizeof(FlightRecorder) * ranks, kLine));
-  stages_ = take(2 * stageBytes_ * ranks, kPage);
+  eager_ = take(2 * eagerBytes_ * ranks, kPage);
   deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
   parts_ = take(2 * partsBytes_ * ranks, kPage);
   bytes_ = rounded(end, kPage);

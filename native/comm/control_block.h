@@ -51,8 +51,8 @@ struct Descriptor {
   }
 };
 
-// A staged input of up to kInlineBytes rides in the ENTER's own line, a larger one in the rank's
-// stage.
+// An eager input, which is copied on ENTER, rides in the ENTER's own line up to kInlineBytes, a larger
+// one in the rank's eager area.
 constexpr uint64_t kInlineBytes = 16;
 
 // ENTER: `sequence` is stored with release once the rest is set.
@@ -140,8 +140,8 @@ static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
-// To one rank, at the least, of what a rank stages for all.
-constexpr uint64_t kStagedWords = 4;
+// To one rank, at the least, of what a rank copies for all.
+constexpr uint64_t kEagerWords = 4;
 
 // What decides the protocol of a communicator, agreed when its ranks meet.
 struct GroupConfig {
@@ -160,14 +160,14 @@ struct GroupConfig {
   bool spansProcesses = false;
 
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
-  // operation whose inputs are not staged.
+  // operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }
-  // Up to how much input a rank stages. Where ranks exceed cores a copy costs less than the
+  // Up to how much input a rank copies on ENTER. Where ranks exceed cores a copy costs less than the
   // acknowledgements, which take another turn of all threads.
   uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
   // Room for it, and for some words to each rank.
-  uint64_t stageBytes() const {
-    const uint64_t words = ranks * kStagedWords * sizeof(uint64_t);
+  uint64_t eagerRoomBytes() const {
+    const uint64_t words = ranks * kEagerWords * sizeof(uint64_t);
     return eagerBytes() < words ? words : eagerBytes();
   }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
@@ -188,8 +188,8 @@ struct SharedLines {
   GroupConfig config;                              // written before any rank but the maker's looks
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
-  std::atomic<uint64_t> stage;                     // phaseWord of the items that may run
-  alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of that stage still to finish
+  std::atomic<uint64_t> openPhase;                 // phaseWord of the items that may run
+  alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of it still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
   alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
@@ -222,8 +222,8 @@ class ControlBlock {
   RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   FlightRecorder& recorder(uint32_t rank) const;
   // By parity of the operation, like the entries.
-  unsigned char* stage(uint32_t rank, uint64_t sequence) const {
-    return stages_ + (2 * rank + (sequence & 1)) * stageBytes_;
+  unsigned char* eager(uint32_t rank, uint64_t sequence) const {
+    return eager_ + (2 * rank + (sequence & 1)) * eagerBytes_;
   }
   // Likewise, where `rank` states its parts in an operation that has them.
   PartTable& parts(uint32_t rank, uint64_t sequence) const {
@@ -244,10 +244,10 @@ class ControlBlock {
   unsigned char* base_ = nullptr;
   RankLines* lines_ = nullptr;
   FlightRecorder* recorders_ = nullptr;
-  unsigned char* stages_ = nullptr;
+  unsigned char* eager_ = nullptr;
   unsigned char* parts_ = nullptr;
   unsigned char* deviceLines_ = nullptr;
-  uint64_t stageBytes_ = 0;
+  uint64_t eagerBytes_ = 0;
   uint64_t partsBytes_ = 0;
   uint64_t bytes_ = 0;
 };

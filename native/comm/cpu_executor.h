@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cpu executor: how the items of an operation come to run. Two ways, the same items:
 //
-//  - direct, when every rank has a core, or its input is staged: a rank runs its own items as soon
+//  - direct, when every rank has a core, or its input is eager: a rank runs its own items as soon
 //    as the peers that they need have entered. Large items are claimed, so that a rank that only
 //    waits runs others'.
-//  - meeting, when ranks exceed cores and inputs are not staged: ranks count themselves in, and the
+//  - meeting, when ranks exceed cores and inputs are not eager: ranks count themselves in, and the
 //    last arriver opens the operation. Small: it runs every item of every rank itself, so that an
 //    operation costs one rotation of the threads. Large: whoever is on a core claims items, its own
 //    first; phases follow one another.
@@ -18,14 +18,14 @@ template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   if constexpr (!Asks<K>::value) {
-    if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+    if (Code code = checkReach(call, K::kEager); code != WL_OK) return code;
   }
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
   // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
   const bool mayHelp = !group_->config().spansProcesses || call.args.aux == nullptr;
-  const bool meets = group_->oversubscribed() && !K::kStaged && mayHelp;
+  const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
   const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
                       (meets || !group_->oversubscribed());
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
@@ -33,7 +33,7 @@ Code Comm::run(const Call& call) {
   shownPhases_ = claims ? K::phases(launch) : 0;
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
-    fillEntry(call, K::kStaged || Asks<K>::value);
+    fillEntry(call, K::kEager || Asks<K>::value);
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
@@ -60,7 +60,7 @@ class Comm::Helped {
  private:
   static bool step(void* context) {
     const Helped& own = *static_cast<Helped*>(context);
-    return own.comm_.group_->oversubscribed() ? own.comm_.runStage<K>(own.launch_)
+    return own.comm_.group_->oversubscribed() ? own.comm_.runOpenPhase<K>(own.launch_)
                                               : own.comm_.help<K>(own.launch_, true);
   }
 
@@ -112,7 +112,7 @@ Code Comm::runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline)
       if (code != WL_OK) return code;
       K::phase(launch, rank_, block, phase);
     }
-    if (!K::kStaged) finishPhase(rank_, phase);
+    if (!K::kEager) finishPhase(rank_, phase);
     return WL_OK;
   }
   while (const Claim claim = nextClaim(rank_, phase)) {
@@ -166,7 +166,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
     bool runs = false;
     if (Code code = ask<K>(launch, &runs); code != WL_OK) return code;
     if (runs && claims()) {
-      openStage<K>(launch, 0);
+      openPhase<K>(launch, 0);
     } else {
       for (uint32_t phase = 0; runs && phase < K::phases(launch); ++phase) {
         for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
@@ -182,7 +182,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
   const auto released = [&] {
     if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
     if (!claims()) return false;
-    runStage<K>(launch);
+    runOpenPhase<K>(launch);
     return lines.released.load(std::memory_order_acquire) >= sequence_;
   };
   const Code code = wait(released, kEveryRank, deadline);
@@ -191,9 +191,9 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
 }
 
 // Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after
-// the last. One thread at a time: the last arriver, then whoever finishes the last item of a stage.
+// the last. One thread at a time: the last arriver, then whoever finishes the last item of a phase.
 template <class K>
-void Comm::openStage(const Launch& launch, uint32_t phase) {
+void Comm::openPhase(const Launch& launch, uint32_t phase) {
   SharedLines& lines = group_->shared();
   for (; phase < K::phases(launch); ++phase) {
     uint32_t remaining = 0;
@@ -206,7 +206,7 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
     }
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
-    lines.stage.store(phaseWord(sequence_, phase), std::memory_order_release);
+    lines.openPhase.store(phaseWord(sequence_, phase), std::memory_order_release);
     waiter_.ring();
     return;
   }
@@ -215,12 +215,12 @@ void Comm::openStage(const Launch& launch, uint32_t phase) {
 }
 
 template <class K>
-bool Comm::runStage(const Launch& launch) {
+bool Comm::runOpenPhase(const Launch& launch) {
   SharedLines& lines = group_->shared();
-  const uint64_t stage = lines.stage.load(std::memory_order_acquire);
-  if (sequenceOf(stage) != sequence_) return false;
+  const uint64_t open = lines.openPhase.load(std::memory_order_acquire);
+  if (sequenceOf(open) != sequence_) return false;
   bool ran = false;
-  const uint32_t phase = phaseOf(stage);
+  const uint32_t phase = phaseOf(open);
   const uint32_t ranks = group_->ranks();
   for (uint32_t step = 0; step < ranks; ++step) {
     const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
@@ -252,7 +252,7 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
     group_->wakeSleepers();
     if (group_->oversubscribed() &&
         group_->shared().remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      openStage<K>(launch, phase + 1);
+      openPhase<K>(launch, phase + 1);
     }
   }
   return true;

@@ -78,7 +78,7 @@ template <class K>
 Code Comm::runInLine(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   if constexpr (!Asks<K>::value) {
-    if (Code code = checkReach(call, K::kStaged); code != WL_OK) return code;
+    if (Code code = checkReach(call, K::kEager); code != WL_OK) return code;
   }
   takeSequence(call);
   Launch launch = launchOf(call);
@@ -88,7 +88,7 @@ Code Comm::runInLine(const Call& call) {
   shownPhases_ = K::phases(launch);
   Code code = awaitPrevious(deadline);
   if (code == WL_OK) {
-    fillEntry(call, K::kStaged || Asks<K>::value);
+    fillEntry(call, K::kEager || Asks<K>::value);
     publishEntry();
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);

@@ -51,7 +51,7 @@ Code Comm::ask(const Launch& launch, bool* runs) const {
   return WL_OK;
 }
 
-// A rank that staged its input, or waited for the root alone, has left without a look at all peers:
+// A rank whose input is eager, or waited for the root alone, has left without a look at all peers:
 // it looks now, before it enters again.
 inline Code Comm::awaitPrevious(Deadline& deadline) {
   for (uint32_t peer = 0; allEntered_ != sequence_ - 1 && peer < group_->ranks(); ++peer) {

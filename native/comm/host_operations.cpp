@@ -92,7 +92,7 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
   Call call = hostCall(descriptor, deadlineNs, error);
   call.args = {own, all, nullptr};
   call.bytes = call.inBytes = bytes;
-  return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].staged, call);
+  return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
 }
 
 // The first rank to fail is the least of the numbers that ranks state; its error goes to all.
@@ -105,9 +105,9 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
                        deadlineNs, error);
   call.args = {&stated, &failed, nullptr};
   call.bytes = call.inBytes = sizeof stated;
-  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].staged, call);
+  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
   if (code != WL_OK || failed == kNobody) return code;
-  static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error is staged");
+  static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
   wl_error_t told = own;
   const bool isRoot = comm.rank() == failed;
   call.descriptor = Descriptor::of(descriptor.operation(), descriptor.count, 0, 0, 0,
@@ -115,7 +115,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
   call.bytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
-  code = comm.run(kKernels.collectives[WL_OP_BROADCAST].staged, call);
+  code = comm.run(kKernels.collectives[WL_OP_BROADCAST].eager, call);
   return code == WL_OK ? copyError(error, told, nullptr) : code;
 }
 

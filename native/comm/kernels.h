@@ -44,7 +44,7 @@ enum class Buffers : uint8_t { kApart, kApartOrInPlace };
 // One way to run a collective.
 struct Algorithm {
   uint8_t name;        // wl_algorithm; WL_AUTO where the collective has this one alone
-  bool stages;         // the collective's staged kernel runs small inputs instead
+  bool eager;          // the collective's eager kernel runs small inputs instead
   bool inPlace;        // it does what the collective allows
   uint32_t mostRanks;  // that its phases suffice for
   Kernel kernel;       // none: the list of algorithms ends before
@@ -62,8 +62,8 @@ struct alignas(kLine) Collective {
   Buffers buffers;
   PartShape shape;
   uint8_t passes;        // times that its elements move
-  uint32_t stagedBytes;  // of in, up to which staging pays
-  Kernel staged;         // each rank's input rides with its ENTER; none: never
+  uint32_t eagerBytes;   // of in, up to which its copy pays
+  Kernel eager;          // each rank's input rides with its ENTER; none: never
   Algorithm algorithms[kMostAlgorithms];  // the first is what WL_AUTO takes
 
   constexpr bool hasRoot() const { return isRoots(in) || isRoots(out); }

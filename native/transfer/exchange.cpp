@@ -23,15 +23,15 @@ static_assert(kGatheredWords / WL_MAX_RANKS > kGatherHead, "a round holds words 
 // and begin with the words of the sender's longest list, for whichever rank, and of this one.
 constexpr uint64_t kExchangeHead = 2;
 constexpr uint64_t kFirstWords = 64;
-static_assert(kStagedWords > kExchangeHead, "a round holds words for each rank");
+static_assert(kEagerWords > kExchangeHead, "a round holds words for each rank");
 
 // Of `all`, from `at` on, at most `most`.
 uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
   return all > at ? std::min(all - at, most) : 0;
 }
 
-const Kernel& staged(wl_operation operation) {
-  return kKernels.collectives[operation].staged;
+const Kernel& eager(wl_operation operation) {
+  return kKernels.collectives[operation].eager;
 }
 
 }  // namespace
@@ -44,12 +44,12 @@ Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_erro
 void Exchange::reserve() {
   const uint64_t ranks = comm_.group().ranks();
   totals_.resize(ranks);
-  in_.resize(stagedWords());
-  out_.resize(std::max({stagedWords(), ranks, std::min(kGatheredWords, ranks * stagedWords())}));
+  in_.resize(eagerWords());
+  out_.resize(std::max({eagerWords(), ranks, std::min(kGatheredWords, ranks * eagerWords())}));
 }
 
-uint64_t Exchange::stagedWords() const {
-  return comm_.group().config().stageBytes() / sizeof(uint64_t);
+uint64_t Exchange::eagerWords() const {
+  return comm_.group().config().eagerRoomBytes() / sizeof(uint64_t);
 }
 
 Call Exchange::call(wl_reduce_op op, const void* in, void* out, uint64_t bytes,
@@ -81,11 +81,11 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
   const uint32_t ranks = comm_.group().ranks();
   const uint64_t stated = failed() ? kFailed : own.size();
   uint64_t longest = 0;
-  Code code = comm_.run(staged(WL_OP_ALL_REDUCE),
+  Code code = comm_.run(eager(WL_OP_ALL_REDUCE),
                         call(WL_MAX, &stated, &longest, sizeof stated, sizeof stated));
   if (code != WL_OK) return code;
   if (longest == kFailed) return tell();
-  const uint64_t most = std::min(stagedWords(), kGatheredWords / ranks);
+  const uint64_t most = std::min(eagerWords(), kGatheredWords / ranks);
   uint64_t head = kGatherHead;
   uint64_t slot = 0;
   for (uint64_t at = 0; at < longest || head > 0; at += slot - head, head = 0) {
@@ -94,7 +94,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
     std::copy_n(own.data() + std::min<uint64_t>(at, own.size()),
                 leftOf(own.size(), at, slot - head), in_.data() + head);
     const uint64_t bytes = slot * sizeof(uint64_t);
-    code = comm_.run(staged(WL_OP_ALL_GATHER),
+    code = comm_.run(eager(WL_OP_ALL_GATHER),
                      call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
     if (code != WL_OK) return code;
     for (uint32_t rank = 0; head > 0 && rank < ranks; ++rank)
@@ -124,7 +124,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
       const uint64_t count = leftOf(list.size(), at, slot - head);
       if (count > 0) std::copy_n(list.data() + at, count, in_.data() + rank * slot + head);
     }
-    return comm_.run(staged(WL_OP_ALL_TO_ALL),
+    return comm_.run(eager(WL_OP_ALL_TO_ALL),
                      call(WL_SUM, in_.data(), out_.data(), slot * sizeof(uint64_t),
                           ranks * slot * sizeof(uint64_t)));
   };
@@ -136,7 +136,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
     }
   };
 
-  const uint64_t most = stagedWords() / ranks;
+  const uint64_t most = eagerWords() / ranks;
   const uint64_t first = std::min(most, kFirstWords);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     in_[rank * first] = longest;
@@ -166,7 +166,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
 }
 
 Code Exchange::sum(uint64_t* values, uint64_t count) {
-  const uint64_t most = std::min<uint64_t>(stagedWords(), kGatheredBytes / sizeof(uint64_t)) - 1;
+  const uint64_t most = std::min<uint64_t>(eagerWords(), kGatheredBytes / sizeof(uint64_t)) - 1;
   uint64_t at = 0;
   do {
     const uint64_t n = leftOf(count, at, most);
@@ -174,7 +174,7 @@ Code Exchange::sum(uint64_t* values, uint64_t count) {
     std::copy_n(values + at, n, in_.data() + 1);
     const uint64_t bytes = (1 + n) * sizeof(uint64_t);
     const Code code =
-        comm_.run(staged(WL_OP_ALL_REDUCE), call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
+        comm_.run(eager(WL_OP_ALL_REDUCE), call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
     if (code != WL_OK) return code;
     if (out_[0] != 0) return tell();
     std::copy_n(out_.data() + 1, n, values + at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words of any number that the ranks of a registration tell one another: rounds of operations whose
-// inputs the control block stages, so that nobody reads another's memory.
+// inputs ride with ENTER, so that nobody reads another's memory.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,7 @@ class Exchange {
 
  private:
   Call call(wl_reduce_op op, const void* in, void* out, uint64_t bytes, uint64_t inBytes) const;
-  uint64_t stagedWords() const;
+  uint64_t eagerWords() const;
   // Once a rank has said that it can't go on.
   Code tell();
   void outOfMemory();

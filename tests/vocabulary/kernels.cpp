@@ -25,12 +25,12 @@ WL_CORE void runEach(Launch& launch, const InLine& line, Position& at) {
 }
 
 WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
-  runEach<AllToAllPush, AllToAllPull, Staged<AllToAllPull>, Broadcast, Staged<Broadcast>, AllGather,
-          Staged<AllGatherPull>, AllGatherColumns, Staged<AllGatherColumnsPull>, ReduceScatter,
-          Staged<ReduceScatter>, AllReduceOnePhase, AllReduceTwoPhase, AllReduceRing,
-          AllReduceBidirectionalRing, Staged<AllReduceOnePhase>, Scatter, Gather, Reduce,
-          Staged<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Staged<AllGatherVPull>,
-          ReduceScatterV, Staged<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
+  runEach<AllToAllPush, AllToAllPull, Eager<AllToAllPull>, Broadcast, Eager<Broadcast>, AllGather,
+          Eager<AllGatherPull>, AllGatherColumns, Eager<AllGatherColumnsPull>, ReduceScatter,
+          Eager<ReduceScatter>, AllReduceOnePhase, AllReduceTwoPhase, AllReduceRing,
+          AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
+          Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
+          ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {

@@ -15,7 +15,7 @@
 //   bool     agrees(launch)                only where inputs, of at most 16 bytes, ride with ENTER
 //                                          and say whether anything moves: asked once all ranks
 //                                          have entered; false: no item runs
-//   constexpr bool kStaged                 true: a small input is copied into the control block on
+//   constexpr bool kEager                  true: a small input is copied into the control block on
 //                                          ENTER, so that nobody acknowledges
 //
 // An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER
@@ -368,8 +368,8 @@ struct Position {
 // Kernel K on inputs so small that each rides with its rank's ENTER: nobody waits for who reads it.
 // K writes its own rank's output alone.
 template <class K>
-struct Staged : K {
-  static constexpr bool kStaged = true;
+struct Eager : K {
+  static constexpr bool kEager = true;
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
 };
 

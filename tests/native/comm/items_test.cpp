@@ -26,7 +26,7 @@ void sleepUntil(const std::function<bool()>& ready, int64_t limitNs) {
 
 // One item a rank, of nothing.
 struct OneItem {
-  static constexpr bool kStaged = false;
+  static constexpr bool kEager = false;
   static uint32_t phases(const Launch&) { return 1; }
   static void plan(Launch& launch) { launch.cut(1, 1); }
   static uint32_t blocks(const Launch&, uint32_t) { return 1; }
@@ -235,7 +235,7 @@ TEST(Items, EveryCollectiveHasItsKernels) {
         WL_OP_REDUCE_SCATTER_V}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);
     ASSERT_NE(nullptr, collective) << operation;
-    EXPECT_EQ(collective->stagedBytes > 0, static_cast<bool>(collective->staged)) << operation;
+    EXPECT_EQ(collective->eagerBytes > 0, static_cast<bool>(collective->eager)) << operation;
     EXPECT_TRUE(collective->algorithms[0].kernel) << operation;
     for (const windlass::Algorithm& algorithm : collective->algorithms)
       for (const auto& executor : algorithm.kernel.run)
@@ -245,7 +245,7 @@ TEST(Items, EveryCollectiveHasItsKernels) {
 
 // ---- what a rank says between operations ---------------------------------------------------------
 
-TEST(Items, ARankThatOpensAStageSaysAfterwardsThatItWaitsForNobody) {
+TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   Comms ranks(2, 1);
   for (int round = 0; round < 50; ++round) {
     ranks.run([&](uint32_t, Comm& comm) {

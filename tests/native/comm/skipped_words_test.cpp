@@ -35,7 +35,7 @@ void leaveWords(Group& group, const Left& left) {
     lines.work.next.store(windlass::workWord(last, 1, 0));
   }
   group.shared().released.store(last);
-  group.shared().stage.store(windlass::phaseWord(last, 0));
+  group.shared().openPhase.store(windlass::phaseWord(last, 0));
 }
 
 class SkippedWords : public testing::TestWithParam<Left> {
