@@ -86,6 +86,12 @@ Code Group::addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* e
   if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end())
     return fail(error, WL_INVALID_ARGUMENT, "windows are added before ranks join");
   const uint64_t own = sharedIdentity(base, stride, bytes);
+  if (own == 0) {
+    return fail(error, WL_RESOURCE,
+                "cannot tell which memory window %u is: nothing is mapped there, or too many files "
+                "are open to read /proc/self/maps",
+                window - kControlBlock - 1);
+  }
   uint64_t stated = 0;
   if (!shared().windows[window].compare_exchange_strong(stated, own) && stated != own) {
     return fail(error, WL_INVALID_ARGUMENT,

@@ -110,8 +110,10 @@ uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes) {
   mix(stride);
   mix(bytes);
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return 0;
+  bool found = false;
   char line[512];
-  while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
+  while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
     unsigned long long start = 0, end = 0, offset = 0, inode = 0;
     unsigned major = 0, minor = 0;
     if (std::sscanf(line, "%llx-%llx %*4s %llx %x:%x %llu", &start, &end, &offset, &major, &minor,
@@ -121,9 +123,10 @@ uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes) {
     }
     for (const unsigned long long part : {offset + (address - start), inode}) mix(part);
     mix(uint64_t{major} << 32 | minor);
-    break;
+    found = true;
   }
-  if (maps != nullptr) std::fclose(maps);
+  std::fclose(maps);
+  if (!found) return 0;
   return word == 0 ? 1 : word;
 }
 

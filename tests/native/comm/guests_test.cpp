@@ -357,6 +357,13 @@ TEST(Guests, AreRefusedWhereTheyAreNotWhatOthersAgreedOn) {
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 2, &again, &error));
   EXPECT_TRUE(contains(error.message, "this process added 2 windows"));
   wl_group_t* third = memory.attach();
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none = {0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  EXPECT_EQ(WL_RESOURCE, wl_group_add_window(third, segment, 4096, 4096, &error));
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(contains(error.message, "cannot tell which memory window 1 is"));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment + 1024, 4096, 4096, &error));
   EXPECT_TRUE(contains(error.message, "window 1 is other memory"));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment, 4096, 2048, &error));
