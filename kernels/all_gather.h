@@ -21,7 +21,7 @@ constexpr uint64_t kGatheredPiece = uint64_t{32} << 10;
 
 struct AllGather : PeerItems<kGatheredPiece> {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    put(run(launch, rank, peer(launch, rank, block), block / launch.ranks));
+    put(run(launch, rank, peer(launch, rank, block), piece(launch, block)));
   }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
@@ -33,7 +33,7 @@ struct AllGather : PeerItems<kGatheredPiece> {
 
 struct AllGatherPull : AllGather {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    get(run(launch, peer(launch, rank, block), rank, block / launch.ranks));
+    get(run(launch, peer(launch, rank, block), rank, piece(launch, block)));
   }
 };
 

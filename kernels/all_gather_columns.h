@@ -56,7 +56,7 @@ struct RowPieces {
 struct AllGatherColumns : PeerItems<kGatheredPiece> {
   WL_CORE static void plan(Launch& launch) { launch.pieces = RowPieces::of(launch).count; }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    const Box box(launch, rank, peer(launch, rank, block), block / launch.ranks);
+    const Box box(launch, rank, peer(launch, rank, block), piece(launch, block));
     ByteTile tile;
     if (box.rows > 0) TPUT(box.target(), box.source(), tile);
   }
@@ -90,7 +90,7 @@ struct AllGatherColumns : PeerItems<kGatheredPiece> {
 
 struct AllGatherColumnsPull : AllGatherColumns {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    const Box box(launch, peer(launch, rank, block), rank, block / launch.ranks);
+    const Box box(launch, peer(launch, rank, block), rank, piece(launch, block));
     ByteTile tile;
     if (box.rows > 0) TGET(box.target(), box.source(), tile);
   }

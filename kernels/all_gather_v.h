@@ -20,7 +20,7 @@ namespace windlass {
 
 struct AllGatherV : PartItems<kGatheredPiece> {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    put(run(launch, rank, peer(launch, rank, block), block / launch.ranks, pieces(launch, rank)));
+    put(run(launch, rank, peer(launch, rank, block), piece(launch, block), pieces(launch, rank)));
   }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece,
                          uint32_t count) {
@@ -34,7 +34,7 @@ struct AllGatherV : PartItems<kGatheredPiece> {
 
 struct AllGatherVPull : AllGatherV {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    get(run(launch, peer(launch, rank, block), rank, block / launch.ranks, pieces(launch, rank)));
+    get(run(launch, peer(launch, rank, block), rank, piece(launch, block), pieces(launch, rank)));
   }
 };
 

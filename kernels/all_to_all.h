@@ -31,13 +31,13 @@ struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
 
 struct AllToAllPush : detail::AllToAllItems {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    put(run(launch, rank, peer(launch, rank, block), block / launch.ranks));
+    put(run(launch, rank, peer(launch, rank, block), piece(launch, block)));
   }
 };
 
 struct AllToAllPull : detail::AllToAllItems {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    get(run(launch, peer(launch, rank, block), rank, block / launch.ranks));
+    get(run(launch, peer(launch, rank, block), rank, piece(launch, block)));
   }
 };
 

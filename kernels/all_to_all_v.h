@@ -24,9 +24,9 @@ struct AllToAllV : PartItems<uint64_t{256} << 10> {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t to = peer(launch, rank, block);
     const uint32_t count = pieces(launch, rank);
-    const uint32_t piece = block / launch.ranks;
-    const Part from = launch.parts(rank).in(to).piece(piece, count);
-    const Part into = launch.parts(to).out(rank).piece(piece, count);
+    const uint32_t index = piece(launch, block);
+    const Part from = launch.parts(rank).in(to).piece(index, count);
+    const Part into = launch.parts(to).out(rank).piece(index, count);
     const auto* in = launch.in(rank);
     auto* out = launch.out(to);
     put({out + into.start, in + from.start, from.bytes});

@@ -17,8 +17,12 @@ struct PeerItems {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return launch.ranks * launch.pieces;
   }
+  // Most items are of the first piece, where a division would take longer than a short move.
+  WL_CORE static uint32_t piece(const Launch& launch, uint32_t block) {
+    return block < launch.ranks ? 0 : block / launch.ranks;
+  }
   WL_CORE static uint32_t peer(const Launch& launch, uint32_t rank, uint32_t block) {
-    return ringStep(launch, rank, 1 + block % launch.ranks);
+    return ringStep(launch, rank, 1 + block - piece(launch, block) * launch.ranks);
   }
   WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint32_t other = peer(launch, rank, block);

@@ -233,7 +233,8 @@ struct Launch {
   // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
   WL_CORE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
-    pieceBytes = ((bytes + pieces - 1) / pieces + 63) / 64 * 64;
+    const uint64_t even = pieces == 1 ? bytes : (bytes + pieces - 1) / pieces;
+    pieceBytes = (even + 63) / 64 * 64;
   }
 };
 
