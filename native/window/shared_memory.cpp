@@ -20,6 +20,7 @@ namespace windlass {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr int kMostInterruptions = 1000;
 
 // The number after `name` where a line starts with it; `none` where no line does.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
@@ -37,6 +38,32 @@ uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
 Code resource(wl_error_t* error, uint64_t bytes, const char* step) {
   return fail(error, WL_RESOURCE, "cannot share %llu bytes of memory: %s: %s",
               static_cast<unsigned long long>(bytes), step, std::strerror(errno));
+}
+
+// Reserves the first `pages` bytes of the file, for `bytes` that were asked for. A signal ends an
+// fallocate, which then has reserved nothing, so that a timer may fire within each that is large:
+// what follows one is half as large, down to a page.
+Code reserve(int file, uint64_t pages, uint64_t bytes, wl_error_t* error) {
+  uint64_t piece = pages;
+  int interruptions = 0;  // since the last piece
+  for (uint64_t at = 0; at < pages;) {
+    const uint64_t length = std::min(piece, pages - at);
+    if (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(length)) == 0) {
+      at += length;
+      interruptions = 0;
+    } else if (errno != EINTR) {
+      return resource(error, bytes, "fallocate");
+    } else if (++interruptions == kMostInterruptions) {
+      return fail(error, WL_RESOURCE,
+                  "cannot share %llu bytes of memory: signals interrupted the thread %d times in a "
+                  "row while it reserved %llu of them; block the signals of a timer meanwhile",
+                  static_cast<unsigned long long>(bytes), interruptions,
+                  static_cast<unsigned long long>(length));
+    } else {
+      piece = std::max(piece / 2 / kPage * kPage, kPage);
+    }
+  }
+  return WL_OK;
 }
 
 }  // namespace
@@ -87,14 +114,12 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
   }
   const int made = memfd_create("windlass", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) return resource(error, bytes, "memfd_create");
-  int reserved = 0;
-  do {
-    reserved = fallocate(made, 0, 0, static_cast<off_t>(pages));
-  } while (reserved != 0 && errno == EINTR);
-  if (reserved != 0 || fcntl(made, F_ADD_SEALS, kSeals) != 0) {
-    resource(error, bytes, reserved != 0 ? "fallocate" : "sealing");
+  Code code = reserve(made, pages, bytes, error);
+  if (code == WL_OK && fcntl(made, F_ADD_SEALS, kSeals) != 0)
+    code = resource(error, bytes, "sealing");
+  if (code != WL_OK) {
     close(made);
-    return WL_RESOURCE;
+    return code;
   }
   *file = made;
   return WL_OK;

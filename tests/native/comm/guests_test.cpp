@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in processes of their own, which meet by the C ABI alone, and what the others learn of one that
-// dies, stops or closes.
+// Ranks in processes of their own, which meet by the C ABI alone, and what the others learn of one
+// that dies, stops or closes.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include "native/comm/group.h"
 #include "tests/native/comm/local_ranks.h"
+
+namespace {
+
+// Signals end a reservation of more bytes, as a timer's do on kernels that let them.
+std::atomic<int64_t> uninterrupted{INT64_MAX};
+std::atomic<int> interruptions{0};
+constexpr int kTooMany = 100'000;
+
+}  // namespace
+
+extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
+  if (length <= uninterrupted)
+    return static_cast<int>(syscall(SYS_fallocate, file, mode, offset, length));
+  errno = ++interruptions < kTooMany ? EINTR : ENOSPC;
+  return -1;
+}
 
 namespace windlass_test {
 namespace {
@@ -391,6 +411,36 @@ TEST(Guests, PublishWhatOnlyTheySee) {
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
+TEST(Guests, ShareMemoryInPiecesWhereSignalsInterruptTheWhole) {
+  constexpr uint64_t kBytes = uint64_t{64} << 20;
+  Error error;
+  int32_t file = -1;
+  uninterrupted = 1 << 20;
+  const int code = wl_memory_share(kBytes, &file, &error);
+  uninterrupted = INT64_MAX;
+  ASSERT_EQ(WL_OK, code) << error.message;
+  EXPECT_GT(interruptions, 0);
+  struct stat found = {};
+  ASSERT_EQ(0, fstat(file, &found));
+  EXPECT_EQ(kBytes, static_cast<uint64_t>(found.st_size));
+  EXPECT_EQ(kBytes / 512, static_cast<uint64_t>(found.st_blocks)) << "all of it is reserved";
+  close(file);
+}
+
+TEST(Guests, ShareNoMemoryWhereSignalsInterruptEveryAttempt) {
+  Error error;
+  int32_t file = 7;
+  interruptions = 0;
+  uninterrupted = 0;
+  const int code = wl_memory_share(1 << 20, &file, &error);
+  uninterrupted = INT64_MAX;
+  EXPECT_EQ(WL_RESOURCE, code);
+  EXPECT_EQ(-1, file);
+  EXPECT_EQ(1000, interruptions);
+  EXPECT_NE(nullptr, std::strstr(error.message, "signals interrupted the thread 1000 times"))
+      << error.message;
+}
+
 TEST(Guests, AreToldWhatTheyGotWrong) {
   Error error;
   int32_t file = -1;
@@ -422,7 +472,8 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   ASSERT_EQ(WL_OK, wl_group_lay_out(&config, memory, bytes, &error)) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_lay_out(&config, memory, bytes, &error));
   EXPECT_TRUE(contains(error.message, "a control block already"));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, 64 << 10, &group, &error)) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, 64 << 10, &group, &error))
+      << error.message;
   ASSERT_EQ(WL_OK, wl_group_attach(memory, bytes, &group, &error)) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(group, memory, 10, 20, &error));
   wl_process_t other = self();
