@@ -4,7 +4,6 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
-#include "native/comm/names.h"
 
 namespace windlass {
 

@@ -5,6 +5,7 @@
 
 #include "native/abi/buffers.h"
 #include "native/comm/failure_text.h"
+#include "native/comm/names.h"
 
 using namespace windlass;
 

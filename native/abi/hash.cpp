@@ -37,8 +37,9 @@ int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_
                          static_cast<DType>(dtype)};
     if (!canCast(views[0].dtype, what.wire) || !canCast(what.wire, what.dtype) ||
         (count > 1 && !canReduce(views[0].dtype, what.op))) {
-      return fail(error, WL_UNSUPPORTED, "dtypes %d -> wire %d -> %d with op %d of %u sources",
-                  sources[0]->dtype, wire, dtype, op, count);
+      return fail(error, WL_UNSUPPORTED, "dtypes %s -> wire %s -> %s with %s of %u sources",
+                  dtypeName(sources[0]->dtype), dtypeName(wire), dtypeName(dtype), reduceOpName(op),
+                  count);
     }
     *hash = hashOf(what, seed);
     return WL_OK;

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each dtype casts to, reduces with and adds atomically, on every target or on none; what one
-// target lacks beside that is in its limits.
+// What each dtype is called, casts to, reduces with and adds atomically, on every target or on
+// none; what one target lacks beside that is in its limits.
 #pragma once
 
 #include "windlass/kernel.h"
 
 namespace windlass {
+
+// "f32"; "?" for a number that is none.
+const char* dtypeName(int32_t dtype);
+const char* reduceOpName(int32_t op);
+
+inline const char* nameOf(DType dtype) {
+  return dtypeName(static_cast<int32_t>(dtype));
+}
 
 constexpr bool isFloat(DType dtype) noexcept {
   switch (dtype) {

@@ -45,20 +45,6 @@ const char* operationName(int32_t operation) {
   }
 }
 
-const char* dtypeName(int32_t dtype) {
-  static const char* const names[] = {"bool", "u8",  "i8",  "f8e5m2", "f8e4m3", "f8e8m0",
-                                      "i16",  "u16", "f16", "bf16",   "i32",    "u32",
-                                      "f32",  "f64", "i64", "u64",    "c64"};
-  static_assert(sizeof names / sizeof *names == WL_DTYPE_COUNT);
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT ? names[dtype] : "?";
-}
-
-const char* reduceOpName(int32_t op) {
-  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
-  static_assert(sizeof names / sizeof *names == WL_REDUCE_OP_COUNT);
-  return op >= 0 && op < WL_REDUCE_OP_COUNT ? names[op] : "?";
-}
-
 const char* algorithmName(int32_t algorithm) {
   static const char* const names[] = {"auto",      "push",      "pull", "staged",
                                       "one-phase", "two-phase", "ring", "bidirectional ring"};

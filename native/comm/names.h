@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages call the values of the C ABI's enums.
+// What messages call operations and algorithms.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,6 @@
 namespace windlass {
 
 const char* operationName(int32_t operation);
-const char* dtypeName(int32_t dtype);
-const char* reduceOpName(int32_t op);
 const char* algorithmName(int32_t algorithm);
 
 }  // namespace windlass

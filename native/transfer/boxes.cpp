@@ -150,8 +150,10 @@ class ChunkReader {
     if (s == 0) dtype_ = source.dtype;
     if (source.ndim != ndim() || source.dtype != dtype_) {
       return fail(error_, WL_INVALID_ARGUMENT,
-                  "chunk %llu: source %lld has %u dimensions and dtype %d; it does not fit", index_,
-                  static_cast<long long>(s), source.ndim, static_cast<int>(source.dtype));
+                  "chunk %llu: source %lld has %u dimensions and dtype %s; the chunk has %u, and "
+                  "its first source %s",
+                  index_, static_cast<long long>(s), source.ndim, nameOf(source.dtype), ndim(),
+                  nameOf(dtype_));
     }
     const auto rank = static_cast<uint32_t>(from);
     if (source.place.window() == kAddressSpace && !bound_.peers.shareProcess(rank, bound_.rank)) {
@@ -183,9 +185,10 @@ class ChunkReader {
     if (!canCast(dtype_, wire) || !canCast(wire, target) ||
         (head_.sources > 1 && !canReduce(dtype_, static_cast<ReduceOp>(head_.op)))) {
       return fail(error_, WL_UNSUPPORTED,
-                  "chunk %llu: dtypes %d -> wire %d -> %d with op %lld of %lld sources", index_,
-                  static_cast<int>(dtype_), static_cast<int>(wire), static_cast<int>(target),
-                  static_cast<long long>(head_.op), static_cast<long long>(head_.sources));
+                  "chunk %llu: dtypes %s -> wire %s -> %s with %s of %lld sources", index_,
+                  nameOf(dtype_), nameOf(wire), nameOf(target),
+                  reduceOpName(static_cast<int32_t>(head_.op)),
+                  static_cast<long long>(head_.sources));
     }
     return WL_OK;
   }
