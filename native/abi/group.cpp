@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// C ABI: groups whose ranks all live in this process.
+#include <new>
+
+#include "native/abi/handles.h"
+
+using namespace windlass;
+
+extern "C" {
+
+int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error) {
+  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  *group = nullptr;
+  GroupConfig own;
+  if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
+  try {
+    auto made = std::make_unique<wl_group>();
+    made->group = Group::create(own);
+    if (made->group != nullptr) {
+      *group = made.release();
+      return WL_OK;
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory for a communicator of %d ranks", config->ranks);
+}
+
+int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error) {
+  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  *comm = nullptr;
+  const uint32_t ranks = group->group->ranks();
+  if (rank < 0 || static_cast<uint32_t>(rank) >= ranks) {
+    return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank, ranks - 1);
+  }
+  if (Code code = group->group->claim(static_cast<uint32_t>(rank), error); code != WL_OK)
+    return code;
+  *comm = new (std::nothrow) wl_comm(group->group, static_cast<uint32_t>(rank));
+  if (*comm != nullptr) return WL_OK;
+  group->group->unclaim(static_cast<uint32_t>(rank));
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
+void wl_group_release(wl_group_t* group) {
+  delete group;
+}
+
+}  // extern "C"

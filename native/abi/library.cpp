@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// C ABI: the library, and the process that it is in.
+#include "native/base/clock.h"
+#include "native/base/cores.h"
+#include "native/base/error.h"
+#include "native/comm/adjustment.h"
+#include "native/comm/kernels.h"
+#include "native/comm/names.h"
+
+using namespace windlass;
+
+extern "C" {
+
+uint32_t wl_abi_version(void) {
+  return WL_ABI_VERSION;
+}
+const char* wl_version(void) {
+  return WINDLASS_VERSION;
+}
+const char* wl_target(void) {
+  return kKernels.limits.name;
+}
+const char* wl_code_name(int32_t code) {
+  return codeName(code);
+}
+const char* wl_operation_name(int32_t operation) {
+  return operationName(operation);
+}
+const char* wl_isa_path(void) {
+  return kKernels.path();
+}
+int32_t wl_allowed_cores(void) {
+  return allowedCores();
+}
+int32_t wl_thread_adopt(void) {
+  return adoptThread() ? 1 : 0;
+}
+int64_t wl_clock_ns(void) {
+  return clockNs();
+}
+
+}  // extern "C"
