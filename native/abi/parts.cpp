@@ -1,28 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: collectives whose parts differ in size. Arguments are checked here, before anything is
-// sent.
+// sent; what is said of them begins with what callers call the operation.
 #include <algorithm>
 
 #include "native/abi/buffers.h"
 #include "native/comm/collectives.h"
+#include "native/comm/names.h"
 
 using namespace windlass;
 
 namespace {
 
+// What callers call what they state of a buffer and its parts.
+struct Names {
+  int32_t operation;
+  const char* buffer;
+  const char* counts;
+  const char* offsets;
+};
+constexpr Names kSent = {WL_OP_ALL_TO_ALL_V, "in", "sendCounts", "sendOffsets"};
+constexpr Names kReceived = {WL_OP_ALL_TO_ALL_V, "out", "receiveCounts", "receiveOffsets"};
+constexpr Names kGathered = {WL_OP_ALL_GATHER_V, "out", "counts", nullptr};
+constexpr Names kReduced = {WL_OP_REDUCE_SCATTER_V, "in", "counts", nullptr};
+
 // A buffer and the parts of it that a caller states.
 struct Parts {
-  const char* name;  // "in", "out"
+  const Names& names;
   const void* buffer;
   uint64_t elements;
-  const char* countsName;
   const int64_t* counts;
-  const char* offsetsName;
   const int64_t* offsets;  // NULL: side by side
+
+  CallName operation() const { return CallName(operationName(names.operation)); }
 };
 
 long long text(int64_t value) {
   return static_cast<long long>(value);
+}
+
+unsigned long long text(uint64_t value) {
+  return value;
+}
+
+[[gnu::cold]] Code badPart(const Parts& parts, uint32_t rank, int64_t count, int64_t offset,
+                           wl_error_t* error) {
+  const CallName what = parts.operation();
+  const auto elements = static_cast<int64_t>(parts.elements);
+  if (count < 0) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: %s[%u] is %lld; a count is 0 or more",
+                what.text(), parts.names.counts, rank, text(count));
+  }
+  if (offset < 0 || offset > elements) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: %s[%u] is %lld; %s holds %lld elements",
+                what.text(), parts.names.offsets, rank, text(offset), parts.names.buffer,
+                text(elements));
+  }
+  return fail(error, WL_INVALID_ARGUMENT,
+              "%s: %s[%u] is %lld; from element %lld on, %s holds %lld more", what.text(),
+              parts.names.counts, rank, text(count), text(offset), parts.names.buffer,
+              text(elements - offset));
 }
 
 // bytes = those of the buffer; every part lies inside.
@@ -31,27 +67,20 @@ Code checkParts(const wl_comm_t* comm, const Parts& parts, int32_t dtype, uint64
   const uint32_t ranks = comm->comm.group().ranks();
   if (Code code = bytesOf(ranks, parts.elements, dtype, bytes, error); code != WL_OK) return code;
   *bytes /= ranks;
-  if (Code code = checkBuffer(parts.buffer, *bytes, dtype, parts.name, error); code != WL_OK)
+  if (Code code = checkBuffer(parts.buffer, *bytes, dtype, parts.names.buffer, error);
+      code != WL_OK)
     return code;
-  if (Code code = checkNotNull(parts.counts, parts.countsName, error); code != WL_OK) return code;
+  if (parts.counts == nullptr) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: %s is NULL", parts.operation().text(),
+                parts.names.counts);
+  }
   const auto elements = static_cast<int64_t>(parts.elements);
   int64_t end = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const int64_t count = parts.counts[rank];
     const int64_t offset = parts.offsets == nullptr ? end : parts.offsets[rank];
-    if (count < 0) {
-      return fail(error, WL_INVALID_ARGUMENT, "%s[%u] is %lld; a count is 0 or more",
-                  parts.countsName, rank, text(count));
-    }
-    if (offset < 0 || offset > elements) {
-      return fail(error, WL_INVALID_ARGUMENT, "%s[%u] is %lld; %s holds %lld elements",
-                  parts.offsetsName, rank, text(offset), parts.name, text(elements));
-    }
-    if (count > elements - offset) {
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "%s[%u] is %lld; from element %lld on, %s holds %lld more", parts.countsName,
-                  rank, text(count), text(offset), parts.name, text(elements - offset));
-    }
+    if (count < 0 || offset < 0 || offset > elements || count > elements - offset)
+      return badPart(parts, rank, count, offset, error);
     end = offset + count;
   }
   return WL_OK;
@@ -80,17 +109,19 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
     if (parts.offsets[order[i]] >= end(order[i - 1])) continue;
     const uint32_t rank = std::max(order[i], order[i - 1]);
     return fail(error, WL_INVALID_ARGUMENT,
-                "%s[%u] is %lld: the part overlaps that of rank %u; parts of %s must be apart",
-                parts.offsetsName, rank, text(parts.offsets[rank]),
-                std::min(order[i], order[i - 1]), parts.name);
+                "%s: %s[%u] is %lld: the part overlaps that of rank %u; parts of %s must be apart",
+                parts.operation().text(), parts.names.offsets, rank, text(parts.offsets[rank]),
+                std::min(order[i], order[i - 1]), parts.names.buffer);
   }
   return WL_OK;
 }
 
-Code checkNoOverlap(const void* in, uint64_t inBytes, const void* out, uint64_t outBytes,
-                    wl_error_t* error) {
-  if (!overlap(in, inBytes, out, outBytes)) return WL_OK;
-  return fail(error, WL_INVALID_ARGUMENT, "in and out overlap; all-to-all-v is not in place");
+[[gnu::cold]] Code badExchange(uint64_t inElements, uint64_t outElements, int32_t dtype,
+                               wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT,
+              "allToAllv: in (%llu x %s) overlaps out (%llu x %s); they must be apart, it does not "
+              "work in place",
+              text(inElements), dtypeName(dtype), text(outElements), dtypeName(dtype));
 }
 
 // A buffer of one part and one, `whole`, of the parts of all ranks, which they fill. The two
@@ -108,22 +139,25 @@ Code checkOwnPart(const wl_comm_t* comm, const char* name, const void* part, uin
   }
   const auto own = static_cast<uint64_t>(whole.counts[rank]);
   if (sum != whole.elements) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s holds %llu elements, and counts add to %llu",
-                whole.name, static_cast<unsigned long long>(whole.elements),
-                static_cast<unsigned long long>(sum));
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: %s holds %llu elements, and counts add to %llu; they must agree",
+                whole.operation().text(), whole.names.buffer, text(whole.elements), text(sum));
   }
   if (elements != own) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s holds %llu elements, and counts[%u] is %llu", name,
-                static_cast<unsigned long long>(elements), rank,
-                static_cast<unsigned long long>(own));
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: %s holds %llu elements, and counts[%u] is %llu; they must agree",
+                whole.operation().text(), name, text(elements), rank, text(own));
   }
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   if (Code code = checkBuffer(part, own * elementBytes, dtype, name, error); code != WL_OK)
     return code;
   const void* inPlace = static_cast<const unsigned char*>(whole.buffer) + before * elementBytes;
   if (part != inPlace && overlap(part, own * elementBytes, whole.buffer, wholeBytes)) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s and %s overlap; in place, %s is part %u of %s",
-                name, whole.name, name, rank, whole.name);
+    return fail(error, WL_INVALID_ARGUMENT,
+                "%s: %s (%llu x %s) overlaps %s (%llu x %s); in place, %s is part %u of %s",
+                whole.operation().text(), name, text(elements), dtypeName(dtype),
+                whole.names.buffer, text(whole.elements), dtypeName(dtype), name, rank,
+                whole.names.buffer);
   }
   return WL_OK;
 }
@@ -138,24 +172,22 @@ int32_t wl_all_to_all_v(wl_comm_t* comm, const void* in, uint64_t in_elements,
                         const int64_t* receive_offsets, int32_t dtype, int64_t deadline_ns,
                         wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  const Parts sent = {"in",           in,          in_elements, "send counts", send_counts,
-                      "send offsets", send_offsets};
-  const Parts received = {
-      "out",          out, out_elements, "receive counts", receive_counts, "receive offsets",
-      receive_offsets};
+  const Parts sent = {kSent, in, in_elements, send_counts, send_offsets};
+  const Parts received = {kReceived, out, out_elements, receive_counts, receive_offsets};
   uint64_t inBytes = 0;
   uint64_t outBytes = 0;
   if (Code code = checkParts(comm, sent, dtype, &inBytes, error); code != WL_OK) return code;
   if (Code code = checkParts(comm, received, dtype, &outBytes, error); code != WL_OK) return code;
-  if (Code code = checkNoOverlap(in, inBytes, out, outBytes, error); code != WL_OK) return code;
+  if (overlap(in, inBytes, out, outBytes))
+    return badExchange(in_elements, out_elements, dtype, error);
   if (Code code = checkApart(received, comm->comm.group().ranks(), error); code != WL_OK)
     return code;
   const uint32_t rank = comm->comm.rank();
   if (send_counts[rank] != receive_counts[rank]) {
-    return fail(
-        error, WL_INVALID_ARGUMENT,
-        "send counts[%u] is %lld and receive counts[%u] is %lld: what rank %u sends to itself",
-        rank, text(send_counts[rank]), rank, text(receive_counts[rank]), rank);
+    return fail(error, WL_INVALID_ARGUMENT,
+                "allToAllv: sendCounts[%u] is %lld and receiveCounts[%u] is %lld: what rank %u "
+                "sends to itself; they must agree",
+                rank, text(send_counts[rank]), rank, text(receive_counts[rank]), rank);
   }
   const PartLists lists = {send_counts, send_offsets, receive_counts, receive_offsets, 0};
   return allToAllV(comm->comm, in, out, lists, dtype, deadline_ns, error);
@@ -166,8 +198,7 @@ int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elem
                                uint64_t out_elements, int64_t* received_counts, int32_t dtype,
                                int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  const Parts sent = {"in",           in,          in_elements, "send counts", send_counts,
-                      "send offsets", send_offsets};
+  const Parts sent = {kSent, in, in_elements, send_counts, send_offsets};
   uint64_t inBytes = 0;
   if (Code code = checkParts(comm, sent, dtype, &inBytes, error); code != WL_OK) return code;
   const uint64_t ranks = comm->comm.group().ranks();
@@ -175,7 +206,7 @@ int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elem
   if (Code code = bytesOf(ranks, out_elements, dtype, &room, error); code != WL_OK) return code;
   room /= ranks;
   if (Code code = checkBuffer(out, room, dtype, "out", error); code != WL_OK) return code;
-  if (Code code = checkNoOverlap(in, inBytes, out, room, error); code != WL_OK) return code;
+  if (overlap(in, inBytes, out, room)) return badExchange(in_elements, out_elements, dtype, error);
   if (Code code = checkNotNull(received_counts, "received_counts", error); code != WL_OK)
     return code;
   const PartLists lists = {send_counts, send_offsets, nullptr, nullptr, room};
@@ -186,7 +217,7 @@ int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, v
                         uint64_t out_elements, const int64_t* counts, int32_t dtype,
                         int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  const Parts whole = {"out", out, out_elements, "counts", counts, "offsets", nullptr};
+  const Parts whole = {kGathered, out, out_elements, counts, nullptr};
   if (Code code = checkOwnPart(comm, "in", in, in_elements, whole, dtype, error); code != WL_OK)
     return code;
   return allGatherV(comm->comm, in, out, counts, dtype, deadline_ns, error);
@@ -197,7 +228,8 @@ int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own, uint6
                       wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   if (Code code = checkStep(operation, error); code != WL_OK) return code;
-  const Parts whole = {"all", all, all_bytes, "counts", counts, "offsets", nullptr};
+  const Names names = {operation, "all", "counts", nullptr};
+  const Parts whole = {names, all, all_bytes, counts, nullptr};
   if (Code code = checkOwnPart(comm, "own", own, own_bytes, whole, WL_U8, error); code != WL_OK)
     return code;
   return allGatherV(comm->comm, own, all, counts, WL_U8, deadline_ns, error,
@@ -209,7 +241,7 @@ int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_element
                             int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   if (Code code = checkReduction("reduce-scatter-v", dtype, op, error); code != WL_OK) return code;
-  const Parts whole = {"in", in, in_elements, "counts", counts, "offsets", nullptr};
+  const Parts whole = {kReduced, in, in_elements, counts, nullptr};
   if (Code code = checkOwnPart(comm, "out", out, out_elements, whole, dtype, error); code != WL_OK)
     return code;
   return reduceScatterV(comm->comm, in, out, counts, dtype, op, deadline_ns, error);

@@ -5,10 +5,23 @@
 #include <vector>
 
 #include "native/abi/tensors.h"
-#include "native/base/dtype.h"
+#include "native/base/shared_bytes.h"
 #include "native/comm/kernels.h"
 
 using namespace windlass;
+
+static_assert(static_cast<int32_t>(DType::kC64) == WL_C64 && kDTypeCount == WL_DTYPE_COUNT,
+              "one numbering of dtypes");
+static_assert(static_cast<int32_t>(DType::kBF16) == WL_BF16 &&
+                  static_cast<int32_t>(DType::kF8E4M3) == WL_F8E4M3 &&
+                  static_cast<int32_t>(DType::kF32) == WL_F32 &&
+                  static_cast<int32_t>(DType::kU64) == WL_U64,
+              "one numbering of dtypes");
+static_assert(static_cast<int32_t>(ReduceOp::kAvg) == WL_AVG &&
+                  kReduceOpCount == WL_REDUCE_OP_COUNT &&
+                  static_cast<int32_t>(ReduceOp::kProduct) == WL_PRODUCT,
+              "one numbering of ops");
+static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 
 extern "C" {
 
@@ -17,10 +30,16 @@ int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_
   if (Code code = checkTensor(src, "src", false, error); code != WL_OK) return code;
   if (Code code = checkSameShape(*dst, "dst", *src, "src", error); code != WL_OK) return code;
   if (!canCast(static_cast<DType>(src->dtype), static_cast<DType>(dst->dtype))) {
-    return fail(error, WL_UNSUPPORTED, "no cast from dtype %d to dtype %d", src->dtype, dst->dtype);
+    return fail(error, WL_UNSUPPORTED, "src has dtype %s, which doesn't cast to dst's %s",
+                dtypeName(src->dtype), dtypeName(dst->dtype));
   }
   const StridedView to = viewOf(*dst);
-  kKernels.move(&to, 1, viewOf(*src), to.dtype, Stores::kCached);
+  const StridedView from = viewOf(*src);
+  if (shareBytes(from, to)) {
+    return fail(error, WL_INVALID_ARGUMENT, "copy: source (%s) overlaps target (%s)",
+                TensorText(*src).text(), TensorText(*dst).text());
+  }
+  kKernels.move(&to, 1, from, to.dtype, Stores::kCached);
   return WL_OK;
 }
 
@@ -48,7 +67,8 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
   if (!canReduce(static_cast<DType>(dst->dtype), static_cast<ReduceOp>(op))) {
-    return fail(error, WL_UNSUPPORTED, "dtype %d does not reduce with op %d", dst->dtype, op);
+    return fail(error, WL_UNSUPPORTED, "dtype %s doesn't reduce with %s",
+                dtypeName(dst->dtype), reduceOpName(op));
   }
   std::vector<StridedView> views;
   try {
@@ -68,6 +88,12 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
   kKernels.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
                 Stores::kCached);
   return WL_OK;
+}
+
+int32_t wl_tensors_overlap(const wl_tensor_t* a, const wl_tensor_t* b) {
+  if (checkTensor(a, "a", false, nullptr) != WL_OK || checkTensor(b, "b", false, nullptr) != WL_OK)
+    return 0;
+  return shareBytes(viewOf(*a), viewOf(*b)) ? 1 : 0;
 }
 
 int32_t wl_dtype_size(int32_t dtype) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "native/abi/handles.h"
+#include "native/base/dtype.h"
+#include "native/comm/failure_text.h"
 
 namespace windlass {
 
@@ -39,11 +41,33 @@ inline StridedView viewOf(const wl_tensor_t& tensor) {
   return {tensor.data, static_cast<DType>(tensor.dtype), tensor.ndim, tensor.shape, tensor.strides};
 }
 
-inline Code checkSameShape(const wl_tensor_t& a, const char* aName, const wl_tensor_t& b,
-                           const char* bName, wl_error_t* error) {
+// "f32[4, 1024]".
+class TensorText {
+ public:
+  explicit TensorText(const wl_tensor_t& tensor) {
+    Text to(text_, sizeof text_);
+    to.add("%s[", dtypeName(tensor.dtype));
+    for (uint32_t d = 0; d < tensor.ndim; ++d)
+      to.add("%s%lld", d == 0 ? "" : ", ", static_cast<long long>(tensor.shape[d]));
+    to.add("]");
+  }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[16 + WL_MAX_DIMS * 22];
+};
+
+inline bool haveSameShape(const wl_tensor_t& a, const wl_tensor_t& b) {
   bool same = a.ndim == b.ndim;
   for (uint32_t d = 0; same && d < a.ndim; ++d) same = a.shape[d] == b.shape[d];
-  return same ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s and %s differ in shape", aName, bName);
+  return same;
+}
+
+inline Code checkSameShape(const wl_tensor_t& a, const char* aName, const wl_tensor_t& b,
+                           const char* bName, wl_error_t* error) {
+  if (haveSameShape(a, b)) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "%s is %s, %s %s; shapes must agree", aName,
+              TensorText(a).text(), bName, TensorText(b).text());
 }
 
 }  // namespace windlass

@@ -80,7 +80,8 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   const uint32_t seen = lookAt(signal);
   if (!movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "value %u: the signal is at %u, and moves forward by less than 2^30 at a time",
+                "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
+                "time",
                 value, seen);
   }
   // end() rings the peer if it sleeps.

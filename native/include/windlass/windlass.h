@@ -192,10 +192,10 @@ WL_API void wl_group_release(wl_group_t* group);
 /* ---- processes of one host ----
  *
  * The ranks of a group may live in several processes. One of them shares memory, of
- * wl_group_block_bytes for the control block and of as much as windows take, and lays the block out;
- * all map that memory, attach to the block, add the same windows in the same order, join their own
- * ranks, and watch one another. How the files and the processes' names get from one to another is
- * the callers'. Operations then move what lies in windows. */
+ * wl_group_block_bytes for the control block and of as much as windows take, and lays the block
+ * out; all map that memory, attach to the block, add the same windows in the same order, join
+ * their own ranks, and watch one another. How the files and the processes' names get from one to
+ * another is the callers'. Operations then move what lies in windows. */
 
 /* Makes zeroed memory of `bytes`, rounded up to whole pages, all of them reserved: *file, which has
  * no name and can neither shrink nor grow, is passed to others by fork or over a unix socket, and
@@ -215,8 +215,8 @@ WL_API int32_t wl_group_lay_out(const wl_group_config_t* config, void* memory, u
  * and all handles of its ranks are gone. WL_INVALID_ARGUMENT: there is none, or one of a library
  * that lays it out in another way. */
 WL_API int32_t wl_group_attach(void* memory, uint64_t bytes, wl_group_t** group, wl_error_t* error);
-/* Lets ranks name memory to one another: rank r's segment of `bytes` lies at base + r * stride here.
- * Every process adds the same windows in the same order, before its ranks join. */
+/* Lets ranks name memory to one another: rank r's segment of `bytes` lies at base + r * stride
+ * here. Every process adds the same windows in the same order, before its ranks join. */
 WL_API int32_t wl_group_add_window(wl_group_t* group, void* base, uint64_t stride, uint64_t bytes,
                                    wl_error_t* error);
 
@@ -235,8 +235,9 @@ WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
  * another pid namespace. */
 WL_API int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,
                               uint32_t count, int64_t silence_ns, wl_error_t* error);
-/* Writes the failure record, for what only the caller can see: `code` other than WL_OK, the ranks at
- * fault, and what happened. The first failure stands; a later one changes nothing. Any thread. */
+/* Writes the failure record, for what only the caller can see: `code` other than WL_OK, the ranks
+ * at fault, and what happened. The first failure stands; a later one changes nothing. Any
+ * thread. */
 WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits,
                              uint32_t count, const char* message, wl_error_t* error);
 
@@ -373,8 +374,12 @@ typedef struct wl_tensor {
   const int64_t* strides; /* elements */
 } wl_tensor_t;
 
-/* dst = src, cast to dst's dtype with one correctly rounded step; equal shapes. */
+/* dst = src, cast to dst's dtype with one correctly rounded step; equal shapes, and no byte in
+ * common. */
 WL_API int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error);
+/* 1 where an element of `a` and one of `b` share a byte, else 0. 1 as well where a long search has
+ * settled nothing, as it may for views that are not cut from one tensor. */
+WL_API int32_t wl_tensors_overlap(const wl_tensor_t* a, const wl_tensor_t* b);
 /* Sets every element to the bytes at `element` (one element of dst's dtype). */
 WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* error);
 /* dst = fold of `count` sources in order, in the canonical order and accumulator; dst and sources
@@ -489,8 +494,8 @@ WL_API int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own
  * follows. */
 WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* remote += local, element by element, with the arithmetic of a sum of two in a reduction. No add is
- * lost, whichever ranks add to the same elements at the same time, but the order of the adds is
+/* remote += local, element by element, with the arithmetic of a sum of two in a reduction. No add
+ * is lost, whichever ranks add to the same elements at the same time, but the order of the adds is
  * open, and with it the rounding of floats. Plain stores, put included, are not ordered with adds
  * to the same elements: separate them by signals or a barrier. f32, f16, bf16, i32, i16, i8; else
  * WL_UNSUPPORTED. Otherwise like wl_put. */
@@ -574,11 +579,13 @@ WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_
  * takes no part get its abort. */
 WL_API int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                                 int64_t deadline_ns, wl_error_t* error);
-/* Calls of wl_transfer_move that have begun to move, or may have: all ranks had come. Any thread. */
+/* Calls of wl_transfer_move that have begun to move, or may have: all ranks had come. Any
+ * thread. */
 WL_API uint64_t wl_transfer_begun(const wl_transfer_t* transfer);
 /* moved[i] = bytes written to target binding i of `rank`, which is of this process, or of all its
  * ranks when it is -1, in the run in progress or by the last one; for the first `count` bindings.
- * Once they are all its bytes, its memory holds what was sent, even if the run fails. Any thread. */
+ * Once they are all its bytes, its memory holds what was sent, even if the run fails. Any
+ * thread. */
 WL_API int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                                     uint32_t count, wl_error_t* error);
 /* *view = the box of `length` at `start` (as many values as the binding has dimensions) of source

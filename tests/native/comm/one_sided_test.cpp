@@ -487,20 +487,24 @@ TEST(OneSided, ArgumentsAreCheckedBeforeAnythingMoves) {
   remote.data = windows.at(0, 0);
   Error error;
   const auto refuses = [&](const wl_tensor_t& from, int peer, const wl_tensor_t& to,
-                           const char* says) {
+                           const std::string& says) {
     EXPECT_EQ(WL_INVALID_ARGUMENT, windows.put(0, from, peer, to, &error));
-    EXPECT_TRUE(contains(error.message, says));
+    EXPECT_TRUE(contains(error.message, "put: " + says));
+    EXPECT_EQ(WL_INVALID_ARGUMENT, windows.accumulate(0, from, peer, to, &error));
+    EXPECT_TRUE(contains(error.message, "accumulate: " + says));
     EXPECT_EQ(WL_INVALID_ARGUMENT, windows.get(0, from, peer, to, &error));
-    EXPECT_TRUE(contains(error.message, says));
+    EXPECT_TRUE(contains(error.message, "get: " + says));
   };
   const auto changed = [](wl_tensor_t tensor, auto&& change) {
     change(tensor);
     return tensor;
   };
-  refuses(local, -1, remote, "peer -1 is not in 0 to 1");
-  refuses(local, 2, remote, "peer 2");
-  refuses(changed(local, [](auto& t) { t.dtype = WL_I32; }), 1, remote, "dtype");
-  refuses(changed(local, [](auto& t) { t.ndim = 1; }), 1, remote, "shape");
+  refuses(local, -1, remote, "peer is -1; it must lie in [0, 2)");
+  refuses(local, 2, remote, "peer is 2; it must lie in [0, 2)");
+  refuses(changed(local, [](auto& t) { t.dtype = WL_I32; }), 1, remote,
+          "local is i32[4, 2], remote f32[4, 2]; dtypes and shapes must agree");
+  refuses(changed(local, [](auto& t) { t.ndim = 1; }), 1, remote,
+          "local is f32[4], remote f32[4, 2]; dtypes and shapes must agree");
   refuses(changed(local, [](auto& t) { t.data = nullptr; }), 1, remote, "local: data is NULL");
   refuses(changed(local, [&](auto& t) { t.data = reinterpret_cast<char*>(memory) + 2; }), 1, remote,
           "local is not aligned");
@@ -510,13 +514,14 @@ TEST(OneSided, ArgumentsAreCheckedBeforeAnythingMoves) {
   };
   const auto end = static_cast<int64_t>(wl_window_bytes(windows.handle(0)));
   refuses(local, 1, at(2), "remote is not aligned");
-  refuses(local, 1, at(end - 28), "outside");
-  refuses(local, 1, at(end), "outside");
-  refuses(local, 1, at(-4), "outside");
-  refuses(local, 1, local, "outside");
+  refuses(local, 1, at(end - 28), "remote reaches outside");
+  refuses(local, 1, at(end), "remote reaches outside");
+  refuses(local, 1, at(-4), "remote reaches outside");
+  refuses(local, 1, local, "remote reaches outside");
   EXPECT_EQ(WL_OK, windows.put(0, local, 1, at(end - 32), &error)) << error.message;
   const std::vector<int64_t> wide = {INT64_MAX / 2, 1};
-  refuses(local, 1, changed(remote, [&](auto& t) { t.strides = wide.data(); }), "63 bits");
+  refuses(local, 1, changed(remote, [&](auto& t) { t.strides = wide.data(); }),
+          "the size of remote overflows 63 bits");
   const wl_tensor_t repeated = changed(local, [&](auto& t) { t.strides = flat.data(); });
   EXPECT_EQ(WL_OK, windows.put(0, repeated, 1, remote, &error)) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, windows.get(0, repeated, 1, remote, &error));
@@ -526,16 +531,49 @@ TEST(OneSided, ArgumentsAreCheckedBeforeAnythingMoves) {
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_put(ranks.comms[0], nullptr, &local, 1, &remote, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
             wl_notify(ranks.comms[0], elsewhere.handle(0), 1, elsewhere.signal(0), 1, &error));
-  EXPECT_TRUE(contains(error.message, "window belongs to another communicator"));
+  EXPECT_TRUE(contains(error.message, "notify: window belongs to another communicator"));
   EXPECT_EQ(WL_INVALID_ARGUMENT, windows.wait(0, 2, 0, 1, &error));
+  EXPECT_TRUE(contains(error.message, "await: peer is 2; it must lie in [0, 2)"));
+  int32_t reached = 0;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, windows.test(0, -1, 0, 1, &reached, &error));
+  EXPECT_TRUE(contains(error.message, "test: peer is -1; it must lie in [0, 2)"));
   EXPECT_EQ(WL_INVALID_ARGUMENT, windows.wait(0, 1, 0, 1, &error, -1));
   EXPECT_EQ(WL_INVALID_ARGUMENT, windows.wait(0, 1, 1, 1, &error)) << "beyond the window";
   for (const uint64_t signal : {uint64_t{4}, uint64_t{192}, ~uint64_t{63}}) {
     EXPECT_EQ(WL_INVALID_ARGUMENT,
               wl_notify(ranks.comms[0], windows.handle(0), 1, signal, 1, &error));
-    EXPECT_TRUE(contains(error.message, "signal " + std::to_string(signal)));
+    EXPECT_TRUE(contains(error.message, "notify: signal " + std::to_string(signal)));
   }
   EXPECT_EQ(WL_INVALID_ARGUMENT, windows.test(0, 1, 0, 1, nullptr, &error));
+}
+
+TEST(OneSided, ViewsOfARanksOwnPartMayInterleaveAndNotOverlap) {
+  LocalRanks ranks(2);
+  Windows windows(ranks, 256, 1);
+  const std::vector<int64_t> shape = {4, 2}, rows = {2, 1}, columns = {4, 1};
+  const auto at = [&](int64_t element, const std::vector<int64_t>& strides) {
+    return wl_tensor_t{sizeof(wl_tensor_t), WL_F32,        2, 0, windows.at(0, 0) + 4 * element,
+                       shape.data(),        strides.data()};
+  };
+  Error error;
+  const std::string apart =
+      "local (f32[4, 2]) overlaps remote (f32[4, 2]), which is of this rank itself";
+  for (const auto& [local, remote] :
+       {std::pair{at(0, rows), at(2, rows)}, {at(0, rows), at(0, rows)},
+        {at(0, columns), at(1, columns)}, {at(0, rows), at(6, columns)}}) {
+    EXPECT_EQ(WL_INVALID_ARGUMENT, windows.put(0, local, 0, remote, &error));
+    EXPECT_TRUE(contains(error.message, "put: " + apart));
+    EXPECT_EQ(WL_INVALID_ARGUMENT, windows.accumulate(0, local, 0, remote, &error));
+    EXPECT_TRUE(contains(error.message, "accumulate: " + apart));
+    EXPECT_EQ(WL_INVALID_ARGUMENT, windows.get(0, local, 0, remote, &error));
+    EXPECT_TRUE(contains(error.message, "get: " + apart));
+    EXPECT_EQ(WL_OK, windows.put(0, local, 1, remote, &error)) << error.message;
+  }
+  for (const auto& [local, remote] :
+       {std::pair{at(0, columns), at(2, columns)}, {at(0, rows), at(8, columns)}}) {
+    EXPECT_EQ(WL_OK, windows.put(0, local, 0, remote, &error)) << error.message;
+    EXPECT_EQ(WL_OK, windows.get(0, local, 0, remote, &error)) << error.message;
+  }
 }
 
 }  // namespace

@@ -494,18 +494,21 @@ TEST(PartsArguments, AreCheckedBeforeAnythingIsSent) {
                               WL_F32, 0, &error));
     EXPECT_TRUE(says(error.message, part));
   };
-  refused({4, 4, -1}, {}, {4, 4, 4}, {}, "send counts[2] is -1");
-  refused({4, 4, 4}, {}, {4, 4, -9}, {}, "receive counts[2] is -9");
-  refused({4, 4, 5}, {}, {4, 4, 4}, {}, "send counts[2] is 5; from element 8 on, in holds 4 more");
-  refused({4, 4, INT64_MAX}, {}, {4, 4, 4}, {}, "send counts[2] is 9223372036854775807");
-  refused({4, 4, 4}, {0, 4, -8}, {4, 4, 4}, {}, "send offsets[2] is -8");
-  refused({4, 4, 0}, {0, 4, 13}, {4, 4, 4}, {}, "send offsets[2] is 13; in holds 12 elements");
-  refused({4, 4, 4}, {}, {4, 4, 4}, {0, 9, 4}, "receive counts[1] is 4; from element 9 on, out");
+  refused({4, 4, -1}, {}, {4, 4, 4}, {}, "allToAllv: sendCounts[2] is -1");
+  refused({4, 4, 4}, {}, {4, 4, -9}, {}, "allToAllv: receiveCounts[2] is -9");
+  refused({4, 4, 5}, {}, {4, 4, 4}, {},
+          "allToAllv: sendCounts[2] is 5; from element 8 on, in holds 4 more");
+  refused({4, 4, INT64_MAX}, {}, {4, 4, 4}, {}, "allToAllv: sendCounts[2] is 9223372036854775807");
+  refused({4, 4, 4}, {0, 4, -8}, {4, 4, 4}, {}, "allToAllv: sendOffsets[2] is -8");
+  refused({4, 4, 0}, {0, 4, 13}, {4, 4, 4}, {},
+          "allToAllv: sendOffsets[2] is 13; in holds 12 elements");
+  refused({4, 4, 4}, {}, {4, 4, 4}, {0, 9, 4},
+          "allToAllv: receiveCounts[1] is 4; from element 9 on, out");
   refused({4, 4, 4}, {}, {4, 4, 4}, {0, 4, 7},
-          "receive offsets[2] is 7: the part overlaps that of rank 1");
+          "allToAllv: receiveOffsets[2] is 7: the part overlaps that of rank 1");
   refused({4, 4, 4}, {}, {4, 4, 4}, {8, 0, 0},
-          "receive offsets[2] is 0: the part overlaps that of rank 1");
-  refused({1, 4, 4}, {}, {4, 3, 4}, {}, "send counts[1] is 4 and receive counts[1] is 3");
+          "allToAllv: receiveOffsets[2] is 0: the part overlaps that of rank 1");
+  refused({1, 4, 4}, {}, {4, 3, 4}, {}, "allToAllv: sendCounts[1] is 4 and receiveCounts[1] is 3");
   const List counts = {1, 4, 1};
   List received(3);
   const auto count = counts.data();
@@ -516,28 +519,29 @@ TEST(PartsArguments, AreCheckedBeforeAnythingIsSent) {
   Error e;
   check(wl_all_to_all_v(comm, in.data(), 12, nullptr, nullptr, out.data(), 12, count, nullptr,
                         WL_F32, 0, &e),
-        e, "send counts is NULL");
+        e, "allToAllv: sendCounts is NULL");
   check(wl_all_to_all_v(comm, in.data(), 12, count, nullptr, in.data() + 2, 8, count, nullptr,
                         WL_F32, 0, &e),
-        e, "overlap");
+        e, "allToAllv: in (12 x f32) overlaps out (8 x f32); they must be apart");
   check(wl_all_to_all_v_packed(comm, in.data(), 12, count, nullptr, in.data() + 2, 8,
                                received.data(), WL_F32, 0, &e),
-        e, "overlap");
+        e, "allToAllv: in (12 x f32) overlaps out (8 x f32); they must be apart");
   check(wl_all_to_all_v_packed(comm, in.data(), 5, count, nullptr, out.data(), 8, received.data(),
                                WL_F32, 0, &e),
-        e, "send counts[2] is 1");
+        e, "allToAllv: sendCounts[2] is 1");
   check(wl_all_to_all_v_packed(comm, in.data(), 12, count, nullptr, out.data(), 8, nullptr, WL_F32,
                                0, &e),
         e, "received_counts is NULL");
   check(wl_all_gather_v(comm, in.data(), 4, out.data(), 7, count, WL_F32, 0, &e), e,
-        "out holds 7 elements, and counts add to 6");
+        "allGatherv: out holds 7 elements, and counts add to 6");
   check(wl_all_gather_v(comm, in.data(), 3, out.data(), 6, count, WL_F32, 0, &e), e,
-        "in holds 3 elements, and counts[1] is 4");
+        "allGatherv: in holds 3 elements, and counts[1] is 4");
   check(wl_all_gather_v(comm, out.data(), 4, out.data(), 6, count, WL_F32, 0, &e), e,
-        "in place, in is part 1 of out");
+        "allGatherv: in (4 x f32) overlaps out (6 x f32); in place, in is part 1 of out");
   check(wl_reduce_scatter_v(comm, in.data(), 6, in.data() + 2, 4, count, WL_F32, WL_SUM, 0, &e), e,
-        "in place, out is part 1 of in");
-  check(wl_reduce_scatter_v(comm, in.data(), 6, out.data(), 4, count, WL_F32, 9, 0, &e), e, "op 9");
+        "reduceScatterv: out (4 x f32) overlaps in (6 x f32); in place, out is part 1 of in");
+  check(wl_reduce_scatter_v(comm, in.data(), 6, out.data(), 4, count, WL_F32, 9, 0, &e), e,
+        "reduceScatterv: op 9");
   EXPECT_EQ(WL_UNSUPPORTED,
             wl_reduce_scatter_v(comm, in.data(), 6, out.data(), 4, count, WL_BOOL, WL_SUM, 0, &e));
   EXPECT_EQ(WL_OK, wl_comm_status(comm, &e)) << e.message;

@@ -217,38 +217,39 @@ class WrongCallsTest {
         () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[5]));
     invalid(
         "negative send count",
-        "send counts[1] is -3",
+        "allToAllv: sendCounts[1] is -3",
         () -> RANK.allToAllv(in, new long[] {3, -3, 3, 3}, out, threes));
     invalid(
         "negative receive count",
-        "receive counts[3] is -1",
+        "allToAllv: receiveCounts[3] is -1",
         () -> RANK.allToAllv(in, threes, out, new long[] {3, 3, 3, -1}));
     invalid(
         "more than in holds",
-        "send counts[3] is 4; from element 9 on, in holds 3 more",
+        "allToAllv: sendCounts[3] is 4; from element 9 on, in holds 3 more",
         () -> RANK.allToAllv(in, new long[] {3, 3, 3, 4}, out));
     invalid(
         "more than out holds",
-        "receive counts[0] is 13",
+        "allToAllv: receiveCounts[0] is 13",
         () -> RANK.allToAllv(in, threes, out, new long[] {13, 0, 0, 0}));
     invalid(
         "send offset beyond in",
-        "send offsets[2] is 13; in holds 12 elements",
+        "allToAllv: sendOffsets[2] is 13; in holds 12 elements",
         () -> RANK.allToAllv(in, threes, new long[] {0, 3, 13, 9}, out, threes, offsets));
     invalid(
         "negative receive offset",
-        "receive offsets[1] is -2",
+        "allToAllv: receiveOffsets[1] is -2",
         () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[] {0, -2, 6, 9}));
     invalid(
         "parts overlap",
-        "receive offsets[3] is 7: the part overlaps that of rank 2",
+        "allToAllv: receiveOffsets[3] is 7: the part overlaps that of rank 2",
         () -> RANK.allToAllv(in, threes, offsets, out, threes, new long[] {0, 3, 6, 7}));
     invalid(
         "what a rank sends itself",
-        "send counts[0] is 3 and receive counts[0] is 2",
+        "allToAllv: sendCounts[0] is 3 and receiveCounts[0] is 2",
         () -> RANK.allToAllv(in, threes, out, new long[] {2, 3, 3, 3}));
-    invalid("v in is out", "overlap", () -> RANK.allToAllv(in, threes, in, threes));
-    invalid("packed in is out", "overlap", () -> RANK.allToAllv(in, threes, in));
+    String overlap = "allToAllv: in (12 x f32) overlaps out (12 x f32)";
+    invalid("v in is out", overlap, () -> RANK.allToAllv(in, threes, in, threes));
+    invalid("packed in is out", overlap, () -> RANK.allToAllv(in, threes, in));
     wrong(
         "v closed",
         ClosedException.class,
@@ -256,23 +257,23 @@ class WrongCallsTest {
         () -> RANK.allToAllv(closed, threes, out));
     invalid(
         "gather of another count",
-        "in holds 4 elements, and counts[0] is 3",
+        "allGatherv: in holds 4 elements, and counts[0] is 3",
         () -> RANK.allGatherv(f32(4), out, threes));
     invalid(
         "gather into another sum",
-        "out holds 12 elements, and counts add to 11",
+        "allGatherv: out holds 12 elements, and counts add to 11",
         () -> RANK.allGatherv(f32(3), out, new long[] {3, 3, 3, 2}));
     invalid(
         "gather not in place",
-        "in place, in is part 0 of out",
+        "allGatherv: in (3 x f32) overlaps out (12 x f32); in place, in is part 0 of out",
         () -> RANK.allGatherv(out.narrow(0, 1, 3), out, threes));
     invalid(
         "negative gather",
-        "counts[2] is -4",
+        "allGatherv: counts[2] is -4",
         () -> RANK.allGatherv(f32(3), out, new long[] {3, 3, -4, 3}));
     invalid(
         "scatter not in place",
-        "in place, out is part 0 of in",
+        "reduceScatterv: out (3 x f32) overlaps in (12 x f32); in place, out is part 0 of in",
         () -> RANK.reduceScatterv(in, in.narrow(0, 3, 3), threes, ReduceOp.SUM));
     wrong(
         "v average of integers",
@@ -336,24 +337,38 @@ class WrongCallsTest {
         Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.F32, 4, 2);
     Tensor closed = f32(4, 2);
     closed.close();
-    invalid("put to no rank", "peer is 4", () -> window.put(local, 4, remote));
-    invalid("get from a negative rank", "peer is -1", () -> window.get(local, -1, remote));
+    invalid(
+        "put to no rank",
+        "put: peer is 4; it must lie in [0, 4)",
+        () -> window.put(local, 4, remote));
+    invalid("get from a negative rank", "get: peer is -1", () -> window.get(local, -1, remote));
     invalid("put to another window", "another window", () -> small.put(local, 0, remote));
     invalid(
         "put of another dtype",
-        "local is i32[4, 2], remote f32[4, 2]",
+        "put: local is i32[4, 2], remote f32[4, 2]; dtypes and shapes must agree",
         () -> window.put(Tensor.allocate(DType.I32, 4, 2), 1, remote));
     invalid(
         "get of another shape",
-        "local is f32[8], remote f32[4, 2]",
+        "get: local is f32[8], remote f32[4, 2]; dtypes and shapes must agree",
         () -> window.get(f32(8), 1, remote));
-    invalid("get into read-only", "local (f32[4, 2]) is read-only", () -> window.get(readOnly, 1, remote));
+    invalid(
+        "get into read-only",
+        "local (f32[4, 2]) is read-only",
+        () -> window.get(readOnly, 1, remote));
     invalid(
         "put onto itself",
-        "overlaps",
+        "put: local (f32[3, 2]) overlaps remote (f32[3, 2])",
         () -> window.put(remote.narrow(0, 0, 3), 0, remote.narrow(0, 1, 3)));
-    wrong("put of closed memory", ClosedException.class, "local", () -> window.put(closed, 1, remote));
-    wrong("put to a closed window", ClosedException.class, "window", () -> shut.put(f32(2, 2), 0, lost));
+    wrong(
+        "put of closed memory",
+        ClosedException.class,
+        "local",
+        () -> window.put(closed, 1, remote));
+    wrong(
+        "put to a closed window",
+        ClosedException.class,
+        "window",
+        () -> shut.put(f32(2, 2), 0, lost));
     invalid("negative signals", "count is -1", () -> window.signals(-1));
     wrong(
         "more signals than room",
@@ -361,12 +376,22 @@ class WrongCallsTest {
         "192 bytes; the window has 128 of 128",
         () -> small.signals(3));
     wrong("signals of a closed window", ClosedException.class, "window", () -> shut.signals(1));
-    invalid("notify to no rank", "peer is 4", () -> signals.notify(4, 0, 1));
+    invalid(
+        "notify to no rank",
+        "notify: peer is 4; it must lie in [0, 4)",
+        () -> signals.notify(4, 0, 1));
     invalid("notify of no signal", "index is 2", () -> signals.notify(1, 2, 1));
-    invalid("notify back", "value 4294967295", () -> signals.notify(1, 0, -1));
-    invalid("await of no rank", "peer is -1", () -> signals.await(-1, 0, 1));
+    invalid("notify back", "notify: value 4294967295", () -> signals.notify(1, 0, -1));
+    invalid(
+        "await of no rank",
+        "await: peer is -1; it must lie in [0, 4)",
+        () -> signals.await(-1, 0, 1));
     invalid("await of no signal", "index is -1", () -> signals.await(1, -1, 1));
     invalid("test of no signal", "index is 2", () -> signals.test(1, 2, 1));
+    invalid(
+        "test of no rank",
+        "test: peer is 4; it must lie in [0, 4)",
+        () -> signals.test(4, 0, 1));
     invalid("await in no time", "deadline is PT0S", () -> signals.within(Duration.ZERO));
     wrong("notify after close", ClosedException.class, "window", () -> orphans.notify(0, 0, 1));
     wrong("await after close", ClosedException.class, "window", () -> orphans.await(0, 0, 1));
@@ -460,7 +485,10 @@ class WrongCallsTest {
         "copy of another kind",
         "dtype i32",
         () -> floats.copyFrom(Tensor.allocate(DType.I32, 2, 2)));
-    invalid("copy onto itself", "overlaps", () -> floats.copyFrom(floats.transpose(0, 1)));
+    invalid(
+        "copy onto itself",
+        "source (f32[2, 2]) overlaps",
+        () -> floats.copyFrom(floats.transpose(0, 1)));
   }
 
   private static Batch add(Layout from, Tensor source, Layout to, Tensor target) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.Arrays;
 import java.util.Objects;
 import org.windlass.internal.Native;
-import org.windlass.internal.SharedBytes;
 
 /**
- * The checks of what the native side knows nothing of: tensors, and the lengths of lists. Each is
- * a few compares of fields; the text of a refusal is built apart from them.
+ * The checks of what the native side knows nothing of: null, read-only and strided tensors, dtypes
+ * that differ where it takes one, whose window, the lengths of lists. Each is a few compares of
+ * fields; the text of a refusal is built apart from them.
  */
 final class Arguments {
   private Arguments() {}
@@ -51,38 +50,10 @@ final class Arguments {
   }
 
   /** Both sides of a move between this rank's memory and a peer's part of {@code window}. */
-  static void oneSided(
-      String what, Window window, Tensor local, int peer, DistributedTensor remote) {
-    if (local == null
-        || remote == null
-        || remote.window() != window
-        || local.dtype != remote.dtype
-        || !Arrays.equals(local.shape, remote.shape)
-        || peer < 0
-        || peer >= window.communicator().size()
-        || (peer == window.communicator().rank() && shareBytes(local, remote))) {
-      throw badOneSided(what, window, local, peer, remote);
-    }
-  }
-
-  private static InvalidArgumentException badOneSided(
-      String what, Window window, Tensor local, int peer, DistributedTensor remote) {
+  static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
-    Objects.requireNonNull(remote, "remote");
-    peer(what, peer, window.communicator().size());
-    if (remote.window() != window) {
-      return refused(what, "remote (" + remote + ") lies in another window");
-    }
-    if (local.dtype != remote.dtype || !Arrays.equals(local.shape, remote.shape)) {
-      return refused(
-          what, "local is " + local + ", remote " + remote + "; dtypes and shapes must agree");
-    }
-    return refused(what, "local (" + local + ") overlaps remote (" + remote + ")");
-  }
-
-  static void peer(String what, int peer, int size) {
-    if (peer < 0 || peer >= size) {
-      throw refused(what, "peer is " + peer + "; it must lie in [0, " + size + ")");
+    if (Objects.requireNonNull(remote, "remote").window() != window) {
+      throw refused(what, "remote (" + remote + ") lies in another window");
     }
   }
 
@@ -101,21 +72,5 @@ final class Arguments {
 
   private static InvalidArgumentException refused(String what, String why) {
     return new InvalidArgumentException(what + ": " + why);
-  }
-
-  /** Whether any element of {@code a} and any of {@code b} share a byte. */
-  static boolean shareBytes(Tensor a, Tensor b) {
-    return spansMeet(a, b)
-        && (a.contiguous && b.contiguous || SharedBytes.between(where(a), where(b)));
-  }
-
-  private static SharedBytes.View where(Tensor tensor) {
-    return new SharedBytes.View(
-        tensor.address, tensor.shape, tensor.strides, tensor.dtype.bytes());
-  }
-
-  /** Whether the byte ranges from first to last element meet. */
-  private static boolean spansMeet(Tensor a, Tensor b) {
-    return SharedBytes.spansMeet(a.address, a.span, b.address, b.span);
   }
 }

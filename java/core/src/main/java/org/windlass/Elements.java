@@ -96,9 +96,6 @@ final class Elements {
       throw new InvalidArgumentException(
           "copyFrom: source has dtype " + source.dtype + ", which cannot become " + target.dtype);
     }
-    if (Arguments.shareBytes(target, source)) {
-      throw new InvalidArgumentException("copyFrom: source overlaps the tensor");
-    }
     hold("copyFrom", "source", source, false);
     try {
       hold("copyFrom", "the tensor", target, true);

@@ -69,7 +69,7 @@ public final class Signals {
       window.communicator().handOff(() -> notify(peer, index, value));
       return;
     }
-    long signal = signal("notify", peer, index);
+    long signal = signal("notify", index);
     Endpoint own = window.enter("notify");
     int code = Native.wl_notify(own.handle, window.handle, peer, signal, value, own.error);
     window.leave(own, code, null);
@@ -84,7 +84,7 @@ public final class Signals {
       window.communicator().handOff(() -> await(peer, index, value));
       return;
     }
-    long signal = signal("await", peer, index);
+    long signal = signal("await", index);
     Endpoint own = window.enter("await");
     int code = Native.wl_wait(own.handle, window.handle, peer, signal, value, deadlineNs, own.error);
     window.leave(own, code, null);
@@ -98,7 +98,7 @@ public final class Signals {
     if (window.mustQueue()) {
       return window.communicator().endpoint.handOff(() -> test(peer, index, value));
     }
-    long signal = signal("test", peer, index);
+    long signal = signal("test", index);
     Endpoint own = window.enter("test");
     long out = own.scratch.out();
     int code = Native.wl_test(own.handle, window.handle, peer, signal, value, out, own.error);
@@ -108,14 +108,12 @@ public final class Signals {
   }
 
   /** Bytes from the window's start to the signal's first line. */
-  private long signal(String what, int peer, int index) {
-    int ranks = window.communicator().size();
-    Arguments.peer(what, peer, ranks);
+  private long signal(String what, int index) {
     if (index < 0 || index >= count) {
       throw new InvalidArgumentException(
           what + ": index is " + index + "; it must lie in [0, " + count + ")");
     }
-    return offset + place(index, ranks);
+    return offset + place(index, window.communicator().size());
   }
 
   /** Bytes before the lines of signal {@code index}. */

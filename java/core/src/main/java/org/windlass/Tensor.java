@@ -38,9 +38,6 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   final long numel;
   final boolean contiguous;
 
-  /** Bytes from the first element to the end of the last; 0 without elements. */
-  final long span;
-
   Tensor(Memory memory, long address, DType dtype, long[] shape, long[] strides) {
     this.memory = memory;
     this.address = address;
@@ -49,7 +46,6 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     this.strides = strides;
     this.numel = Shapes.numel(shape);
     this.contiguous = Shapes.contiguous(shape, strides);
-    this.span = Shapes.span(shape, strides) * dtype.bytes();
   }
 
   /**

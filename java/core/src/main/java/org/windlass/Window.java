@@ -148,7 +148,7 @@ public final class Window implements AutoCloseable {
    * @param remote a tensor of this window: this rank's own names the same place in the peer's part
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
-    Arguments.oneSided("put", this, local, peer, remote);
+    Arguments.oneSided("put", this, local, remote);
     move("put", Native::wl_put, local, peer, remote);
   }
 
@@ -164,7 +164,7 @@ public final class Window implements AutoCloseable {
    *     every target adds atomically
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
-    Arguments.oneSided("accumulate", this, local, peer, remote);
+    Arguments.oneSided("accumulate", this, local, remote);
     move("accumulate", Native::wl_accumulate, local, peer, remote);
   }
 
@@ -173,7 +173,7 @@ public final class Window implements AutoCloseable {
    * window; {@link #put} the other way round. When it returns, {@code local} is complete.
    */
   public void get(Tensor local, int peer, DistributedTensor remote) {
-    Arguments.oneSided("get", this, local, peer, remote);
+    Arguments.oneSided("get", this, local, remote);
     Arguments.writable("get", "local", local);
     move("get", Native::wl_get, local, peer, remote);
   }

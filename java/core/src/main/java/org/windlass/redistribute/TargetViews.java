@@ -6,7 +6,6 @@ import java.util.Comparator;
 import java.util.List;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.internal.SharedBytes;
 
 /**
  * The check of target views of one batch, which refuses those that share bytes with each other or
@@ -33,7 +32,7 @@ final class TargetViews {
       open.removeIf(other -> end(other) <= view.tensor().address());
       for (View other : open) {
         if ((view.isTarget() || other.isTarget())
-            && SharedBytes.between(Views.where(view.tensor()), Views.where(other.tensor()))) {
+            && Views.overlap(view.tensor(), other.tensor())) {
           throw new InvalidArgumentException(
               "register: " + view.text() + " overlaps " + other.text());
         }
@@ -49,6 +48,6 @@ final class TargetViews {
   }
 
   private static long end(View view) {
-    return view.tensor().address() + Views.where(view.tensor()).span();
+    return view.tensor().address() + Views.span(view.tensor());
   }
 }

@@ -25,11 +25,11 @@ final class Targets {
 
     void include(Tensor view) {
       low = Math.min(low, view.address());
-      high = Math.max(high, view.address() + Views.where(view).span());
+      high = Math.max(high, view.address() + Views.span(view));
     }
 
     boolean holds(Tensor view) {
-      return low <= view.address() && view.address() + Views.where(view).span() <= high;
+      return low <= view.address() && view.address() + Views.span(view) <= high;
     }
 
     /** The second half begins where the first does within a line of 64 bytes. */

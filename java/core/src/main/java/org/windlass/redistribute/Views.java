@@ -10,7 +10,7 @@ import org.windlass.internal.Failures;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
-import org.windlass.internal.SharedBytes;
+import org.windlass.internal.Shapes;
 
 /** The memory under tensors that ranks bind, and what is done with it as bytes. */
 final class Views {
@@ -20,9 +20,16 @@ final class Views {
     return Access.MEMORY.of(view);
   }
 
-  static SharedBytes.View where(Tensor view) {
-    return new SharedBytes.View(
-        view.address(), view.shape(), view.strides(), view.dtype().bytes());
+  /** Bytes from the first element to the end of the last; 0 without elements. */
+  static long span(Tensor view) {
+    return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
+  }
+
+  /** Whether an element of {@code a} and one of {@code b} share a byte. */
+  static boolean overlap(Tensor a, Tensor b) {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_tensors_overlap(describe(scratch, 0, a), describe(scratch, 1, b)) == 1;
+    }
   }
 
   /** The same view of other memory, where its first element is at {@code address}. */
@@ -40,7 +47,7 @@ final class Views {
   static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
-      long target = describe(scratch, view);
+      long target = describe(scratch, 0, view);
       check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
     }
   }
@@ -52,7 +59,7 @@ final class Views {
       throw closed(call, "a view", view);
     }
     try (Scratch scratch = Scratch.take()) {
-      scratch.elementLong(describe(scratch, view));
+      scratch.elementLong(describe(scratch, 0, view));
       int dtype = view.dtype().code();
       long out = scratch.out();
       long error = scratch.error();
@@ -65,8 +72,8 @@ final class Views {
     }
   }
 
-  private static long describe(Scratch scratch, Tensor view) {
-    return scratch.tensor(0, view.dtype().code(), view.address(), view.shape(), view.strides());
+  private static long describe(Scratch scratch, int slot, Tensor view) {
+    return scratch.tensor(slot, view.dtype().code(), view.address(), view.shape(), view.strides());
   }
 
   private static void check(int code, Scratch scratch) {

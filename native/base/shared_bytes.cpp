@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/base/shared_bytes.h"
+
+#include <algorithm>
+
+#include "native/base/extent.h"
+
+namespace windlass {
+namespace {
+
+constexpr int64_t kMostReach = int64_t{1} << 61;
+constexpr int kMostSteps = 1'000'000;
+constexpr uint32_t kMostTerms = 2 * (kMaxDims + 1);
+
+// What adds x * stride bytes, for an x from `least` to `most`.
+struct Term {
+  int64_t stride;
+  int64_t least;
+  int64_t most;
+};
+
+int64_t floorDiv(int64_t a, int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+int64_t ceilDiv(int64_t a, int64_t b) {
+  return a / b + (a % b > 0 ? 1 : 0);
+}
+
+// The search for a sum of terms, from the widest stride down, cut wherever the rest can't reach.
+// For views cut from one tensor that is a few steps.
+class Search {
+ public:
+  // A sum is how many bytes of `a`'s memory lie before one of its elements' bytes, less those of
+  // `b`'s before one of its own. The two are one byte where that is the distance from `a` to `b`.
+  Search(const StridedView& a, const StridedView& b) {
+    add(a, false);
+    add(b, true);
+    std::sort(terms_, terms_ + count_, [](const Term& x, const Term& y) {
+      return x.stride > y.stride;
+    });
+    merge();
+    for (uint32_t i = count_; i-- > 0;) {
+      restLeast_[i] = restLeast_[i + 1] + terms_[i].stride * terms_[i].least;
+      restMost_[i] = restMost_[i + 1] + terms_[i].stride * terms_[i].most;
+    }
+  }
+
+  // Whether terms from `i` on can add to `distance`.
+  bool reaches(uint32_t i, int64_t distance) {
+    if (distance < restLeast_[i] || distance > restMost_[i]) return false;
+    if (i == count_ || ++steps_ > kMostSteps) return true;
+    const Term& term = terms_[i];
+    const int64_t from = std::max(term.least, ceilDiv(distance - restMost_[i + 1], term.stride));
+    const int64_t to = std::min(term.most, floorDiv(distance - restLeast_[i + 1], term.stride));
+    for (int64_t x = from; x <= to; ++x) {
+      if (reaches(i + 1, distance - x * term.stride)) return true;
+    }
+    return false;
+  }
+
+ private:
+  // A term for each dimension, and one for the bytes of an element.
+  void add(const StridedView& view, bool negative) {
+    const auto width = static_cast<int64_t>(sizeOf(view.dtype));
+    for (uint32_t d = 0; d < view.ndim; ++d)
+      add(view.strides[d], width, view.shape[d] - 1, negative);
+    add(1, 1, width - 1, negative);
+  }
+  void add(int64_t stride, int64_t width, int64_t last, bool negative) {
+    if (stride == 0 || last == 0) return;
+    terms_[count_++] = {stride * width, negative ? -last : 0, negative ? 0 : last};
+  }
+  void merge() {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (kept > 0 && terms_[kept - 1].stride == terms_[i].stride) {
+        terms_[kept - 1].least += terms_[i].least;
+        terms_[kept - 1].most += terms_[i].most;
+      } else {
+        terms_[kept++] = terms_[i];
+      }
+    }
+    count_ = kept;
+  }
+
+  Term terms_[kMostTerms];
+  uint32_t count_ = 0;
+  int steps_ = 0;
+  // What the terms from an index on can add at least, and at most.
+  int64_t restLeast_[kMostTerms + 1] = {};
+  int64_t restMost_[kMostTerms + 1] = {};
+};
+
+// False where it is too large to be searched.
+bool reachOfView(const StridedView& view, int64_t* reach) {
+  return reachOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), reach) &&
+         *reach < kMostReach;
+}
+
+}  // namespace
+
+bool shareBytes(const StridedView& a, const StridedView& b) {
+  int64_t aReach = 0;
+  int64_t bReach = 0;
+  if (!reachOfView(a, &aReach) || !reachOfView(b, &bReach)) return true;
+  const auto distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(b.data) -
+                                             reinterpret_cast<uintptr_t>(a.data));
+  if (aReach == 0 || bReach == 0 || distance >= aReach || distance <= -bReach) return false;
+  return Search(a, b).reaches(0, distance);
+}
+
+}  // namespace windlass
