@@ -49,8 +49,8 @@ Code processSelf(wl_process_t* process, wl_error_t* error) {
   process->started = startOf(process->pid);
   process->pid_namespace = pidNamespace();
   if (process->started != 0 && process->pid_namespace != 0) return WL_OK;
-  return fail(error, WL_UNSUPPORTED, "/proc doesn't tell of this process: not mounted, or too many open "
-              "files?");
+  return fail(error, WL_UNSUPPORTED,
+              "/proc doesn't tell of this process: not mounted, or too many open files?");
 }
 
 uint64_t processWord() {

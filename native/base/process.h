@@ -12,8 +12,8 @@ Code processSelf(wl_process_t* process, wl_error_t* error);
 // The same in one word, which no other process of any container has at the same time.
 uint64_t processWord();
 
-// A file that can be polled for the end of the process; none: it has ended. WL_UNSUPPORTED where its
-// number means nothing here, or the system is too old.
+// A file that can be polled for the end of the process; none: it has ended. WL_UNSUPPORTED where
+// its number means nothing here, or the system is too old.
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error);
 
 }  // namespace windlass

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wait changes of the thread that it runs on, where it may: by GroupConfig::adjustsThreads, or
-// since the thread was adopted.
+// What a wait changes of the thread that it runs on, where it may: by GroupConfig::adjustsThreads,
+// or since the thread was adopted.
 #pragma once
 
 #include <sched.h>

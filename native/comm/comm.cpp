@@ -111,8 +111,8 @@ Code Comm::checkWindows(const Call& call, bool eager) {
     const Code code =
         fail(call.error, WL_UNSUPPORTED,
              "rank %u: its %s of %s, %llu bytes, lies outside the communicator's windows, or "
-             "reaches beyond one, which alone its peers in other processes reach; use a tensor of a "
-             "window",
+             "reaches beyond one, which alone its peers in other processes reach; use a tensor of "
+             "a window",
              rank_, buffer.name, operationName(call.descriptor.operation()),
              static_cast<unsigned long long>(buffer.bytes));
     leaveCall();

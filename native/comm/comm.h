@@ -80,7 +80,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
 
   // Whether it takes an operation now: it lives, and no thread is inside one.
   bool accepts() const {
-    return group_->failure() == nullptr && own_.state.closing.load(std::memory_order_seq_cst) == 0 &&
+    return group_->failure() == nullptr &&
+           own_.state.closing.load(std::memory_order_seq_cst) == 0 &&
            own_.state.busy.load(std::memory_order_seq_cst) == 0;
   }
 

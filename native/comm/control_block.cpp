@@ -98,8 +98,8 @@ Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) 
   const uint64_t layout = shared->layout.load(std::memory_order_acquire);
   if (layout != layoutOfThisLibrary() || !holds(shared->config)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "the memory holds no control block of this library (%s for %s); have one process lay "
-                "it out first, with the same version for the same target",
+                "the memory holds no control block of this library (%s for %s); have one process "
+                "lay it out first, with the same version for the same target",
                 WINDLASS_VERSION, kKernels.limits.name);
   }
   const uint64_t needed = ControlBlock::bytes(shared->config);

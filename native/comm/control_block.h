@@ -51,8 +51,8 @@ struct Descriptor {
   }
 };
 
-// An eager input, which is copied on ENTER, rides in the ENTER's own line up to kInlineBytes, a larger
-// one in the rank's eager area.
+// An eager input, which is copied on ENTER, rides in the ENTER's own line up to kInlineBytes, a
+// larger one in the rank's eager area.
 constexpr uint64_t kInlineBytes = 16;
 
 // ENTER: `sequence` is stored with release once the rest is set.
@@ -162,8 +162,8 @@ struct GroupConfig {
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
   // operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }
-  // Up to how much input a rank copies on ENTER. Where ranks exceed cores a copy costs less than the
-  // acknowledgements, which take another turn of all threads.
+  // Up to how much input a rank copies on ENTER. Where ranks exceed cores a copy costs less than
+  // the acknowledgements, which take another turn of all threads.
   uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
   // Room for it, and for some words to each rank.
   uint64_t eagerRoomBytes() const {

@@ -115,8 +115,8 @@ uint32_t Comm::phasesOver(uint32_t rank) const {
 }
 
 // Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
-// wait, or, where it shows, those of whose items the fewest phases have run: this rank too, if it is
-// the only one.
+// wait, or, where it shows, those of whose items the fewest phases have run: this rank too, if it
+// is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;

@@ -177,16 +177,16 @@ void writeClosed(Text& out, uint32_t rank, const State& state) {
 }
 
 void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state) {
-  out.add("rank %u closed the communicator, and rank %u waits for it in %s; every rank must call the "
-          "same operations before it closes",
+  out.add("rank %u closed the communicator, and rank %u waits for it in %s; every rank must call "
+          "the same operations before it closes",
           peer, rank, OperationText(state).text());
 }
 
 void writeLeft(Text& out, uint32_t rank, const Descriptor& called) {
   char what[256];
   describe(called, what, sizeof what);
-  out.add("rank %d closed the communicator, and rank %u needs it in %s; a rank stays until its peers "
-          "need it no more",
+  out.add("rank %d closed the communicator, and rank %u needs it in %s; a rank stays until its "
+          "peers need it no more",
           called.root(), rank, what);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator as one process holds it: where its control block and windows lie here, which of its
-// ranks have a handle, and memory whose release waits until nobody can touch it.
+// A communicator as one process holds it: where its control block and windows lie here, which of
+// its ranks have a handle, and memory whose release waits until nobody can touch it.
 #pragma once
 
 #include <linux/futex.h>
@@ -24,8 +24,8 @@ class Group {
  public:
   // Whose ranks all live in this process. nullptr when memory is short.
   static std::shared_ptr<Group> create(const GroupConfig& config);
-  // The same in two steps, of which the second can't fail: address space for config.ranks ranks, and
-  // the group of so many or fewer.
+  // The same in two steps, of which the second can't fail: address space for config.ranks ranks,
+  // and the group of so many or fewer.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   // What follows from how many ranks and cores there are, where a configuration leaves it open.
@@ -53,8 +53,8 @@ class Group {
   // Lets memory that all processes map be named: rank r's segment of `bytes` lies at base + r *
   // stride here. All processes add the same windows in the same order, before their ranks join.
   Code addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* error);
-  // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space where
-  // no window holds them all.
+  // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
+  // where no window holds them all.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return config_.spansProcesses
                ? find(rank, memory, bytes)
@@ -109,8 +109,8 @@ class Group {
   // announce.
   void wakeSleepers();
 
-  // Parts of an operation that ranks of a process make together, whatever each of them calls; from 0
-  // on, the group of a color.
+  // Parts of an operation that ranks of a process make together, whatever each of them calls; from
+  // 0 on, the group of a color.
   enum JointPart : int32_t { kJointTransfer = -2, kJointWindow = -1 };
   // What ranks of this process make together in the operation of that sequence, `part` of it: the
   // first of them to come makes it, and it lasts as long as any of them holds it. Each comes before

@@ -188,8 +188,8 @@ bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* 
     timespec limit;
     limit.tv_sec = limitNs / 1'000'000'000;
     limit.tv_nsec = limitNs % 1'000'000'000;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_.futex(FUTEX_WAIT), seen, &limit,
-            nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_.futex(FUTEX_WAIT), seen,
+            &limit, nullptr, 0);
   }
   shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   bell.sleeping.store(0, std::memory_order_seq_cst);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's waits: a fast part that looks and pauses, then what fits the machine. Where each rank has
-// a core it spins on; where ranks share cores it gives its own up, and sleeps on its doorbell where
-// another thread computes there.
+// A rank's waits: a fast part that looks and pauses, then what fits the machine. Where each rank
+// has a core it spins on; where ranks share cores it gives its own up, and sleeps on its doorbell
+// where another thread computes there.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The death watch of a communicator whose ranks live in several processes: one thread of each process,
-// which polls the others' pidfds, and beats so that they see that it lives.
+// The death watch of a communicator whose ranks live in several processes: one thread of each
+// process, which polls the others' pidfds, and beats so that they see that it lives.
 #pragma once
 
 #include <memory>

@@ -131,8 +131,8 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
     return fail(error, WL_INVALID_ARGUMENT, "rank %u takes no part; nothing has moved", absent);
   // It says why as it ends the communicator.
   code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, deadlineNs, error);
-  return code != WL_OK ? code
-                       : fail(error, WL_ABORTED, "rank %u takes no part; nothing has moved", absent);
+  if (code != WL_OK) return code;
+  return fail(error, WL_ABORTED, "rank %u takes no part; nothing has moved", absent);
 }
 
 void Transfer::moved(int32_t rank, uint64_t* moved, uint64_t count) const {

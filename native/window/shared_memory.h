@@ -15,8 +15,8 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
 // Maps it whole. WL_INVALID_ARGUMENT: a file that may shrink, which would end whoever touches it.
 Code mapShared(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error);
 
-// What tells ranks' segments, `stride` apart from `base`, from others, wherever a process maps them:
-// the file, the place in it, and how large they are. 0: the system doesn't tell.
+// What tells ranks' segments, `stride` apart from `base`, from others, wherever a process maps
+// them: the file, the place in it, and how large they are. 0: the system doesn't tell.
 uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes);
 
 // Bytes of memory that this process may still take, and which limit says so. Of a cgroup, what it

@@ -95,10 +95,12 @@ TEST_P(Blocks, GiveTheBitsOfOne) {
   }
 }
 
+std::vector<int> counts() {
+  return few() ? std::vector<int>{3} : std::vector<int>{1, 2, 3, 4};
+}
+
 INSTANTIATE_TEST_SUITE_P(RanksAndCores, Blocks,
-                         testing::Combine(testing::ValuesIn(few() ? std::vector<int>{3}
-                                                                      : std::vector<int>{1, 2, 3, 4}),
-                                          testing::Values(1, 64)));
+                         testing::Combine(testing::ValuesIn(counts()), testing::Values(1, 64)));
 
 TEST(Workers, StepOnlyBetweenOpenAndClose) {
   struct Job {

@@ -130,8 +130,9 @@ TEST(Leaving, AnOperationThatARankDidNotCallReachesTheLastToLeave) {
         EXPECT_FALSE(left.told) << "a small reduce takes its input along";
         const auto last = static_cast<size_t>(order.back());
         EXPECT_EQ(WL_MISMATCH, left.codes[last]);
+        const std::string caller = "rank " + std::to_string(n - 1);
         EXPECT_TRUE(contains(left.messages[last].c_str(),
-                             "rank " + std::to_string(n - 1) + " calls reduce(1 x f32, sum, root 0)"));
+                             caller + " calls reduce(1 x f32, sum, root 0)"));
         EXPECT_TRUE(contains(left.messages[last].c_str(), "closed the communicator without it"));
         EXPECT_EQ(WL_OP_REDUCE, left.errors[last].operation);
         EXPECT_EQ(2u, left.errors[last].sequence);

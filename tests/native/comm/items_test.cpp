@@ -43,7 +43,7 @@ Call callOf(uint64_t workBytes, wl_error_t* error) {
   return call;
 }
 
-// ---- an aux that its owner frees as soon as it returns -------------------------------------------
+// ---- an aux that its owner frees as soon as it returns ------------------------------------------
 
 // Whoever asks how many items a peer has is held until that peer has left, or a while if it stays.
 struct HeldLook : OneItem {
@@ -87,7 +87,7 @@ TEST(Items, APeersAuxIsReadWhileThatPeerIsInsideAlone) {
   }
 }
 
-// ---- what says whether items run -----------------------------------------------------------------
+// ---- what says whether items run ----------------------------------------------------------------
 
 // Rank 1 has begun the operation, and enters once rank 0 has returned.
 struct AsksLate : OneItem {
@@ -120,7 +120,7 @@ TEST(Items, ThatAskRunNoMoreOnceARankHasFailedBeforeAllHadCome) {
   }
 }
 
-// ---- whom a Timeout of a small meeting names -----------------------------------------------------
+// ---- whom a Timeout of a small meeting names ----------------------------------------------------
 
 // The last to come runs every item, and takes its time for the first.
 struct SlowItem : OneItem {
@@ -163,7 +163,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
   EXPECT_TRUE(contains(error.message, "every rank came"));
 }
 
-// ---- whom a Timeout of claimed items of several phases names -------------------------------------
+// ---- whom a Timeout of claimed items of several phases names ------------------------------------
 
 struct TwoPhases : OneItem {
   static uint32_t phases(const Launch&) { return 2; }
@@ -243,7 +243,7 @@ TEST(Items, EveryCollectiveHasItsKernels) {
   }
 }
 
-// ---- what a rank says between operations ---------------------------------------------------------
+// ---- what a rank says between operations --------------------------------------------------------
 
 TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   Comms ranks(2, 1);

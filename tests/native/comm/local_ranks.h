@@ -49,8 +49,8 @@ inline int slow() {
   return (deviceCores() > 0 ? 4 * kSlow : kSlow) * (longForm() ? 1 : 2);
 }
 
-// Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and the
-// device executor the same waits.
+// Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and
+// the device executor the same waits.
 inline bool few() {
   return (kSlow > 1 || deviceCores() > 0) && !longForm();
 }

@@ -201,8 +201,10 @@ class EveryCollective {
           [&] { return windlass::allToAllV(comm_, in_, out_, lists, WL_U32, 0, &error_); }, from);
     lists.outCounts = nullptr;
     check("all-to-all-v, packed", inOut,
-          [&] { return windlass::allToAllVPacked(comm_, in_, out_, lists, received.data(), WL_U32, 0,
-                                                 &error_); },
+          [&] {
+            return windlass::allToAllVPacked(comm_, in_, out_, lists, received.data(), WL_U32, 0,
+                                             &error_);
+          },
           from);
     expect("its counts", received == mine);
     check("all-gather-v", before(n_),

@@ -77,7 +77,8 @@ TEST_P(SkippedWords, ARootLeavesALargeBroadcastAfterItsReaders) {
                                      WL_AUTO, root, &error))
           << error.message;
       const auto right = std::count(data.begin(), data.end(), stamp(i, root, 0, 0));
-      EXPECT_EQ(kCount, static_cast<uint64_t>(right)) << "right on rank " << rank << ", root " << root;
+      EXPECT_EQ(kCount, static_cast<uint64_t>(right))
+          << "right on rank " << rank << ", root " << root;
       // First what its readers read last.
       for (uint64_t e = kCount; rank == root && e-- > 0;) data[e] = 0;
     }

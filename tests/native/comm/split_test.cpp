@@ -62,7 +62,8 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
     }
   });
   ender.join();
-  EXPECT_LE(wl_clock_ns() - start, kChildDeadline / 2) << "nobody waits for a rank that never joined";
+  EXPECT_LE(wl_clock_ns() - start, kChildDeadline / 2)
+      << "nobody waits for a rank that never joined";
   seen->torn += *std::max_element(children.begin(), children.end()) !=
                         *std::min_element(children.begin(), children.end())
                     ? 1
