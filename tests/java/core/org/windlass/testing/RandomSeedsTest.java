@@ -26,7 +26,7 @@ class RandomSeedsTest {
   @BeforeEach
   void forgetSeeds() {
     SEEN.clear();
-    for (String property : List.of(SeedRunner.PROPERTY, SeedRunner.SECONDS)) {
+    for (String property : List.of(SeedRunner.PROPERTY, SeedRunner.SECONDS, SeedRunner.LONG)) {
       chosen.put(property, System.clearProperty(property));
     }
   }
@@ -44,6 +44,13 @@ class RandomSeedsTest {
   /** Not found by name as a test: run by the tests here alone. */
   static final class Passing {
     @RandomSeeds(40)
+    void passes(long seed) {
+      SEEN.add(seed);
+    }
+  }
+
+  static final class More {
+    @RandomSeeds(value = 3, inLong = 9)
     void passes(long seed) {
       SEEN.add(seed);
     }
@@ -74,6 +81,23 @@ class RandomSeedsTest {
     SEEN.clear();
     run(Passing.class);
     assertThat(SEEN).isNotEqualTo(before);
+  }
+
+  @Test
+  void moreSeedsInTheLongForm() {
+    run(More.class);
+    assertThat(SEEN).hasSize(3);
+    SEEN.clear();
+    System.setProperty(SeedRunner.LONG, "true");
+    try {
+      run(More.class);
+      assertThat(SEEN).hasSize(9);
+      SEEN.clear();
+      run(Passing.class);
+      assertThat(SEEN).hasSize(40);
+    } finally {
+      System.clearProperty(SeedRunner.LONG);
+    }
   }
 
   @Test

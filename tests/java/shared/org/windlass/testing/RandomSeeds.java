@@ -22,6 +22,9 @@ public @interface RandomSeeds {
   /** How many seeds at least. */
   int value();
 
+  /** How many where {@code -Dwindlass.long=true} is given; where it is 0, as many as without. */
+  int inLong() default 0;
+
   /** For how long; where it is not 0, {@code -Dwindlass.chance.seconds=N} makes it N. */
   int seconds() default 0;
 }

@@ -16,6 +16,7 @@ import org.opentest4j.TestAbortedException;
 final class SeedRunner implements ParameterResolver, InvocationInterceptor {
   static final String PROPERTY = "windlass.seed";
   static final String SECONDS = "windlass.chance.seconds";
+  static final String LONG = "windlass.long";
 
   private static final long[] FIXED = {0, 1, -1, Long.MIN_VALUE, Long.MAX_VALUE};
 
@@ -44,10 +45,11 @@ final class SeedRunner implements ParameterResolver, InvocationInterceptor {
     Object target = call.getTarget().orElseThrow();
     method.setAccessible(true);
     RandomSeeds asked = method.getAnnotation(RandomSeeds.class);
+    int least = Boolean.getBoolean(LONG) ? Math.max(asked.value(), asked.inLong()) : asked.value();
     long seconds = asked.seconds() == 0 ? 0 : Long.getLong(SECONDS, asked.seconds());
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
     Random random = new Random();
-    for (int i = 1; i < asked.value() || seconds > 0 && System.nanoTime() < end; i++) {
+    for (int i = 1; i < least || seconds > 0 && System.nanoTime() < end; i++) {
       run(method, i < FIXED.length ? FIXED[i] : random.nextLong(), s -> method.invoke(target, s));
     }
   }
