@@ -22,8 +22,8 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * What {@code scripts/bench --against} runs: this build beside another one, and that one beside
- * itself, which says how far two equal builds come to lie apart on this machine.
+ * The command of {@code scripts/bench --against}: this build beside another one, and that one
+ * beside itself, which says how far two equal builds come to lie apart on this machine.
  */
 @Command(
     name = "scripts/bench --against",
@@ -64,8 +64,7 @@ final class AgainstCommand implements Runnable {
       description = "Time for the samples of a cell by a build in a round (${DEFAULT-VALUE}).")
   private double seconds;
 
-  @Option(names = "--root", hidden = true, required = true, description = "This checkout.")
-  private Path root;
+  @Mixin private RootOption root;
 
   @Mixin private CellOptions options;
 
@@ -119,7 +118,7 @@ final class AgainstCommand implements Runnable {
               + runs + ", " + rounds + " and " + seconds);
     }
     List<Group> groups = groups();
-    for (Path checkout : List.of(root, other)) {
+    for (Path checkout : List.of(root.folder(), other)) {
       side(checkout);
     }
     List<Map<String, Medians>> measured = new ArrayList<>();
@@ -173,7 +172,7 @@ final class AgainstCommand implements Runnable {
   private void measure(Build build, Group group, Map<String, Medians> medians)
       throws InterruptedException {
     Path log = root.resolve("target/bench-against.log");
-    List<String> command = command(build == Build.THIS ? root : other, group);
+    List<String> command = command(build == Build.THIS ? root.folder() : other, group);
     try (Child child = new Child(command, Duration.ofSeconds(120), log)) {
       for (int i = 0; i < WARM_UPS; i++) {
         child.next();

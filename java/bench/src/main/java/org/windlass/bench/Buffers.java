@@ -11,7 +11,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.Window;
 
-/** Where a rank's tensors come from: a window that all ranks hold, or memory of its own. */
+/** The memory of a rank's tensors: a window that all ranks hold, or memory of its own. */
 final class Buffers implements AutoCloseable {
   private static final long ALIGNMENT = 64;
 

@@ -21,7 +21,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Window;
 
 /**
- * What a call costs from Java, on a communicator of one rank, where nothing waits. call_bench.cpp
+ * The cost of a call from Java, on a communicator of one rank, where nothing waits. call_bench.cpp
  * measures the same calls from C. The gc profiler shows what a call allocates.
  */
 @State(Scope.Thread)

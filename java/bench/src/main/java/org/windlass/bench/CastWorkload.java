@@ -10,7 +10,7 @@ import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 
-/** Every rank casts {@code bytes} of its own from one dtype to another. */
+/** A cast on every rank: {@code bytes} of its own from one dtype to another. */
 public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain)
     implements Workload {
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.util.Collection;
 import java.util.Comparator;
+import java.util.List;
 
 /**
- * What sides are compared at.
+ * A point at which sides are compared.
  *
  * @param op as {@code windlass bench} names it, or a {@link Redistribution}
  * @param bytes as {@code windlass bench} counts them; 0 for a barrier
@@ -17,6 +19,11 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
           .thenComparing(Cell::op)
           .thenComparing(Cell::ranks)
           .thenComparing(Cell::bytes);
+
+  /** The cells in order, without repetition. */
+  static List<Cell> inOrder(Collection<Cell> cells) {
+    return cells.stream().distinct().sorted().toList();
+  }
 
   /** The larger of all ranks' inputs and all ranks' outputs. */
   long totalBytes() {

@@ -3,12 +3,13 @@ package org.windlass.bench;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
 import picocli.CommandLine.Option;
 
-/** Which collectives are compared, over which numbers of ranks and which sizes. */
+/** The options for which collectives are compared, over which numbers of ranks and which sizes. */
 final class CellOptions {
+  private static final int MOST_RANKS = 64;
+
   @Option(
       names = "--ops",
       paramLabel = "OP",
@@ -41,7 +42,7 @@ final class CellOptions {
           "Leaves out cells whose inputs or outputs take more over all ranks (${DEFAULT-VALUE}).")
   private String total;
 
-  /** In order, without repetition; at least one. */
+  /** At least one, {@linkplain Cell#inOrder in order}. */
   List<Cell> cells() {
     long most = ByteSize.parse("--total", total);
     List<Cell> cells = new ArrayList<>();
@@ -51,9 +52,7 @@ final class CellOptions {
         throw new InvalidArgumentException("--ops: no operation " + op);
       }
       for (int count : ranks) {
-        if (count < 1 || count > 64) {
-          throw new InvalidArgumentException("--ranks: " + count + " is not in 1 to 64");
-        }
+        ComparisonOptions.requireUpTo(MOST_RANKS, "--ranks", count);
         for (String size : barrier ? List.of("") : bytes) {
           cells.add(new Cell(op, count, barrier ? 0 : sizeOf(size)));
         }
@@ -63,7 +62,7 @@ final class CellOptions {
     if (cells.isEmpty()) {
       throw new InvalidArgumentException("--total: no cell takes so little");
     }
-    return cells.stream().distinct().sorted().collect(Collectors.toList());
+    return Cell.inOrder(cells);
   }
 
   private static long sizeOf(String text) {

@@ -9,7 +9,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** What {@code scripts/bench} runs. */
+/** The command of {@code scripts/bench}. */
 @Command(
     name = "scripts/bench",
     mixinStandardHelpOptions = true,

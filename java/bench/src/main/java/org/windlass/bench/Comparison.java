@@ -13,8 +13,8 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
- * Measures cells by contenders, in rounds. In a round each operation at each number of ranks is
- * measured by one contender after the other, in a process of its own that takes all sizes; who
+ * A comparison of contenders at cells, in rounds. In a round each operation at each number of ranks
+ * is measured by one contender after the other, in a process of its own that takes all sizes; who
  * comes first changes with the round. A cell that a contender cannot do is not tried again.
  *
  * @param programs the folder of the peers that are programs

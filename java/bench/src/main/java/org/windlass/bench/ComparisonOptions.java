@@ -13,10 +13,11 @@ import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
-import picocli.CommandLine.Option;
 import picocli.CommandLine;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 
-/** How a comparison is measured, and where its files go. */
+/** The options for how a comparison is measured, and for where its files go. */
 final class ComparisonOptions {
   @Option(
       names = "--rounds",
@@ -51,8 +52,7 @@ final class ComparisonOptions {
       description = "Measures nothing: makes chart and table from this file.")
   private Path from;
 
-  @Option(names = "--root", hidden = true, required = true, description = "The checkout.")
-  private Path root;
+  @Mixin private RootOption root;
 
   /** Runs {@code command} and exits with its status. */
   static void execute(Runnable command, String[] args) {
@@ -116,6 +116,13 @@ final class ComparisonOptions {
       throw new InternalException("interrupted", e);
     }
     return rows;
+  }
+
+  /** Refuses a number of an option's that is not in 1 to {@code most}. */
+  static void requireUpTo(long most, String option, long value) {
+    if (value < 1 || value > most) {
+      throw new InvalidArgumentException(option + ": " + value + " is not in 1 to " + most);
+    }
   }
 
   private static void requirePositive(String option, double value) {

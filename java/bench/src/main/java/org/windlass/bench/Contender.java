@@ -9,8 +9,8 @@ import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
 
 /**
- * Who is measured: in collectives Windlass with either kind of buffers, and its peers; in
- * redistributions Windlass in each mode, and MPI_Alltoallw of Open MPI.
+ * A contender in a comparison: in collectives Windlass with either kind of buffers, and its peers;
+ * in redistributions Windlass in each mode, and MPI_Alltoallw of Open MPI.
  */
 enum Contender {
   WINDOW,

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Where ranks meet before a sample. It is neutral: one atomic counter, one sense word, nothing of
- * the library under measurement. Each word stands alone in two cache lines.
+ * The place where ranks meet before a sample. It is neutral: one atomic counter, one sense word,
+ * nothing of the library under measurement. Each word stands alone in two cache lines.
  */
 final class LineUp {
   private static final VarHandle WORD = MethodHandles.arrayElementVarHandle(int[].class);

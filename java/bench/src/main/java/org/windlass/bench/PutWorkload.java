@@ -5,12 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.DistributedTensor;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Signals;
-import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
-import org.windlass.Window;
 
 /**
  * Pairs of neighbours, all at once: rank 2k puts {@code bytes} into the window of rank 2k + 1 and
@@ -34,34 +30,18 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
 
   @Override
   public RankWork open(Communicator comm) {
-    Window window = comm.window(2 * (bytes + 64) + Signals.bytes(1, ranks));
-    long count = bytes / dtype.bytes();
-    Signals signals = window.signals(1);
-    DistributedTensor inbox = window.tensor(dtype, count);
-    Tensor own = plain ? Tensor.allocate(dtype, count) : window.tensor(dtype, count);
-    return new Work(comm.rank(), window, signals, own, inbox);
+    return new Work(comm);
   }
 
-  private final class Work implements RankWork {
-    private final int rank;
-    private final int peer;
-    private final Window window;
-    private final Signals signals;
-    private final Tensor own;
-    private final DistributedTensor inbox;
-    private final Pattern pattern;
+  private final class Work extends OneSidedWork {
+    private final int peer = rank ^ 1;
+    private final Pattern pattern = new Pattern(rank, Buffers.bytesOf(own));
 
     /** Puts in either direction so far. */
     private int sequence;
 
-    Work(int rank, Window window, Signals signals, Tensor own, DistributedTensor inbox) {
-      this.rank = rank;
-      this.peer = rank ^ 1;
-      this.window = window;
-      this.signals = signals;
-      this.own = own;
-      this.inbox = inbox;
-      this.pattern = new Pattern(rank, Buffers.bytesOf(own));
+    Work(Communicator comm) {
+      super(comm, bytes, dtype, plain);
     }
 
     private boolean sends(int index) {
@@ -76,18 +56,13 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     }
 
     @Override
-    public void call() {
-      stream(0);
-    }
-
-    @Override
     public void stream(int index) {
       if (peer == ranks) {
         return;
       }
       sequence++;
       if (sends(index)) {
-        window.put(own, peer, inbox);
+        window.put(own, peer, reached);
         signals.notify(peer, 0, sequence);
       } else {
         signals.await(peer, 0, sequence);
@@ -97,14 +72,8 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     @Override
     public void verify(long iteration) {
       if (!sends(0)) {
-        PutWorkload.verify(Buffers.bytesOf(inbox), rank, (int) bytes, iteration);
+        PutWorkload.verify(Buffers.bytesOf(reached), rank, (int) bytes, iteration);
       }
-    }
-
-    @Override
-    public void close() {
-      window.close();
-      own.close();
     }
   }
 

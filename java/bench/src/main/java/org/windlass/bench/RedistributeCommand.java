@@ -11,7 +11,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** What {@code scripts/bench --redistribute} runs. */
+/** The command of {@code scripts/bench --redistribute}. */
 @Command(
     name = "scripts/bench --redistribute",
     mixinStandardHelpOptions = true,
@@ -92,15 +92,12 @@ final class RedistributeCommand implements Runnable {
             throw new InvalidArgumentException("--dtypes: " + dtype + " is neither f32 nor bf16");
           }
           for (long side : sizes) {
-            if (side < 1 || side > MOST_SIDE) {
-              throw new InvalidArgumentException(
-                  "--sizes: " + side + " is not in 1 to " + MOST_SIDE);
-            }
+            ComparisonOptions.requireUpTo(MOST_SIDE, "--sizes", side);
             cells.add(what.cell(side));
           }
         }
       }
     }
-    return cells.stream().distinct().sorted().toList();
+    return Cell.inOrder(cells);
   }
 }

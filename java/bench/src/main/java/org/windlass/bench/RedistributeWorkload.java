@@ -18,7 +18,7 @@ import org.windlass.plan.TransferMode;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 
-/** One tensor goes from one layout to another through a transfer that is registered once. */
+/** A tensor on its way from one layout to another, through a transfer that is registered once. */
 public final class RedistributeWorkload implements Workload {
   private static final long FLOOR_BYTES = 512 << 20;
 

@@ -9,10 +9,10 @@ import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
 /**
- * A matrix of f32 goes from one mesh to another. As a cell's operation it is a word without commas
- * or spaces: the mesh pair, the source's placements, the target's dtype, such as {@code
- * 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0} with k the
- * size of its last mesh dimension; its ranks follow the source's.
+ * A matrix of f32 on its way from one mesh to another. As a cell's operation it is a word without
+ * commas or spaces: the mesh pair, the source's placements, the target's dtype, such as
+ * {@code 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0} with k
+ * the size of its last mesh dimension; its ranks follow the source's.
  */
 record Redistribution(String meshes, String placements, DType targetDtype) {
   static final List<String> MESHES =

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import org.windlass.Communicator;
 import org.windlass.DType;
 
-/** Who carries an operation out: the library, or what it is compared with. */
+/** A side that carries an operation out: the library, or what it is compared with. */
 public interface Side {
   /** A barrier of all ranks, for the rank of {@code comm}. */
   Runnable barrier(Communicator comm);

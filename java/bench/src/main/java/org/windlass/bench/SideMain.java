@@ -10,9 +10,9 @@ import org.windlass.NativeLibrary;
 import org.windlass.plan.TransferMode;
 
 /**
- * Measures one operation by one side that runs in a JVM, and prints a line of {@link Times} for
- * each size. Arguments: side (of a redistribution the mode), operation, ranks, seconds for a size,
- * sizes in bytes.
+ * A program that measures one operation by one side that runs in a JVM, and prints a line of
+ * {@link Times} for each size. Arguments: side (of a redistribution the mode), operation, ranks,
+ * seconds for a size, sizes in bytes.
  */
 final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;

@@ -5,8 +5,9 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * When each rank was ready and when it left, for every iteration, in nanoseconds on one clock. All
- * memory is there before the first stamp, and no two ranks write to one cache line.
+ * The times at which each rank was ready and at which it left, for every iteration, in nanoseconds
+ * on one clock. All memory is there before the first stamp, and no two ranks write to one cache
+ * line.
  */
 public final class Stamps {
   private static final int PAD = 16;

@@ -8,7 +8,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 
-/** What ranks add up in a reduction, and what comes of it: {@link Digits}, a term a rank. */
+/** The terms that ranks add up in a reduction, and their sums: {@link Digits}, a term a rank. */
 public final class Sums {
   private final DType dtype;
   private final int ranks;

@@ -4,8 +4,8 @@ package org.windlass.bench;
 import java.util.Locale;
 
 /**
- * What a side took for a cell, in microseconds; NaN for what it did not measure. As a line: the
- * numbers in this order, with a space between.
+ * The times that a side took for a cell, in microseconds; NaN for what it did not measure. As a
+ * line: the numbers in this order, with a space between.
  */
 record Times(
     double median, double p99, double min, double stream, double empty, double floor) {

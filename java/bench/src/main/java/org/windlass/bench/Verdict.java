@@ -7,8 +7,8 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 
 /**
- * Windlass with one kind of buffers at one cell, against the best peer there and the floor; medians
- * in microseconds.
+ * The verdict on Windlass with one kind of buffers at one cell, against the best peer there and the
+ * floor; medians in microseconds.
  *
  * @param floor NaN where nothing has to move
  */

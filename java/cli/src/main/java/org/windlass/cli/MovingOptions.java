@@ -7,7 +7,7 @@ import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import picocli.CommandLine.Option;
 
-/** What every command that moves data takes. */
+/** The options that every command that moves data takes. */
 public final class MovingOptions {
   @Option(
       names = "--target",

@@ -9,8 +9,8 @@ import java.util.Locale;
 import org.windlass.reshard.ProgressListener;
 
 /**
- * How far a move is: a bar that redraws itself on a terminal; elsewhere a line at each quarter of a
- * move that takes longer than a second.
+ * A bar that shows how far a move is, and redraws itself on a terminal; elsewhere a line at each
+ * quarter of a move that takes longer than a second.
  */
 final class ProgressBar implements ProgressListener, AutoCloseable {
   private static final int WIDTH = 40;

@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import org.windlass.InvalidArgumentException;
 
-/** How many ranks a command runs, each a thread of its own. */
+/** The number of ranks that a command runs, each a thread of its own. */
 public final class RankCount {
   /** What some operations do grows with the square of the ranks. */
   public static final int MOST = 64;

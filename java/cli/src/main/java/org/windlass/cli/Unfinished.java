@@ -8,8 +8,8 @@ import java.util.Set;
 import org.windlass.WindlassException;
 
 /**
- * What a command has not finished yet: where a signal ends the process before the command is over,
- * {@link ProcessEnd} takes it away.
+ * Things that a command has not finished yet: where a signal ends the process before the command is
+ * over, {@link ProcessEnd} takes them away.
  */
 final class Unfinished implements AutoCloseable {
   /** Those of commands that run; guards {@code ending} and what each of them holds. */

@@ -25,8 +25,9 @@ import org.windlass.redistribute.Transfer;
 import org.windlass.reshard.ProgressListener;
 
 /**
- * A trainer's weights become an inference fleet's: twelve ranks of this process, f32 to bf16.
- * Prints what moved, how fast beside the physical floor, and that every byte is right.
+ * The demo, in which a trainer's weights become an inference fleet's: twelve ranks of this process,
+ * f32 to bf16. It prints what moved, how fast beside the physical floor, and that every byte is
+ * right.
  */
 public final class Demo {
   private static final int VERSIONS = 3;

@@ -6,9 +6,9 @@ import org.windlass.VerificationFailedException;
 import org.windlass.layout.Placement;
 
 /**
- * What the demo's weights hold, as a function of tensor, term and element; written by the trainer's
- * ranks, and worked out again to check the inference ranks. The check knows nothing of plans,
- * transfers or kernels.
+ * The values of the demo's weights, as a function of tensor, term and element; written by the
+ * trainer's ranks, and worked out again to check the inference ranks. The check knows nothing of
+ * plans, transfers or kernels.
  */
 final class Values {
   private static final int BLOCK = 1 << 18;

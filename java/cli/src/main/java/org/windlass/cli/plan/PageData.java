@@ -24,8 +24,8 @@ import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
 
 /**
- * What a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who sends how
- * much to whom, and the totals of every rank.
+ * The data that a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who
+ * sends how much to whom, and the totals of every rank.
  */
 final class PageData {
   /** A larger page would keep a browser busy. */
