@@ -55,6 +55,7 @@ class ReportTest {
       for (Report.Rank rank : report.ranks().subList(0, 2)) {
         Report.Call call = rank.current().orElseThrow();
         assertThat(call.toString()).isEqualTo("barrier #2");
+        assertThat(call.algorithm()).isEmpty();
         assertThat(call.took()).isBetween(Duration.ofMillis(60), Duration.ofSeconds(30));
         assertThat(call.since()).isEqualTo(call.took());
         assertThat(rank.waitsFor()).contains(2);
@@ -66,6 +67,7 @@ class ReportTest {
       Report.Call last = late.recent().get(0);
       assertThat(last.text()).isEqualTo("all-to-all(1024 x f32 to each rank, push)");
       assertThat(last.operation()).isEqualTo("all-to-all");
+      assertThat(last.algorithm()).contains(Algorithm.PUSH);
       assertThat(last.sequence()).isEqualTo(1);
       assertThat(last.bytes()).isEqualTo(4096);
       assertThat(last.failure()).isEmpty();

@@ -53,6 +53,7 @@ final class Samples extends SampleValues {
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.Report$Call>", List::of);
     generic("List<org.windlass.Report$Rank>", List::of);
+    generic("Optional<org.windlass.Algorithm>", Optional::empty);
     generic("Optional<org.windlass.ErrorCode>", Optional::empty);
     generic("Optional<org.windlass.WindlassException>", Optional::empty);
     generic("java.lang.Iterable<org.windlass.plan.Route>", () -> plan().routes());

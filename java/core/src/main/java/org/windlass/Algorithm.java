@@ -4,6 +4,7 @@ package org.windlass;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
@@ -54,13 +55,11 @@ public enum Algorithm {
             + Arrays.stream(values()).map(Algorithm::toString).collect(Collectors.joining(", ")));
   }
 
-  /** What recordings call the algorithm of a code; empty where the operation has one alone. */
-  static String recorded(int code) {
+  /** The algorithm of a code in a recording; empty where the operation has one alone. */
+  static Optional<Algorithm> recorded(int code) {
     return Arrays.stream(values())
         .filter(algorithm -> algorithm != AUTO && algorithm.code == code)
-        .map(Algorithm::toString)
-        .findFirst()
-        .orElse("");
+        .findFirst();
   }
 
   @Override

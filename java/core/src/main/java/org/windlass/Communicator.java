@@ -56,7 +56,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   Communicator(long handle, Duration deadline, LocalGroup group) {
     super(
-        new Endpoint(handle, WindlassException::of, Algorithm::recorded), Deadlines.DEFAULT, null);
+        new Endpoint(
+            handle,
+            WindlassException::of,
+            code -> Algorithm.recorded(code).map(Algorithm::toString).orElse("")),
+        Deadlines.DEFAULT,
+        null);
     this.deadline = deadline;
     this.group = group;
     String what =

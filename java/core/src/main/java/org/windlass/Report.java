@@ -69,6 +69,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
    * @param sequence its number, the same on all ranks; of a one-sided operation, which has none,
    *     that of the last one before
    * @param operation such as {@code all-to-all}
+   * @param algorithm the one that moves it; empty where the operation has one alone
    * @param text the operation with what it moves
    * @param oneSided whether it is the rank's own: a put, get, notify or wait
    * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where parts
@@ -82,6 +83,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   public record Call(
       int sequence,
       String operation,
+      Optional<Algorithm> algorithm,
       String text,
       boolean oneSided,
       long bytes,
@@ -93,6 +95,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
     /** Checks the components. */
     public Call {
       Objects.requireNonNull(operation, "operation");
+      Objects.requireNonNull(algorithm, "algorithm");
       Objects.requireNonNull(text, "text");
       Objects.requireNonNull(failure, "failure");
       Objects.requireNonNull(since, "since");
@@ -106,6 +109,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
       return new Call(
           recorded.sequence(),
           Native.wl_operation_name(recorded.operation()),
+          Algorithm.recorded(recorded.algorithm()),
           recorded.text(),
           recorded.oneSided(),
           recorded.bytes(),

@@ -6,14 +6,13 @@ import org.windlass.DType;
 import org.windlass.Target;
 
 /**
- * What a bench measures, apart from the size.
+ * The case that a bench measures, apart from the size.
  *
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
     String op,
     Target target,
-    String algorithm,
     boolean plain,
     DType dtype,
     Map<String, Object> details) {}

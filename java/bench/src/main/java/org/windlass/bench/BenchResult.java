@@ -12,10 +12,12 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalDouble;
+import org.windlass.Algorithm;
 
 /** One line of {@code windlass bench}: what was measured, times in microseconds. */
 public record BenchResult(
     BenchCase measured,
+    Algorithm algorithm,
     int ranks,
     long bytes,
     int iterations,
@@ -32,6 +34,7 @@ public record BenchResult(
     double median = Stamps.quantile(samples, 0.5) / 1e3;
     return new BenchResult(
         measured,
+        measurement.algorithm().orElse(Algorithm.AUTO),
         workload.ranks(),
         workload.bytes(),
         samples.length,
@@ -53,7 +56,7 @@ public record BenchResult(
     fields.put("op", measured.op());
     fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
     fields.put("launch", "threads");
-    fields.put("algorithm", measured.algorithm());
+    fields.put("algorithm", algorithm.toString());
     fields.put("buffers", measured.plain() ? "plain" : "window");
     fields.put("ranks", ranks);
     fields.put("bytes", bytes);

@@ -4,18 +4,21 @@ package org.windlass.bench;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
+import org.windlass.Algorithm;
 import org.windlass.LocalGroup;
+import org.windlass.Report;
 import org.windlass.bench.Workload.RankWork;
 
 /**
- * Takes samples of a workload. In an iteration every rank rewrites its input, takes {@code ready},
- * lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready). Rounds of the
- * operation and of its floor alternate, so that both see the same machine. Iterations run in
- * batches sized by the one before, so that the time is kept on a machine that is busy with other
- * things too.
+ * A taker of samples of a workload. In an iteration every rank rewrites its input, takes
+ * {@code ready}, lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready).
+ * Rounds of the operation and of its floor alternate, so that both see the same machine. Iterations
+ * run in batches sized by the one before, so that the time is kept on a machine that is busy with
+ * other things too.
  */
 public final class Sampler {
   private static final int BATCHES = 5;
@@ -56,13 +59,15 @@ public final class Sampler {
    * @param emptySamples the same for an empty call
    * @param streamNanos mean of back-to-back calls
    * @param floorMicros empty where nothing has to move
+   * @param algorithm the one that the operation ran; empty where it has one alone
    */
   public record Measurement(
       List<Stamps> batches,
       long[] samples,
       long[] emptySamples,
       double streamNanos,
-      OptionalDouble floorMicros) {}
+      OptionalDouble floorMicros,
+      Optional<Algorithm> algorithm) {}
 
   public Measurement run() {
     try {
@@ -90,7 +95,8 @@ public final class Sampler {
           Stamps.sortedSamples(batches),
           Stamps.sortedSamples(empty),
           mean(stream),
-          Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor));
+          Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor),
+          algorithm());
     } finally {
       for (RankWork work : works) {
         if (work != null) {
@@ -98,6 +104,13 @@ public final class Sampler {
         }
       }
     }
+  }
+
+  /** Of the last call of rank 0, which is the operation's. */
+  private Optional<Algorithm> algorithm() {
+    return group.communicator(0).report().ranks().get(0).recent().stream()
+        .findFirst()
+        .flatMap(Report.Call::algorithm);
   }
 
   private static int iterations(List<Stamps> batches) {

@@ -162,7 +162,7 @@ public final class BenchCommand implements Runnable {
     requireAlgorithm();
     List<Workload> workloads = workloads();
     BenchCase measured =
-        new BenchCase(op, target, ranAlgorithm(), isPlain(), DType.parse(dtype), details());
+        new BenchCase(op, target, isPlain(), DType.parse(dtype), details());
     PrintWriter out = spec.commandLine().getOut();
     boolean headed = json.isGiven();
     try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
@@ -302,7 +302,7 @@ public final class BenchCommand implements Runnable {
     return Algorithm.parse(algorithm);
   }
 
-  /** The algorithms that the operation has, the one that {@code auto} runs first. */
+  /** The algorithms that the operation has beside {@code auto}. */
   private List<String> algorithms() {
     return switch (op) {
       case "all-to-all" -> List.of("push", "pull");
@@ -327,10 +327,6 @@ public final class BenchCommand implements Runnable {
     List<String> known = new ArrayList<>(List.of("auto"));
     known.addAll(algorithms());
     requireOneOf("--algorithm", algorithm, known.toArray(String[]::new));
-  }
-
-  private String ranAlgorithm() {
-    return algorithm.equals("auto") && !algorithms().isEmpty() ? algorithms().get(0) : algorithm;
   }
 
   private static void requireOneOf(String option, String value, String... known) {

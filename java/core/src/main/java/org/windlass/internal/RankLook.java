@@ -22,6 +22,7 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
    * One recorded operation. Times are those of {@code wl_clock_ns}.
    *
    * @param sequence of a one-sided operation, that of the last one before
+   * @param algorithm which one it was; {@code WL_AUTO} where it has one alone
    * @param text the operation with what it moves
    * @param code {@code WL_RECORD_INSIDE} while it is in progress
    * @param enteredNs 0 if it has not entered yet
@@ -29,6 +30,7 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
   public record Recorded(
       int sequence,
       int operation,
+      int algorithm,
       String text,
       long bytes,
       int code,
@@ -84,6 +86,7 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
     return new Recorded(
         records.getInt(at + Structs.Record.SEQUENCE),
         records.getInt(at + Structs.Record.OPERATION),
+        records.getInt(at + Structs.Record.ALGORITHM),
         new String(text, 0, length, StandardCharsets.US_ASCII),
         records.getLong(at + Structs.Record.BYTES),
         records.getInt(at + Structs.Record.CODE),
