@@ -13,13 +13,10 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -29,67 +26,9 @@ import org.windlass.layout.Layout;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 
-/** Asynchronous operations: their order, what comes of them, waiting for them, cancelling them. */
+/** Asynchronous operations: their order, what comes of them, and waiting for them. */
 @Timeout(120)
 class OperationTest {
-  /** An operation in progress until it is told to end; those behind it wait. */
-  private static final class Gate {
-    private final CountDownLatch begun = new CountDownLatch(1);
-    private final CountDownLatch open = new CountDownLatch(1);
-    final Operation<Void> operation;
-
-    Gate(Communicator communicator) {
-      operation =
-          communicator.async(
-              c -> {
-                begun.countDown();
-                pass(open);
-              });
-      pass(begun);
-    }
-
-    void open() {
-      open.countDown();
-    }
-
-    private static void pass(CountDownLatch latch) {
-      try {
-        assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
-      } catch (InterruptedException e) {
-        throw new AssertionError(e);
-      }
-    }
-  }
-
-  /** A thread inside a call, and what comes of it. */
-  private static final class Caller {
-    final AtomicReference<Throwable> failure = new AtomicReference<>();
-    volatile boolean interruptFlag;
-    final Thread thread;
-
-    Caller(Runnable call) throws InterruptedException {
-      CountDownLatch entering = new CountDownLatch(1);
-      thread =
-          new Thread(
-              () -> {
-                entering.countDown();
-                failure.set(catchThrowable(call::run));
-                interruptFlag = Thread.currentThread().isInterrupted();
-              });
-      thread.start();
-      entering.await();
-      Thread.sleep(50);
-    }
-
-    /** Milliseconds from an interrupt to the end of the call. */
-    double interrupt() throws InterruptedException {
-      long start = System.nanoTime();
-      thread.interrupt();
-      thread.join();
-      return (System.nanoTime() - start) / 1e6;
-    }
-  }
-
   /** Waits for less time than an idle thread lives. */
   private static void until(BooleanSupplier done) throws InterruptedException {
     long end = System.nanoTime() + ofSeconds(8).toNanos();
@@ -365,137 +304,6 @@ class OperationTest {
   }
 
   @Test
-  void cancelBeforeItBeginsTakesItBack() {
-    try (LocalGroup group = Communicator.local(2)) {
-      group.run(
-          communicator -> {
-            Gate gate = new Gate(communicator);
-            AtomicBoolean ran = new AtomicBoolean();
-            Operation<Void> first = communicator.async(c -> ran.set(true));
-            Operation<Void> second = communicator.async(Collectives::barrier);
-            assertThat(first.cancel()).isTrue();
-            assertThat(first.isDone()).isTrue();
-            assertThat(first.cancel()).isFalse();
-            assertThatThrownBy(first::await).isInstanceOf(CancellationException.class);
-            gate.open();
-            second.await();
-            assertThat(ran).isFalse();
-            communicator.barrier();
-            assertThat(communicator.failure()).isEmpty();
-          });
-    }
-  }
-
-  @Test
-  void aPeerOfWhatWasTakenBackFindsAMismatch() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Throwable[] failures = new Throwable[2];
-      group.run(
-          communicator -> {
-            Gate gate = new Gate(communicator);
-            Tensor value = Tensor.allocate(DType.I32, 1);
-            Operation<Void> barrier = communicator.async(Collectives::barrier);
-            Operation<Void> sum = communicator.async(c -> c.allReduce(value, ReduceOp.SUM));
-            if (communicator.rank() == 0) {
-              assertThat(barrier.cancel()).isTrue();
-            }
-            gate.open();
-            failures[communicator.rank()] = catchThrowable(sum::await);
-          });
-      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
-    }
-  }
-
-  @Test
-  void cancelInProgressAbortsOnEveryRank() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
-      Communicator communicator = group.communicator(0);
-      CountDownLatch begun = new CountDownLatch(1);
-      Operation<Void> barrier =
-          communicator.async(
-              c -> {
-                begun.countDown();
-                c.barrier();
-              });
-      begun.await();
-      assertThat(barrier.cancel()).isFalse();
-      assertThatThrownBy(barrier::await)
-          .isInstanceOf(AbortedException.class)
-          .hasMessageContaining("cancelled")
-          .satisfies(e -> assertThat(((AbortedException) e).culprits()).containsExactly(0));
-      assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
-    }
-  }
-
-  @Test
-  void cancelAfterTheEndDoesNothing() {
-    try (LocalGroup group = Communicator.local(1)) {
-      Operation<Void> barrier = group.communicator(0).async(Collectives::barrier);
-      barrier.await();
-      assertThat(barrier.cancel()).isFalse();
-      barrier.await();
-      assertThat(group.communicator(0).failure()).isEmpty();
-    }
-  }
-
-  @Test
-  void cancelRacesWithTheBeginning() {
-    int takenBack = 0;
-    // A cancel that comes while its operation is in progress ends the communicator.
-    for (int attempt = 0; attempt < 20 && takenBack == 0; attempt++) {
-      takenBack = raceCancelWithTheBeginning();
-    }
-    assertThat(takenBack).isPositive();
-  }
-
-  private static int raceCancelWithTheBeginning() {
-    int takenBack = 0;
-    try (LocalGroup group = Communicator.local(1)) {
-      for (int round = 0; round < 2000; round++) {
-        AtomicBoolean ran = new AtomicBoolean();
-        Operation<Void> operation = group.communicator(0).async(c -> ran.set(true));
-        if (round % 2 == 0) {
-          Thread.onSpinWait();
-        }
-        if (operation.cancel()) {
-          takenBack++;
-          assertThatThrownBy(operation::await).isInstanceOf(CancellationException.class);
-          group.communicator(0).barrier();
-          assertThat(ran).isFalse();
-        } else if (group.communicator(0).failure().isPresent()) {
-          break; // it was in progress
-        } else {
-          operation.await();
-          assertThat(ran).isTrue();
-        }
-      }
-    }
-    return takenBack;
-  }
-
-  @Test
-  void aTensorClosedBeforeTheCallBeginsEndsIt() {
-    try (LocalGroup group = Communicator.local(1)) {
-      Communicator communicator = group.communicator(0);
-      Window window = communicator.window(1 << 12);
-      Tensor plain = Tensor.allocate(DType.F32, 100);
-      Tensor distributed = window.tensor(DType.F32, 100);
-      Gate gate = new Gate(communicator);
-      List<Operation<Void>> operations =
-          List.of(
-              communicator.async(c -> c.allReduce(plain, ReduceOp.SUM)),
-              communicator.async(c -> c.broadcast(distributed, 0)));
-      plain.close();
-      window.close();
-      gate.open();
-      for (Operation<Void> operation : operations) {
-        assertThatThrownBy(operation::await).isInstanceOf(ClosedException.class);
-      }
-      communicator.barrier();
-    }
-  }
-
-  @Test
   void tensorsOfAQueuedCallStayReachableUntilItIsOver() throws Exception {
     try (LocalGroup group = Communicator.local(1)) {
       Communicator communicator = group.communicator(0);
@@ -520,120 +328,6 @@ class OperationTest {
 
   private static Operation<Void> reduceLater(Communicator communicator, Tensor tensor) {
     return communicator.async(c -> c.allReduce(tensor, ReduceOp.SUM));
-  }
-
-  @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void theEndOfTheCommunicatorEndsWhatIsQueued(boolean close) {
-    try (LocalGroup group = Communicator.local(2)) {
-      Communicator communicator = group.communicator(0);
-      Operation<Void> inProgress = communicator.async(Collectives::barrier);
-      AtomicBoolean ran = new AtomicBoolean();
-      List<Operation<Void>> queued = new ArrayList<>();
-      for (int i = 0; i < 10; i++) {
-        queued.add(communicator.async(c -> ran.set(true)));
-      }
-      if (close) {
-        communicator.close();
-      } else {
-        group.communicator(1).abort("enough");
-      }
-      queued.add(inProgress);
-      queued.add(communicator.async(c -> ran.set(true)));
-      for (Operation<Void> operation : queued) {
-        assertThatThrownBy(() -> operation.await(ofSeconds(20)))
-            .isInstanceOf(close ? ClosedException.class : AbortedException.class)
-            .hasMessageContaining(close ? "closed" : "enough");
-      }
-      assertThat(ran).isFalse();
-    }
-  }
-
-  @Test
-  void closeRacesWithSubmissions() throws Exception {
-    for (int round = 0; round < 50; round++) {
-      LocalGroup group = Communicator.local(1);
-      Communicator communicator = group.communicator(0);
-      Thread closer = new Thread(group::close);
-      List<Operation<Void>> operations = new ArrayList<>();
-      for (int i = 0; i < 100; i++) {
-        operations.add(communicator.async(Collectives::barrier));
-        if (i == 20) {
-          closer.start();
-        }
-      }
-      closer.join();
-      for (Operation<Void> operation : operations) {
-        Throwable failure = catchThrowable(() -> operation.await(ofSeconds(20)));
-        if (failure != null) {
-          assertThat(failure).isInstanceOf(ClosedException.class);
-        }
-      }
-    }
-  }
-
-  @Test
-  void aFutureEndsAsTheOperationDoes() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
-      Communicator communicator = group.communicator(0);
-      AtomicReference<String> ranOn = new AtomicReference<>();
-      Gate gate = new Gate(communicator);
-      CompletableFuture<Void> after =
-          communicator
-              .async(Collectives::barrier)
-              .toCompletableFuture()
-              .thenRun(
-                  () -> {
-                    communicator.barrier();
-                    ranOn.set(Thread.currentThread().getName());
-                  });
-      assertThat(after).isNotDone();
-      gate.open();
-      after.get(20, TimeUnit.SECONDS);
-      assertThat(ranOn.get()).isEqualTo("windlass-calls-0");
-
-      Operation<Void> failing = communicator.async(c -> c.broadcast(null, 0));
-      assertThat(failing.toCompletableFuture())
-          .failsWithin(ofSeconds(20))
-          .withThrowableThat()
-          .havingCause()
-          .isInstanceOf(NullPointerException.class);
-      assertThat(failing.toCompletableFuture()).isCompletedExceptionally();
-    }
-  }
-
-  @Test
-  void cancellingAFutureCancelsTheOperation() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Communicator communicator = group.communicator(0);
-      Gate gate = new Gate(communicator);
-      Operation<Void> queued = communicator.async(Collectives::barrier);
-      CompletableFuture<Void> future = queued.toCompletableFuture();
-      assertThat(future.cancel(false)).isTrue();
-      assertThat(future).isCancelled();
-      assertThatThrownBy(queued::await).isInstanceOf(CancellationException.class);
-      assertThat(communicator.failure()).isEmpty();
-
-      CompletableFuture<Void> inProgress = gate.operation.toCompletableFuture();
-      assertThat(inProgress.cancel(true)).isFalse();
-      assertThat(communicator.failure()).isPresent();
-      gate.open();
-    }
-  }
-
-  @Test
-  void completingAFutureByHandChangesNothingElse() {
-    try (LocalGroup group = Communicator.local(1)) {
-      Communicator communicator = group.communicator(0);
-      Gate gate = new Gate(communicator);
-      CompletableFuture<Void> future = gate.operation.toCompletableFuture();
-      assertThat(future.complete(null)).isTrue();
-      assertThat(future.cancel(true)).isFalse();
-      assertThat(gate.operation.isDone()).isFalse();
-      assertThat(communicator.failure()).isEmpty();
-      gate.open();
-      gate.operation.await();
-    }
   }
 
   @Test

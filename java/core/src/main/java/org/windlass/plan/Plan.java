@@ -8,15 +8,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
-import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
 import org.windlass.UnsupportedException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Copies;
-import org.windlass.internal.Cut;
-import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.Steps;
 import org.windlass.layout.DeviceMesh;
@@ -47,9 +44,6 @@ public final class Plan {
   static {
     Access.SCHEDULING.open(Plan.class, first -> Plan::schedule);
   }
-
-  /** Changes whenever equal arguments give other routes. */
-  private static final int VERSION = 2;
 
   private final TensorSpec source;
   private final TensorSpec target;
@@ -129,37 +123,7 @@ public final class Plan {
     Objects.requireNonNull(to, "to");
     Objects.requireNonNull(wire, "wire");
     Objects.requireNonNull(options, "options");
-    if (!from.shape().equals(to.shape())) {
-      throw new InvalidArgumentException(
-          "tensor '"
-              + to.name()
-              + "' has shape "
-              + to.shape()
-              + ", its source has "
-              + from.shape());
-    }
-    requireCountable(from, wire);
-    if (to.layout().hasPartial()) {
-      throw new InvalidArgumentException(
-          "target layout "
-              + to.layout().qualified()
-              + " holds Partial; a target holds values: use R or S");
-    }
-    requireCast(from.dtype(), wire);
-    requireCast(wire, to.dtype());
-    from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
-    if (options.mode() != TransferMode.DIRECT && Math.min(from.dtype().bits(), wire.bits()) < 8) {
-      throw new UnsupportedException(
-          "elements of "
-              + from.dtype()
-              + " are less than a byte, which mode "
-              + options.mode()
-              + " does not move");
-    }
-    if (from.dtype().bits() < 8) {
-      requireWholeBytes(from);
-      requireWholeBytes(to);
-    }
+    PlanChecks.require(from, to, wire, options.mode());
     return new Plan(from, to, wire, options);
   }
 
@@ -168,6 +132,14 @@ public final class Plan {
     Objects.requireNonNull(source, "source");
     Objects.requireNonNull(target, "target");
     return target.bits() < source.bits() ? target : source;
+  }
+
+  TensorSpec source() {
+    return source;
+  }
+
+  TensorSpec target() {
+    return target;
   }
 
   /** The source layout. */
@@ -377,28 +349,7 @@ public final class Plan {
    * compare it before a byte moves; mesh dimension names do not enter.
    */
   public long fingerprint() {
-    Fingerprint fingerprint = new Fingerprint().add(VERSION);
-    addLayout(fingerprint, from);
-    addLayout(fingerprint, to);
-    fingerprint.add(shape.length);
-    for (long extent : shape) {
-      fingerprint.add(extent);
-    }
-    fingerprint
-        .add(dtype().toString())
-        .add(wire.toString())
-        .add(targetDtype().toString())
-        .add(options.mode().toString())
-        .add(options.bucketBytes())
-        .add(options.turn());
-    if (options.ranksPerHost() < DeviceMesh.MAX_RANKS) {
-      fingerprint.add(options.ranksPerHost());
-    }
-    if (source.isPadded() || target.isPadded()) {
-      source.paddedShape().forEach(fingerprint::add);
-      target.paddedShape().forEach(fingerprint::add);
-    }
-    return fingerprint.value();
+    return PlanFingerprint.of(this);
   }
 
   @Override
@@ -426,91 +377,11 @@ public final class Plan {
         new Route.Terms(dtype(), wire, op));
   }
 
-  private static void addLayout(Fingerprint fingerprint, Layout layout) {
-    fingerprint.add(fingerprint(layout.mesh()));
-    for (Placement placement : layout.placements()) {
-      fingerprint.add(placement.toString());
-    }
-  }
-
-  /** A hash of sizes and ranks; names do not enter. */
-  private static long fingerprint(DeviceMesh mesh) {
-    Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
-    for (int m = 0; m < mesh.ndim(); m++) {
-      fingerprint.add(mesh.size(m));
-    }
-    fingerprint.add(mesh.rankOf(0));
-    if (!isConsecutive(mesh)) {
-      mesh.ranks().forEach(fingerprint::add);
-    }
-    return fingerprint.value();
-  }
-
-  private static boolean isConsecutive(DeviceMesh mesh) {
-    if (mesh.rankOf(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
-      return false;
-    }
-    List<String> names = IntStream.range(0, mesh.ndim()).mapToObj(mesh::name).toList();
-    int[] sizes = IntStream.range(0, mesh.ndim()).map(mesh::size).toArray();
-    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankOf(0)));
-  }
-
   /** Checks that {@code rank} is one that a mesh may hold. */
   static void checkRank(int rank) {
     if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
       throw new InvalidArgumentException(
           "rank is " + rank + "; it must lie in [0, " + DeviceMesh.MAX_RANKS + ")");
-    }
-  }
-
-  /** Checks that the bytes of the tensor on the wire can be counted. */
-  private static void requireCountable(TensorSpec spec, DType wire) {
-    new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
-  }
-
-  private static void requireCast(DType from, DType to) {
-    if (!from.canCast(to)) {
-      throw new UnsupportedException(
-          from
-              + " does not cast to "
-              + to
-              + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
-    }
-  }
-
-  private static void requireReduce(DType dtype, ReduceOp op) {
-    if (!dtype.canReduce(op)) {
-      throw new UnsupportedException("partial tensors of " + dtype + " do not reduce by " + op);
-    }
-  }
-
-  /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
-  private static void requireWholeBytes(TensorSpec spec) {
-    int last = spec.shape().size() - 1;
-    int bits = spec.dtype().bits();
-    if (last < 0) {
-      throw new UnsupportedException(
-          "a scalar of " + spec.dtype() + " fills no whole number of bytes");
-    }
-    Cut cut =
-        Access.CUTTING
-            .of(spec.layout())
-            .of(last, spec.shape().get(last), spec.paddedShape().get(last));
-    for (int cell = 0; cell < cut.cells(); cell++) {
-      for (long bound : cut.bounds(cell)) {
-        if (bound % 8 * bits % 8 != 0) {
-          throw new UnsupportedException(
-              "layout "
-                  + spec.layout()
-                  + " cuts "
-                  + spec.dtype()
-                  + " at element "
-                  + bound
-                  + " of dimension "
-                  + last
-                  + ", inside a byte");
-        }
-      }
     }
   }
 }

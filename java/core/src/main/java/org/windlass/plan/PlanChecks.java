@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ReduceOp;
+import org.windlass.UnsupportedException;
+import org.windlass.internal.Access;
+import org.windlass.internal.Cut;
+import org.windlass.layout.TensorSpec;
+
+/** The checks of what a plan is made of: shapes, dtypes, reductions and cuts inside a byte. */
+final class PlanChecks {
+  private PlanChecks() {}
+
+  /** Throws as {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)} says. */
+  static void require(TensorSpec from, TensorSpec to, DType wire, TransferMode mode) {
+    if (!from.shape().equals(to.shape())) {
+      throw new InvalidArgumentException(
+          "tensor '"
+              + to.name()
+              + "' has shape "
+              + to.shape()
+              + ", its source has "
+              + from.shape());
+    }
+    requireCountable(from, wire);
+    if (to.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "target layout "
+              + to.layout().qualified()
+              + " holds Partial; a target holds values: use R or S");
+    }
+    requireCast(from.dtype(), wire);
+    requireCast(wire, to.dtype());
+    from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
+    if (mode != TransferMode.DIRECT && Math.min(from.dtype().bits(), wire.bits()) < 8) {
+      throw new UnsupportedException(
+          "elements of "
+              + from.dtype()
+              + " are less than a byte, which mode "
+              + mode
+              + " does not move");
+    }
+    if (from.dtype().bits() < 8) {
+      requireWholeBytes(from);
+      requireWholeBytes(to);
+    }
+  }
+
+  /** Checks that the bytes of the tensor on the wire can be counted. */
+  private static void requireCountable(TensorSpec spec, DType wire) {
+    new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
+  }
+
+  private static void requireCast(DType from, DType to) {
+    if (!from.canCast(to)) {
+      throw new UnsupportedException(
+          from
+              + " does not cast to "
+              + to
+              + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
+    }
+  }
+
+  private static void requireReduce(DType dtype, ReduceOp op) {
+    if (!dtype.canReduce(op)) {
+      throw new UnsupportedException("partial tensors of " + dtype + " do not reduce by " + op);
+    }
+  }
+
+  /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
+  private static void requireWholeBytes(TensorSpec spec) {
+    int last = spec.shape().size() - 1;
+    int bits = spec.dtype().bits();
+    if (last < 0) {
+      throw new UnsupportedException(
+          "a scalar of " + spec.dtype() + " fills no whole number of bytes");
+    }
+    Cut cut =
+        Access.CUTTING
+            .of(spec.layout())
+            .of(last, spec.shape().get(last), spec.paddedShape().get(last));
+    for (int cell = 0; cell < cut.cells(); cell++) {
+      for (long bound : cut.bounds(cell)) {
+        if (bound % 8 * bits % 8 != 0) {
+          throw new UnsupportedException(
+              "layout "
+                  + spec.layout()
+                  + " cuts "
+                  + spec.dtype()
+                  + " at element "
+                  + bound
+                  + " of dimension "
+                  + last
+                  + ", inside a byte");
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.windlass.internal.Fingerprint;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/** The hash that tells plans apart; {@link Plan#fingerprint} says of what. */
+final class PlanFingerprint {
+  /** Changes whenever equal arguments give other routes. */
+  private static final int VERSION = 2;
+
+  private PlanFingerprint() {}
+
+  static long of(Plan plan) {
+    Fingerprint fingerprint = new Fingerprint().add(VERSION);
+    long[] shape = plan.shape();
+    PlanOptions options = plan.options();
+    addLayout(fingerprint, plan.from());
+    addLayout(fingerprint, plan.to());
+    fingerprint.add(shape.length);
+    for (long extent : shape) {
+      fingerprint.add(extent);
+    }
+    fingerprint
+        .add(plan.dtype().toString())
+        .add(plan.wire().toString())
+        .add(plan.targetDtype().toString())
+        .add(options.mode().toString())
+        .add(options.bucketBytes())
+        .add(options.turn());
+    if (options.ranksPerHost() < DeviceMesh.MAX_RANKS) {
+      fingerprint.add(options.ranksPerHost());
+    }
+    if (plan.source().isPadded() || plan.target().isPadded()) {
+      plan.source().paddedShape().forEach(fingerprint::add);
+      plan.target().paddedShape().forEach(fingerprint::add);
+    }
+    return fingerprint.value();
+  }
+
+  private static void addLayout(Fingerprint fingerprint, Layout layout) {
+    fingerprint.add(fingerprint(layout.mesh()));
+    for (Placement placement : layout.placements()) {
+      fingerprint.add(placement.toString());
+    }
+  }
+
+  /** A hash of sizes and ranks; names do not enter. */
+  private static long fingerprint(DeviceMesh mesh) {
+    Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
+    for (int m = 0; m < mesh.ndim(); m++) {
+      fingerprint.add(mesh.size(m));
+    }
+    fingerprint.add(mesh.rankOf(0));
+    if (!isConsecutive(mesh)) {
+      mesh.ranks().forEach(fingerprint::add);
+    }
+    return fingerprint.value();
+  }
+
+  private static boolean isConsecutive(DeviceMesh mesh) {
+    if (mesh.rankOf(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
+      return false;
+    }
+    List<String> names = IntStream.range(0, mesh.ndim()).mapToObj(mesh::name).toList();
+    int[] sizes = IntStream.range(0, mesh.ndim()).map(mesh::size).toArray();
+    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankOf(0)));
+  }
+}
