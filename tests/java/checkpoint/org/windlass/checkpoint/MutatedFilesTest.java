@@ -46,7 +46,7 @@ class MutatedFilesTest {
   void nothingIsLeftAndSomeWereRefused() {
     if (before != null) {
       System.out.printf("%d mutated files, %d refused%n", cases, refused);
-      before.requireNoMoreIn(Resources.settled());
+      before.requireNoMoreNow();
       assertThat(refused).isBetween(cases / 10, cases - 1);
     }
   }

@@ -37,7 +37,7 @@ class MutatedTextsTest {
   void nothingIsLeftAndSomeWereRefused() {
     if (before != null) {
       System.out.printf("%d mutated texts, %d refused%n", cases, refused);
-      before.requireNoMoreIn(Resources.settled());
+      before.requireNoMoreNow();
       assertThat(refused).isBetween(cases / 10, cases - 1);
     }
   }

@@ -62,7 +62,7 @@ class RandomProgramsTest {
   void nothingIsLeft() {
     System.out.println(programs + " random programs");
     if (before != null) {
-      before.requireNoMoreIn(Resources.settled());
+      before.requireNoMoreNow();
     }
   }
 }

@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import javax.management.JMException;
 import javax.management.ObjectName;
@@ -13,10 +14,17 @@ import javax.management.ObjectName;
 /** What this process has in use that operations could leave behind. */
 public record Resources(long threads, long descriptors, long mappings, long residentKib) {
 
+  private static final int LOOKS = 20;
+
   /** Once what has ended is gone. */
   public static Resources settled() {
+    return least(look -> false);
+  }
+
+  /** The least of some looks, the last of which is the first that is enough. */
+  private static Resources least(Predicate<Resources> enough) {
     Resources least = now();
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < LOOKS && !enough.test(least); i++) {
       System.gc();
       trim();
       try {
@@ -76,16 +84,22 @@ public record Resources(long threads, long descriptors, long mappings, long resi
     return thread.getName().equals("fault");
   }
 
-  /**
-   * Fails where {@code later} has more than the runtime itself takes for its own: the C library
-   * keeps stacks of ended threads and arenas, some two mappings each.
-   */
-  public void requireNoMoreIn(Resources later) {
-    if (later.threads > threads
-        || later.descriptors > descriptors
-        || later.mappings > mappings + 150
-        || later.residentKib > residentKib + (64 << 10)) {
+  /** Fails where there is more now, once what has ended is gone. */
+  public void requireNoMoreNow() {
+    Resources later = least(this::allows);
+    if (!allows(later)) {
       throw new AssertionError("left behind: " + this + " became " + later);
     }
+  }
+
+  /**
+   * Whether {@code later} has no more than the runtime itself takes for its own: the C library
+   * keeps stacks of ended threads and arenas, some two mappings each.
+   */
+  private boolean allows(Resources later) {
+    return later.threads <= threads
+        && later.descriptors <= descriptors
+        && later.mappings <= mappings + 150
+        && later.residentKib <= residentKib + (64 << 10);
   }
 }
