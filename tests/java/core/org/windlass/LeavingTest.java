@@ -14,6 +14,8 @@ import org.junit.jupiter.api.Timeout;
 /** What {@code close()} says of operations in which ranks disagreed and that returned normally. */
 @Timeout(60)
 class LeavingTest {
+  private static final boolean LONG = Boolean.getBoolean("windlass.long");
+
   /** Small: the root waits for nobody. */
   private static void broadcastFrom(int root, Communicator communicator) {
     Tensor tensor = Tensor.allocate(DType.F32, 4);
@@ -171,7 +173,7 @@ class LeavingTest {
 
   @Test
   void aGroupAbortedAndClosedBetweenCallsOfItsThreadsEndsThemAndIsQuiet() throws Exception {
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < (LONG ? 3000 : 100); round++) {
       LocalGroup group = Communicator.local(2);
       List<Throwable> ends = new CopyOnWriteArrayList<>();
       List<Thread> callers = new ArrayList<>();
@@ -206,7 +208,7 @@ class LeavingTest {
 
   @Test
   void aGroupClosedDuringARunLeavesItToTheRunToSayWhatItCut() throws Exception {
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < (LONG ? 1000 : 50); round++) {
       LocalGroup group = Communicator.local(2);
       Thread runner =
           new Thread(

@@ -20,8 +20,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Asynchronous operations that end otherwise than by themselves: cancelled, taken back, without their
- * tensors, with their communicator; and their futures.
+ * Asynchronous operations that end otherwise than by themselves: cancelled, taken back, without
+ * their tensors, with their communicator; and their futures.
  */
 @Timeout(120)
 class OperationEndTest {

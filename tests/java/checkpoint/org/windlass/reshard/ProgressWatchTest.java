@@ -15,7 +15,7 @@ import org.windlass.LocalGroup;
 
 @Timeout(60)
 class ProgressWatchTest {
-  private static final Duration DEADLINE = Duration.ofMillis(1500);
+  private static final Duration DEADLINE = Duration.ofMillis(750);
 
   /** Two ranks of which one comes late to a barrier, and calls the system all the while. */
   private static void run(long lateMillis, boolean calls) {
@@ -40,13 +40,13 @@ class ProgressWatchTest {
 
   @Test
   void slowReadsAndWritesAreProgress() {
-    run(4000, true);
+    run(2000, true);
   }
 
   @Test
   void nothingForTheLengthOfTheDeadlineIsATimeout() {
-    assertThatThrownBy(() -> run(6000, false))
+    assertThatThrownBy(() -> run(2500, false))
         .isInstanceOf(DeadlineExceededException.class)
-        .hasMessageContaining("nothing moved for 1.5 s");
+        .hasMessageContaining("nothing moved for 0.75 s");
   }
 }

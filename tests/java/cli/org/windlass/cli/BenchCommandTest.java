@@ -100,7 +100,7 @@ class BenchCommandTest {
             "--buffers",
             buffers,
             "--seconds",
-            "0.03");
+            "0.01");
     assertThat(lines).hasSize(3);
     long[] sizes = {4, 4096, 36 * 1024};
     for (int i = 0; i < 3; i++) {
@@ -131,7 +131,7 @@ class BenchCommandTest {
 
   @Test
   void anAllReduceRunsTwoPhaseByItself() throws IOException {
-    Map<String, Object> line = bench("all-reduce", "--bytes", "64", "--seconds", "0.03").get(0);
+    Map<String, Object> line = bench("all-reduce", "--bytes", "64", "--seconds", "0.01").get(0);
     checkTimes(line);
     assertThat(line).containsEntry("algorithm", "two-phase");
   }
@@ -150,7 +150,7 @@ class BenchCommandTest {
   })
   void aFloorSumsF32Alone(String op, String dtype, String algorithm) throws IOException {
     Map<String, Object> line =
-        bench(op, "--dtype", dtype, "--algorithm", algorithm, "--bytes", "1K", "--seconds", "0.03")
+        bench(op, "--dtype", dtype, "--algorithm", algorithm, "--bytes", "1K", "--seconds", "0.01")
             .get(0);
     checkTimes(line);
     assertThat(line.containsKey("floor_us")).isEqualTo(op.equals("all-gather"));
@@ -159,7 +159,7 @@ class BenchCommandTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 5})
   void aBarrierHasNoFloor(int ranks) throws IOException {
-    Map<String, Object> line = bench("barrier", "--ranks", "" + ranks, "--seconds", "0.03").get(0);
+    Map<String, Object> line = bench("barrier", "--ranks", "" + ranks, "--seconds", "0.01").get(0);
     checkTimes(line);
     assertThat(line).doesNotContainKey("floor_us").containsEntry("bytes", 0.0);
   }
@@ -192,7 +192,7 @@ class BenchCommandTest {
                 "--mode",
                 cells[4],
                 "--seconds",
-                "0.03")
+                "0.01")
             .get(0);
     checkTimes(line);
     assertThat(line)
@@ -228,7 +228,7 @@ class BenchCommandTest {
   void rawStampsGoToAFile(@TempDir Path folder) throws IOException {
     Path file = folder.resolve("ops.csv");
     Map<String, Object> line =
-        bench("barrier", "--ranks", "2", "--seconds", "0.03", "--ops-csv", file.toString()).get(0);
+        bench("barrier", "--ranks", "2", "--seconds", "0.01", "--ops-csv", file.toString()).get(0);
     List<String> rows = Files.readAllLines(file);
     assertThat(rows.get(0)).isEqualTo("op,bytes,batch,iteration,rank,ready_ns,leave_ns");
     assertThat(rows).hasSize(1 + 2 * (int) number(line, "iterations"));
@@ -240,7 +240,7 @@ class BenchCommandTest {
 
   @Test
   void aTableForPeople() {
-    String[] rows = run("all-to-all", "--bytes", "64,64K", "--seconds", "0.03").split("\n");
+    String[] rows = run("all-to-all", "--bytes", "64,64K", "--seconds", "0.01").split("\n");
     assertThat(rows).hasSize(3);
     assertThat(rows[0]).contains("median us", "floor us");
     assertThat(rows[2]).contains("64K");

@@ -19,14 +19,19 @@ public final class ChildCommand {
 
   /** The same with natives from {@code folder}; where it is null, from where they are found. */
   public static ProcessBuilder withNatives(String folder, Object... arguments) {
+    return program(Main.class, folder, arguments);
+  }
+
+  /** Another program than the command, likewise. */
+  static ProcessBuilder program(Class<?> main, String folder, Object... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED"));
+    command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.add("--enable-native-access=ALL-UNNAMED");
     if (folder != null) {
       command.add("-D" + NATIVES + "=" + folder);
     }
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), "org.windlass.cli.Main"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
     Arrays.stream(arguments).map(Object::toString).forEach(command::add);
     return new ProcessBuilder(command);
   }

@@ -8,8 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Commands of a process that finds no natives, or whose setting of them is refused. */
 @Timeout(120)
@@ -25,12 +23,30 @@ class WithoutNativesTest {
     return finished(ChildCommand.withNatives("/nonexistent", arguments));
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"", "reshard", "plan", "bench", "example", "doctor", "demo"})
-  void helpIsThere(String command) throws Exception {
-    Cli help = command.isEmpty() ? run("--help") : run(command, "--help");
-    assertThat(help.status()).as(help.err()).isZero();
-    assertThat(help.out()).contains("Usage: windlass");
+  /** A program that asks each of the commands for its help, and prints how they begin. */
+  static final class Helps {
+    private Helps() {}
+
+    public static void main(String[] commands) {
+      for (String command : commands) {
+        Cli help = Cli.run(command, "--help");
+        System.out.println(help.status() + " " + help.out().lines().findFirst().orElse(help.err()));
+      }
+    }
+  }
+
+  @Test
+  void helpIsThere() throws Exception {
+    Cli whole = run("--help");
+    assertThat(whole.status()).as(whole.err()).isZero();
+    assertThat(whole.out()).startsWith("Usage: windlass ");
+    Object[] commands = {"reshard", "plan", "bench", "example", "doctor", "demo"};
+    Cli each = finished(ChildCommand.program(Helps.class, "/nonexistent", commands));
+    List<String> lines = each.out().lines().toList();
+    assertThat(lines).as(each.err()).hasSameSizeAs(commands);
+    for (int i = 0; i < commands.length; i++) {
+      assertThat(lines.get(i)).startsWith("0 Usage: windlass " + commands[i] + " ");
+    }
   }
 
   @Test

@@ -19,21 +19,21 @@ import org.windlass.testing.RandomSeeds;
 
 /** Random layout pairs, shapes and paddings against the slow reference. */
 class PlanPropertyTest {
-  @RandomSeeds(750)
+  @RandomSeeds(value = 300, inLong = 3000)
   void everyTargetElementIsWrittenOnceWithTheRightValue(long seed) {
     Plan plan = plan(seed, 16, 12, 2500);
     new PlanSimulation(plan).check();
     new PlanSimulation(PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan)).check();
   }
 
-  @RandomSeeds(500)
+  @RandomSeeds(value = 60, inLong = 1000)
   void largeMeshesToo(long seed) {
     Plan plan = plan(seed, 512, 12, 800);
     new PlanSimulation(plan).check();
     requireEvenSending(plan);
   }
 
-  @RandomSeeds(40)
+  @RandomSeeds(value = 15, inLong = 150)
   void aRankOfALargeMeshFindsItsRoutesByItself(long seed) {
     requireRestrictions(plan(seed, 512, 4, 800));
   }
@@ -120,7 +120,7 @@ class PlanPropertyTest {
     assertThat(found).isEqualTo(wanted);
   }
 
-  @RandomSeeds(300)
+  @RandomSeeds(value = 150, inLong = 1000)
   void bucketsHoldEveryRouteOnceAndKeepTheirSize(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 12);
     Layout from = random.layout(2, true);
@@ -157,7 +157,7 @@ class PlanPropertyTest {
     }
   }
 
-  @RandomSeeds(500)
+  @RandomSeeds(value = 100, inLong = 1000)
   void stagingKeepsToTwoBucketsForEachPeer(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));

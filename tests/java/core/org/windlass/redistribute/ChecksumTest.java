@@ -41,7 +41,7 @@ class ChecksumTest {
    * A random batch is transferred and passes; then one bit of one target changes, and every rank is
    * told of that tensor and that rank.
    */
-  @RandomSeeds(60)
+  @RandomSeeds(value = 25, inLong = 250)
   void oneBitOfOneTargetIsFound(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(random.nextLong(), 8);
@@ -218,7 +218,7 @@ class ChecksumTest {
   }
 
   /** One element of one replica differs; the tensors around it are equal. */
-  @RandomSeeds(60)
+  @RandomSeeds(value = 25, inLong = 250)
   void theFirstElementThatDiffersIsNamed(long seed) {
     Random random = new Random(seed);
     DeviceMesh mesh = DeviceMesh.of("dp", 3, "tp", 2).at(random.nextInt(2));

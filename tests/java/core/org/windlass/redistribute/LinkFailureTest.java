@@ -42,7 +42,7 @@ class LinkFailureTest {
   private static final int TENSORS = 6;
   private static final long ROWS = 64;
   private static final long[] SHAPE = {ROWS, 1500};
-  private static final Duration DEADLINE = Duration.ofMillis(400);
+  private static final Duration DEADLINE = Duration.ofMillis(150);
 
   private enum Kill {
     ABORT,

@@ -22,7 +22,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
-/** Versions of a link: which one a receiver holds while the next arrives, and which it waits for. */
+/** Versions of a link: which one a receiver holds while the next arrives, and waits for. */
 @Timeout(120)
 class LinkVersionsTest {
   private static final Duration SOON = Duration.ofSeconds(30);

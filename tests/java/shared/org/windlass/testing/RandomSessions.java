@@ -13,9 +13,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Sessions of random calls of a whole public API with random arguments, most of them wrong: each call
- * ends soon, with a result or a documented exception, and leaves nothing. A test of a module makes
- * what its calls are made on.
+ * Sessions of random calls of a whole public API with random arguments, most of them wrong: each
+ * call ends soon, with a result or a documented exception, and leaves nothing. A test of a module
+ * makes what its calls are made on.
  */
 public abstract class RandomSessions {
   /** How many sessions a test runs at least. */

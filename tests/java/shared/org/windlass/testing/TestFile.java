@@ -78,13 +78,20 @@ public final class TestFile {
     SafetensorsBytes.write(path, header.toString(StandardCharsets.UTF_8), data.toByteArray());
   }
 
+  /** Bits that lie in one byte for certain. */
+  private static int step(int width) {
+    return width % 8 == 0 ? 8 : 1;
+  }
+
   private static byte[] pack(Tensor tensor) {
     int width = tensor.dtype().bits();
+    int step = step(width);
+    long mask = (1 << step) - 1;
     byte[] bytes = new byte[tensor.bits().length * width / 8];
     for (int i = 0; i < tensor.bits().length; i++) {
-      for (int b = 0; b < width; b++) {
+      for (int b = 0; b < width; b += step) {
         long bit = (long) i * width + b;
-        bytes[(int) (bit / 8)] |= (byte) ((tensor.bits()[i] >>> b & 1) << bit % 8);
+        bytes[(int) (bit / 8)] |= (byte) ((tensor.bits()[i] >>> b & mask) << bit % 8);
       }
     }
     return bytes;
@@ -92,11 +99,13 @@ public final class TestFile {
 
   private static long[] unpack(DType dtype, byte[] bytes) {
     int width = dtype.bits();
+    int step = step(width);
+    long mask = (1 << step) - 1;
     long[] bits = new long[bytes.length * 8 / width];
     for (int i = 0; i < bits.length; i++) {
-      for (int b = 0; b < width; b++) {
+      for (int b = 0; b < width; b += step) {
         long bit = (long) i * width + b;
-        bits[i] |= (bytes[(int) (bit / 8)] >>> bit % 8 & 1L) << b;
+        bits[i] |= (bytes[(int) (bit / 8)] >>> bit % 8 & mask) << b;
       }
     }
     return bits;

@@ -37,7 +37,7 @@ class ReshardPropertyTest {
   private DType wire;
   private DType dtype;
 
-  @RandomSeeds(120)
+  @RandomSeeds(value = 60, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     tensors.clear();

@@ -37,7 +37,7 @@ class RulesPropertyTest {
   private DType dtype;
   private DType wire;
 
-  @RandomSeeds(150)
+  @RandomSeeds(value = 60, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     parts.clear();

@@ -8,7 +8,7 @@ import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.Window;
 
-/** One rank's part of a one-sided operation: a tensor of its own, one that peers reach, and signals. */
+/** One rank's part of a one-sided operation: its tensor, one that peers reach, and signals. */
 abstract class OneSidedWork implements Workload.RankWork {
   final int rank;
   final Window window;
