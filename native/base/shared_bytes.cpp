@@ -101,13 +101,15 @@ bool reachOfView(const StridedView& view, int64_t* reach) {
 }  // namespace
 
 bool shareBytes(const StridedView& a, const StridedView& b) {
+  const auto first = reinterpret_cast<uintptr_t>(a.data);
+  const auto second = reinterpret_cast<uintptr_t>(b.data);
+  if (second < first) return shareBytes(b, a);
   int64_t aReach = 0;
   int64_t bReach = 0;
-  if (!reachOfView(a, &aReach) || !reachOfView(b, &bReach)) return true;
-  const auto distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(b.data) -
-                                             reinterpret_cast<uintptr_t>(a.data));
-  if (aReach == 0 || bReach == 0 || distance >= aReach || distance <= -bReach) return false;
-  return Search(a, b).reaches(0, distance);
+  if (!reachOfView(a, &aReach)) return true;
+  if (second - first >= static_cast<uint64_t>(aReach)) return false;
+  if (!reachOfView(b, &bReach)) return true;
+  return bReach > 0 && Search(a, b).reaches(0, static_cast<int64_t>(second - first));
 }
 
 }  // namespace windlass
