@@ -96,7 +96,7 @@ record Step(
 
   /** Element {@code index} of a rank's input. */
   double value(int rank, long index) {
-    return Math.floorMod(number * 31L + rank * 7L + index * 13, 13);
+    return Math.floorMod(number * 31L + rank * 7L + index * 17, 13);
   }
 
   /** Runs the step as the communicator's rank, and compares what it gives. */
