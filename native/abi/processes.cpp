@@ -130,6 +130,11 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
     return fail(error, WL_INVALID_ARGUMENT, "process->struct_size is %u, not %zu",
                 process->struct_size, sizeof(wl_process_t));
   }
+  if (process->pid <= 0) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "process->pid is %d; the process that has the ranks fills it by wl_process_self",
+                process->pid);
+  }
   if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
   if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
     return code;

@@ -12,7 +12,6 @@ Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, cons
   if (words == nullptr && wordCount != 0)
     return fail(error, WL_INVALID_ARGUMENT, "%s_bindings is NULL", role);
   Words in(words, wordCount);
-  bindings->reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     if (!in.has(5))
       return fail(error, WL_INVALID_ARGUMENT, "%s_bindings end within binding %u", role, i);

@@ -481,6 +481,10 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_watch(group, &other, ranks, 2, 0, &error));
   EXPECT_NE(nullptr, std::strstr(error.message, "ranks[1] is 4, not 0 to 3")) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_watch(group, &other, ranks, 1, 1000, &error));
+  wl_process_t unfilled = {};
+  unfilled.struct_size = sizeof unfilled;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_watch(group, &unfilled, ranks, 1, 0, &error));
+  EXPECT_TRUE(contains(error.message, "process->pid is 0")) << error.message;
   other.pid_namespace += 1;
   EXPECT_EQ(WL_UNSUPPORTED, wl_group_watch(group, &other, ranks, 1, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_fail(group, WL_OK, ranks, 1, "nothing", &error));

@@ -464,5 +464,18 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   }
 }
 
+// A count says nothing of how much memory its words take.
+TEST(Transfer, MoreBindingsThanWordsAreAnArgumentAtFault) {
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const wl_transfer_config_t config = configOf({}, rank == 0 ? 0xffffffff : 0, {}, 0, {}, 0);
+    Error error;
+    wl_transfer_t* transfer = nullptr;
+    EXPECT_EQ(WL_INVALID_ARGUMENT, wl_transfer_create(comm, &config, 0, &transfer, &error));
+    EXPECT_NE(nullptr, std::strstr(error.message, "source_bindings end within binding 0"))
+        << error.message;
+  });
+}
+
 }  // namespace
 }  // namespace windlass_test

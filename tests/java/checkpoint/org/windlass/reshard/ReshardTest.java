@@ -23,6 +23,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
+import org.windlass.WindlassException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.SafetensorsBytes;
@@ -240,6 +241,34 @@ class ReshardTest {
             });
     assertThat(thrown).isInstanceOf(IllegalStateException.class).hasMessage("enough");
     assertNothingIsLeft();
+  }
+
+  @Test
+  void anErrorOfAListenerEndsTheRunToo() throws IOException {
+    writeLarge();
+    Reshard reshard =
+        reshard()
+            .progress(
+                (moved, total) -> {
+                  if (moved < total) {
+                    throw new AssertionError("enough");
+                  }
+                });
+    assertThatThrownBy(reshard::run).isInstanceOf(AssertionError.class).hasMessage("enough");
+    assertNothingIsLeft();
+  }
+
+  @Test
+  void whateverFailsOnceARunIsCancelledIsItsCancelling() {
+    Cancellation cancellation = new Cancellation();
+    cancellation.begin();
+    WindlassException failure = new InvalidArgumentException("rank-00001.safetensors: no such file");
+    assertThat(cancellation.cause(failure)).isSameAs(failure);
+    cancellation.cancel();
+    assertThat(cancellation.cause(failure))
+        .isInstanceOf(AbortedException.class)
+        .hasMessage("reshard: was cancelled")
+        .hasCause(failure);
   }
 
   @Test

@@ -7,6 +7,7 @@ import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 import org.windlass.testing.Mutation;
@@ -52,7 +53,7 @@ class MutatedTextsTest {
         Layout.parse(Mutation.of(layout, random));
       }
       return true;
-    } catch (InvalidArgumentException e) {
+    } catch (InvalidArgumentException | UnsupportedException e) {
       assertThat(e.getMessage()).isNotBlank();
       return false;
     }

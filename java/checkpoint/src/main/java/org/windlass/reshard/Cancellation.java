@@ -78,12 +78,15 @@ final class Cancellation {
     }
   }
 
-  /** What a run that failed throws: where it was ended, that, whatever failed because of it. */
+  /**
+   * What a run that failed throws: where it was ended, that, whatever failed because of it. A run
+   * that was cancelled lost the files that it was at, so whatever it says of them is no news.
+   */
   WindlassException cause(WindlassException failure) {
-    boolean consequence = failure instanceof AbortedException || failure instanceof ClosedException;
-    if (cancelled && consequence) {
+    if (cancelled) {
       return new AbortedException(CANCELLED, failure);
     }
+    boolean consequence = failure instanceof AbortedException || failure instanceof ClosedException;
     if (runner.isInterrupted() && consequence) {
       return new AbortedException(interrupted(), failure);
     }

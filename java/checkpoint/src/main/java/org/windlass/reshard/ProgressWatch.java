@@ -20,7 +20,7 @@ final class ProgressWatch {
   private final long total;
   private final ProgressListener listener;
   private volatile String expired;
-  private volatile RuntimeException refusal;
+  private volatile Throwable refusal;
 
   /**
    * A watch.
@@ -45,7 +45,7 @@ final class ProgressWatch {
    * Runs {@code body}, which calls operations of the group.
    *
    * @throws DeadlineExceededException if nothing moved for the length of the deadline
-   * @throws RuntimeException that the listener throws
+   * @throws RuntimeException that the listener throws; an {@link Error} of it likewise
    */
   void run(LocalGroup group, Runnable body) {
     Thread thread = new Thread(() -> look(group), "windlass-progress");
@@ -64,8 +64,11 @@ final class ProgressWatch {
       thread.interrupt();
       joined(thread);
     }
+    if (refusal instanceof Error) {
+      throw (Error) refusal;
+    }
     if (refusal != null) {
-      throw refusal;
+      throw (RuntimeException) refusal;
     }
     listener.progress(total, total);
   }
@@ -94,7 +97,7 @@ final class ProgressWatch {
       }
     } catch (InterruptedException over) {
       // The body has ended.
-    } catch (RuntimeException thrown) {
+    } catch (RuntimeException | Error thrown) {
       refusal = thrown;
       group.communicator(0).abort("the listener of its progress threw " + thrown);
     }
