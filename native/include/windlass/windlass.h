@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 2u
+#define WL_ABI_VERSION 3u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -598,8 +598,7 @@ WL_API int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, u
 WL_API uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);
 
-/* ---- the floor
- * ---- */
+/* ---- the floor ---- */
 
 /* Pinned threads, one a core, move just the bytes that an operation must move, split in advance,
  * inputs rewritten before each iteration, with no entry or exit protocol: every input is read once

@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
@@ -48,5 +51,75 @@ class ProgressWatchTest {
     assertThatThrownBy(() -> run(2500, false))
         .isInstanceOf(DeadlineExceededException.class)
         .hasMessageContaining("nothing moved for 0.75 s");
+  }
+
+  private static void watched(ProgressListener listener, Runnable body) {
+    AtomicLong moved = new AtomicLong();
+    ProgressWatch watch = new ProgressWatch(DEADLINE, moved::incrementAndGet, () -> 0, 9, listener);
+    try (LocalGroup group = Communicator.local(1)) {
+      watch.run(group, body);
+    }
+  }
+
+  private static void sleep(long millis) {
+    try {
+      Thread.sleep(millis);
+    } catch (InterruptedException e) {
+      throw new AssertionError("the listener was interrupted", e);
+    }
+  }
+
+  @Test
+  void aListenerIsNotInterruptedAtTheEndAndHearsOfIt() {
+    List<Long> heard = new CopyOnWriteArrayList<>();
+    watched(
+        (moved, total) -> {
+          sleep(300);
+          heard.add(moved);
+        },
+        () -> sleep(100));
+    assertThat(heard).hasSize(2).endsWith(9L).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void aListenerThatLeavesItsThreadInterruptedHearsOn() {
+    List<Long> heard = new CopyOnWriteArrayList<>();
+    watched(
+        (moved, total) -> {
+          heard.add(moved);
+          Thread.currentThread().interrupt();
+        },
+        () -> sleep(400));
+    assertThat(heard).hasSizeGreaterThan(2).endsWith(9L);
+  }
+
+  @Test
+  void aListenerThatDoesNotReturnHoldsNoFailure() {
+    CountDownLatch forever = new CountDownLatch(1);
+    ProgressListener stuck = (moved, total) -> await(forever);
+    try {
+      assertThatThrownBy(
+              () ->
+                  watched(
+                      stuck,
+                      () -> {
+                        sleep(200);
+                        throw new IllegalStateException("the body's own");
+                      }))
+          .isInstanceOf(IllegalStateException.class);
+      assertThatThrownBy(() -> watched(stuck, () -> sleep(200)))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("listener of its progress did not return for 0.75 s");
+    } finally {
+      forever.countDown();
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError("the listener was interrupted", e);
+    }
   }
 }

@@ -17,8 +17,19 @@ final class Arguments {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
         || (in != null && out != null && in.dtype != out.dtype)) {
-      throw badBuffers(Native.wl_operation_name(operation), in, out);
+      throw badBuffers(call(operation), in, out);
     }
+  }
+
+  /** The method that calls an operation: allGatherv for all-gather-v. */
+  static String call(int operation) {
+    StringBuilder name = new StringBuilder();
+    for (String word : Native.wl_operation_name(operation).split("-")) {
+      boolean follows = name.length() > 0 && word.length() > 1;
+      name.append(follows ? Character.toUpperCase(word.charAt(0)) : word.charAt(0));
+      name.append(word, 1, word.length());
+    }
+    return name.toString();
   }
 
   private static InvalidArgumentException badBuffers(String what, Tensor in, Tensor out) {

@@ -56,7 +56,7 @@ final class Collective {
     Memory source = (in != null ? in : out).memory;
     if (!hold(source, (out != null ? out : in).memory)) {
       own.end();
-      String what = Native.wl_operation_name(operation);
+      String what = Arguments.call(operation);
       boolean isIn = out == null || (in != null && in != out && !source.usable());
       throw isIn ? in.closed(what, "in") : out.closed(what, "out");
     }

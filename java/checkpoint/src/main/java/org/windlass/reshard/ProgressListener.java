@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
-/** A listener that hears how far a move is, several times a second, on a thread of its own. */
+/**
+ * A listener that hears how far a move is, several times a second, on a thread of its own, which
+ * nobody interrupts. What it throws ends the move. While it runs nobody looks whether bytes move:
+ * it shall return soon.
+ */
 @FunctionalInterface
 public interface ProgressListener {
   /**

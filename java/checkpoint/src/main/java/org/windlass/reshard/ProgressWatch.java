@@ -2,6 +2,8 @@
 package org.windlass.reshard;
 
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import org.windlass.AbortedException;
 import org.windlass.DeadlineExceededException;
@@ -13,12 +15,15 @@ import org.windlass.LocalGroup;
  */
 final class ProgressWatch {
   private static final long LOOK_MILLIS = 50;
+  private static final Duration FAREWELL = Duration.ofSeconds(1);
 
   private final Duration deadline;
   private final LongSupplier moved;
   private final LongSupplier calls;
   private final long total;
   private final ProgressListener listener;
+  private final CountDownLatch over = new CountDownLatch(1);
+  private volatile boolean complete;
   private volatile String expired;
   private volatile Throwable refusal;
 
@@ -42,9 +47,12 @@ final class ProgressWatch {
   }
 
   /**
-   * Runs {@code body}, which calls operations of the group.
+   * Runs {@code body}, which calls operations of the group, and tells the listener once all has
+   * moved. Nobody interrupts a listener: one that still runs when the body has failed is left to
+   * itself after a second.
    *
-   * @throws DeadlineExceededException if nothing moved for the length of the deadline
+   * @throws DeadlineExceededException if nothing moved for the length of the deadline, or the
+   *     listener didn't return for as long after the body's end
    * @throws RuntimeException that the listener throws; an {@link Error} of it likewise
    */
   void run(LocalGroup group, Runnable body) {
@@ -53,6 +61,7 @@ final class ProgressWatch {
     thread.start();
     try {
       body.run();
+      complete = true;
     } catch (AbortedException aborted) {
       if (expired != null) {
         throw new DeadlineExceededException(expired, aborted);
@@ -61,8 +70,11 @@ final class ProgressWatch {
         throw aborted;
       }
     } finally {
-      thread.interrupt();
-      joined(thread);
+      over.countDown();
+      if (!ended(thread, complete ? deadline : FAREWELL) && complete) {
+        throw new DeadlineExceededException(
+            "the listener of its progress did not return for " + deadline.toMillis() / 1e3 + " s");
+      }
     }
     if (refusal instanceof Error) {
       throw (Error) refusal;
@@ -70,7 +82,6 @@ final class ProgressWatch {
     if (refusal != null) {
       throw (RuntimeException) refusal;
     }
-    listener.progress(total, total);
   }
 
   private void look(LocalGroup group) {
@@ -78,15 +89,14 @@ final class ProgressWatch {
     long seenCalls = -1;
     long since = System.nanoTime();
     try {
-      while (true) {
-        Thread.sleep(LOOK_MILLIS);
+      while (!over.await(LOOK_MILLIS, TimeUnit.MILLISECONDS)) {
         long now = moved.getAsLong();
         long nowCalls = calls.getAsLong();
         if (now != seen || nowCalls != seenCalls) {
           seen = now;
           seenCalls = nowCalls;
           since = System.nanoTime();
-          listener.progress(Math.min(now, total), total);
+          tell(Math.min(now, total));
         } else if (System.nanoTime() - since > deadline.toNanos()) {
           expired =
               "nothing moved for " + deadline.toMillis() / 1e3 + " s after " + now + " of " + total
@@ -95,19 +105,35 @@ final class ProgressWatch {
           return;
         }
       }
-    } catch (InterruptedException over) {
-      // The body has ended.
+      if (complete) {
+        tell(total);
+      }
+    } catch (InterruptedException impossible) {
+      throw new AssertionError("nobody interrupts this thread, and tell() clears", impossible);
     } catch (RuntimeException | Error thrown) {
       refusal = thrown;
-      group.communicator(0).abort("the listener of its progress threw " + thrown);
+      if (!complete) {
+        group.communicator(0).abort("the listener of its progress threw " + thrown);
+      }
     }
   }
 
-  private static void joined(Thread thread) {
+  /** Calls the listener, which may leave its thread interrupted. */
+  private void tell(long bytes) {
+    try {
+      listener.progress(bytes, total);
+    } finally {
+      Thread.interrupted();
+    }
+  }
+
+  /** Whether the thread ends within {@code limit}; an interrupt of the caller's stands. */
+  private static boolean ended(Thread thread, Duration limit) {
+    long end = System.nanoTime() + limit.toNanos();
     boolean interrupted = false;
-    while (thread.isAlive()) {
+    while (thread.isAlive() && System.nanoTime() < end) {
       try {
-        thread.join();
+        TimeUnit.NANOSECONDS.timedJoin(thread, end - System.nanoTime());
       } catch (InterruptedException e) {
         interrupted = true;
       }
@@ -115,5 +141,6 @@ final class ProgressWatch {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
+    return !thread.isAlive();
   }
 }

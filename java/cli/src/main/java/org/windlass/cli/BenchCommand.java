@@ -68,6 +68,8 @@ import picocli.CommandLine.Spec;
       "  x floor     median by floor; - where nothing has to move",
       "Every output is compared with what the inputs give, before and after the timing [verified]; a"
           + " wrong one is status 6.",
+      "%n--from, --to, --shape and --mode are of redistribute, and so is --wire, which in cast is"
+          + " the target's dtype.",
       "%n--ops-csv replaces FILE by lines of op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
@@ -121,11 +123,16 @@ public final class BenchCommand implements Runnable {
               + " receives; cast one rank's source.")
   private List<String> bytes;
 
-  @Option(names = "--dtype", defaultValue = "f32", description = "Dtype (${DEFAULT-VALUE}).")
+  @Option(
+      names = "--dtype",
+      paramLabel = "DTYPE",
+      defaultValue = "f32",
+      description = "Dtype (${DEFAULT-VALUE}).")
   private String dtype;
 
   @Option(
       names = "--algorithm",
+      paramLabel = "ALGORITHM",
       defaultValue = "auto",
       description =
           "auto; all-to-all: push, pull; broadcast: staged; all-reduce: two-phase, one-phase, ring,"
@@ -134,6 +141,7 @@ public final class BenchCommand implements Runnable {
 
   @Option(
       names = "--buffers",
+      paramLabel = "BUFFERS",
       defaultValue = "window",
       description = "window or plain (${DEFAULT-VALUE}).")
   private String buffers;
@@ -147,7 +155,10 @@ public final class BenchCommand implements Runnable {
 
   @Mixin private LayoutOptions layouts;
 
-  @Option(names = "--shape", description = "redistribute: global shape, such as 4096x4096.")
+  @Option(
+      names = "--shape",
+      paramLabel = "SHAPE",
+      description = "redistribute: global shape, such as 4096x4096.")
   private String shape;
 
   @Mixin private JsonOption json;

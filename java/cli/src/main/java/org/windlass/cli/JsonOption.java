@@ -5,7 +5,7 @@ import picocli.CommandLine.Option;
 
 /** The option by which every command that prints results prints them as JSON. */
 final class JsonOption {
-  @Option(names = "--json", description = "One JSON object a line, and nothing else.")
+  @Option(names = "--json", description = "Results as JSON, an object a line, and nothing else.")
   private boolean json;
 
   boolean isGiven() {

@@ -14,19 +14,19 @@ import picocli.CommandLine.Option;
 
 /** The options for the layouts at both ends, and for how bytes move between them. */
 final class LayoutOptions {
-  @Option(names = "--from", paramLabel = "LAYOUT", description = "Default source layout.")
+  @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
   private String from;
 
   @Option(
       names = "--to",
       paramLabel = "LAYOUT",
-      description = "Default target layout; without @ it follows the source's highest rank.")
+      description = "Target layout; without @ it follows the source's highest rank.")
   private String to;
 
   @Option(
       names = "--wire",
       paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors cross ranks; bench cast: the target's.")
+      description = "Dtype in which floating tensors cross ranks.")
   private String wire;
 
   @Option(
@@ -34,7 +34,7 @@ final class LayoutOptions {
       paramLabel = "MODE",
       defaultValue = "direct",
       description =
-          "How bytes move: direct (${DEFAULT-VALUE}), staged; plan and bench: gather-broadcast too.")
+          "How bytes move: direct (${DEFAULT-VALUE}), staged or, but in reshard, gather-broadcast.")
   private String mode;
 
   Optional<String> from() {

@@ -22,7 +22,7 @@ public final class MovingOptions {
       defaultValue = "60",
       description =
           "Seconds without progress after which it fails (${DEFAULT-VALUE}): in which no operation"
-              + " ends and, in a reshard, no byte moves.")
+              + " ends and no byte moves.")
   private double deadline;
 
   @Option(
