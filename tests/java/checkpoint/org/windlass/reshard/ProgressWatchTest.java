@@ -82,6 +82,16 @@ class ProgressWatchTest {
   }
 
   @Test
+  void theLongestDeadlineIsNotOverAtOnce() {
+    ProgressWatch watch =
+        new ProgressWatch(
+            Duration.ofNanos(Long.MAX_VALUE), () -> 1, () -> 0, 9, (moved, total) -> sleep(200));
+    try (LocalGroup group = Communicator.local(1)) {
+      watch.run(group, () -> sleep(100));
+    }
+  }
+
+  @Test
   void aListenerThatLeavesItsThreadInterruptedHearsOn() {
     List<Long> heard = new CopyOnWriteArrayList<>();
     watched(

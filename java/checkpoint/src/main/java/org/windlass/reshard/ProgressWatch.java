@@ -129,14 +129,16 @@ final class ProgressWatch {
 
   /** Whether the thread ends within {@code limit}; an interrupt of the caller's stands. */
   private static boolean ended(Thread thread, Duration limit) {
-    long end = System.nanoTime() + limit.toNanos();
+    long start = System.nanoTime();
+    long left = limit.toNanos();
     boolean interrupted = false;
-    while (thread.isAlive() && System.nanoTime() < end) {
+    while (thread.isAlive() && left > 0) {
       try {
-        TimeUnit.NANOSECONDS.timedJoin(thread, end - System.nanoTime());
+        TimeUnit.NANOSECONDS.timedJoin(thread, left);
       } catch (InterruptedException e) {
         interrupted = true;
       }
+      left = limit.toNanos() - (System.nanoTime() - start);
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
