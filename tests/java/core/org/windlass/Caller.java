@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicReference;
 final class Caller {
   final AtomicReference<Throwable> failure = new AtomicReference<>();
   volatile boolean interruptFlag;
+  private volatile long left;
   final Thread thread;
 
   Caller(Runnable call) throws InterruptedException {
@@ -19,6 +20,7 @@ final class Caller {
             () -> {
               entering.countDown();
               failure.set(catchThrowable(call::run));
+              left = System.nanoTime();
               interruptFlag = Thread.currentThread().isInterrupted();
             });
     thread.start();
@@ -30,7 +32,12 @@ final class Caller {
   double interrupt() throws InterruptedException {
     long start = System.nanoTime();
     thread.interrupt();
+    return leftAfterMs(start);
+  }
+
+  /** Milliseconds from {@code start} to the end of the call. */
+  double leftAfterMs(long start) throws InterruptedException {
     thread.join();
-    return (System.nanoTime() - start) / 1e6;
+    return (left - start) / 1e6;
   }
 }

@@ -9,8 +9,6 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,35 +22,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class FailureTest {
   private static final Duration SHORT = Duration.ofMillis(300);
-
-  /** A thread in a barrier that no peer joins, and what came of it. */
-  private static final class Blocked {
-    final AtomicReference<Throwable> failure = new AtomicReference<>();
-    final AtomicLong left = new AtomicLong();
-    volatile boolean interruptFlag;
-    final Thread thread;
-
-    Blocked(Communicator communicator) throws InterruptedException {
-      CountDownLatch entering = new CountDownLatch(1);
-      thread =
-          new Thread(
-              () -> {
-                entering.countDown();
-                failure.set(catchThrowable(communicator::barrier));
-                left.set(System.nanoTime());
-                interruptFlag = Thread.currentThread().isInterrupted();
-              });
-      thread.start();
-      entering.await();
-      Thread.sleep(60);
-    }
-
-    /** Milliseconds from {@code start} to the end of the call. */
-    double leftAfterMs(long start) throws InterruptedException {
-      thread.join();
-      return (left.get() - start) / 1e6;
-    }
-  }
 
   private static List<Integer> culprits(Throwable failure) {
     return ((WindlassException) failure).culprits();
@@ -95,7 +64,7 @@ class FailureTest {
   @Test
   void abortEndsAWaitAndCarriesTheReason() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
-      Blocked blocked = new Blocked(group.communicator(0));
+      Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(1).abort("out of patience \u00fc");
       assertThat(blocked.leftAfterMs(start)).isLessThan(200);
@@ -120,7 +89,7 @@ class FailureTest {
   @Test
   void closeEndsTheCallInProgressFirst() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
-      Blocked blocked = new Blocked(group.communicator(0));
+      Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(0).close();
       assertThat(blocked.leftAfterMs(start)).isLessThan(200);
@@ -133,7 +102,7 @@ class FailureTest {
   @Test
   void aPeerOfAClosedRankIsToldWhichOne() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
-      Blocked blocked = new Blocked(group.communicator(0));
+      Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(1).close();
       assertThat(blocked.leftAfterMs(start)).isLessThan(200);
@@ -161,7 +130,7 @@ class FailureTest {
     double best = Double.MAX_VALUE; // other work on the machine only adds time
     for (int attempt = 0; attempt < 8 && best >= 100; attempt++) {
       try (LocalGroup group = Communicator.local(2)) {
-        Blocked blocked = new Blocked(group.communicator(0));
+        Caller blocked = new Caller(group.communicator(0)::barrier);
         long start = System.nanoTime();
         blocked.thread.interrupt();
         best = Math.min(best, blocked.leftAfterMs(start));
@@ -312,7 +281,7 @@ class FailureTest {
   @Test
   void oneThreadAtATimeCallsARank() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
-      Blocked blocked = new Blocked(group.communicator(0));
+      Caller blocked = new Caller(group.communicator(0)::barrier);
       assertThatThrownBy(group.communicator(0)::barrier)
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessageContaining("one thread at a time")
