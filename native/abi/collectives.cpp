@@ -108,11 +108,6 @@ Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_er
               what.text(), name, text(bytes), other);
 }
 
-[[gnu::cold]] Code badOperation(int32_t operation, wl_error_t* error) {
-  return fail(error, WL_INVALID_ARGUMENT, "operation %d is no collective of equal parts",
-              operation);
-}
-
 [[gnu::cold]] Code badRoot(const Collective& collective, int32_t root, uint32_t ranks,
                            wl_error_t* error) {
   return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
@@ -192,14 +187,24 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
               deadline_ns, error});
 }
 
+// What no row of equal parts stands for.
+[[gnu::cold]] int32_t noCollective(wl_comm_t*, int32_t operation, const void*, uint64_t, void*,
+                                   uint64_t, int32_t, int32_t, int32_t, int32_t, int64_t, int64_t,
+                                   wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, "operation %d is no collective of equal parts",
+              operation);
+}
+
 using CollectiveFunction = decltype(&wl_collective);
 
-// By what the buffers hold; none: no collective is like that.
+// By what the buffers hold.
 struct CollectiveFunctions {
   static constexpr size_t kHolds = static_cast<size_t>(Holds::kRootsParts) + 1;
   CollectiveFunction by[kHolds][kHolds] = {};
 
   constexpr CollectiveFunctions() {
+    for (auto& functions : by)
+      for (CollectiveFunction& function : functions) function = noCollective;
     add<Holds::kParts, Holds::kParts>();
     add<Holds::kParts, Holds::kPart>();
     add<Holds::kPart, Holds::kParts>();
@@ -213,8 +218,10 @@ struct CollectiveFunctions {
   constexpr void add() {
     by[static_cast<size_t>(kIn)][static_cast<size_t>(kOut)] = collective<kIn, kOut>;
   }
-  constexpr CollectiveFunction of(Holds in, Holds out) const {
-    return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
+  CollectiveFunction of(int32_t operation) const {
+    if (operation < 0 || operation >= WL_OP_COUNT) return noCollective;
+    const Collective& collective = kKernels.collectives[operation];
+    return by[static_cast<size_t>(collective.in)][static_cast<size_t>(collective.out)];
   }
 };
 constexpr CollectiveFunctions kFunctions;
@@ -232,14 +239,8 @@ int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in, uint64
                       void* out, uint64_t out_elements, int32_t dtype, int32_t op,
                       int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
                       wl_error_t* error) {
-  if (operation >= 0 && operation < WL_OP_COUNT) {
-    const Collective& of = kKernels.collectives[operation];
-    if (const CollectiveFunction function = kFunctions.of(of.in, of.out)) {
-      return function(comm, operation, in, in_elements, out, out_elements, dtype, op, algorithm,
-                      root, rows, deadline_ns, error);
-    }
-  }
-  return badOperation(operation, error);
+  return kFunctions.of(operation)(comm, operation, in, in_elements, out, out_elements, dtype, op,
+                                  algorithm, root, rows, deadline_ns, error);
 }
 
 int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,

@@ -308,6 +308,16 @@ Code Comm::compareAll() {
   return WL_OK;
 }
 
+Code Comm::awaitAllOfPrevious(Deadline& deadline) {
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
+    if (code != WL_OK) return code;
+    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
+  }
+  allEntered_ = sequence_ - 1;
+  return WL_OK;
+}
+
 Code Comm::awaitEntry(uint32_t peer, Deadline& deadline) {
   const Code code = wait([&] { return group_->entered(peer, sequence_); }, peer, deadline);
   if (code != WL_OK) return code;

@@ -143,8 +143,13 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code outcome(Code code, wl_error_t* error);
   void takeSequence(const Call& call);
   Launch launchOf(const Call& call) const;
-  // Waits until every rank has entered the operation before this one, and compares what they call.
-  Code awaitPrevious(Deadline& deadline);
+  // Waits until every rank has entered the operation before this one, and compares what they call:
+  // one whose input is eager, or that waited for the root alone, has left without a look at all.
+  Code awaitPrevious(Deadline& deadline) {
+    return allEntered_ == sequence_ - 1 || group_->ranks() == 1 ? WL_OK
+                                                               : awaitAllOfPrevious(deadline);
+  }
+  Code awaitAllOfPrevious(Deadline& deadline);
   // States what peers need to know of the operation, in lines that they don't look at yet.
   void fillEntry(const Call& call, bool eager);
   // Lets peers look.
@@ -152,7 +157,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Enters a one-sided operation, which takes no sequence, into the flight recorder.
   void record(const Descriptor& descriptor);
   // Fills in this rank's table for the operation in progress.
-  const PartTable& stateParts(const Call& call);
+  [[gnu::noinline]] const PartTable& stateParts(const Call& call);
   template <class K>
   Code ask(const Launch& launch, bool* runs) const;
   template <class K>

@@ -51,16 +51,4 @@ Code Comm::ask(const Launch& launch, bool* runs) const {
   return WL_OK;
 }
 
-// A rank whose input is eager, or waited for the root alone, has left without a look at all peers:
-// it looks now, before it enters again.
-inline Code Comm::awaitPrevious(Deadline& deadline) {
-  for (uint32_t peer = 0; allEntered_ != sequence_ - 1 && peer < group_->ranks(); ++peer) {
-    const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
-    if (code != WL_OK) return code;
-    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
-  }
-  allEntered_ = sequence_ - 1;
-  return WL_OK;
-}
-
 }  // namespace windlass

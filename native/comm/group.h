@@ -129,7 +129,7 @@ class Group {
   explicit Group(const GroupConfig& config);
 
   void place(void* block);
-  Place find(uint32_t rank, const void* memory, uint64_t bytes) const;
+  [[gnu::noinline]] Place find(uint32_t rank, const void* memory, uint64_t bytes) const;
 
   GroupConfig config_;
   TickScale::Mark made_;
