@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import org.windlass.internal.FailureMaker;
+
+/**
+ * What a store says instead of a result, on its way to the caller: a code of the C ABI and a text.
+ */
+final class Refusal extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  private final int code;
+
+  Refusal(int code, String message) {
+    super(message, null, false, false);
+    this.code = code;
+  }
+
+  /** One of {@code wl_code}. */
+  int code() {
+    return code;
+  }
+
+  /** What the caller of {@code call} gets. */
+  RuntimeException thrown(String call, FailureMaker failures) {
+    return failures.make(code, call + ": " + getMessage());
+  }
+}
