@@ -33,7 +33,7 @@ import org.windlass.VerificationFailedException;
 
 class CommandTest {
   @ParameterizedTest
-  @ValueSource(strings = {"", "reshard", "plan", "bench", "example", "doctor", "demo"})
+  @ValueSource(strings = {"", "reshard", "plan", "bench", "example", "doctor", "demo", "run"})
   void everyLevelHasHelp(String command) {
     Cli help = command.isEmpty() ? Cli.run("--help") : Cli.run(command, "--help");
     assertThat(help.status()).isZero();
@@ -45,7 +45,7 @@ class CommandTest {
   void theCommandsAreListedAndTheirStatusesExplained() {
     String help = Cli.run("--help").out();
     assertThat(help).contains("reshard", "plan", "bench", "example", "doctor", "130", "interrupted");
-    assertThat(help).contains("demo").doesNotContain("manifest");
+    assertThat(help).contains("demo", "run").doesNotContain("manifest");
     assertThat(Cli.run("--version").out()).startsWith("windlass ");
   }
 
@@ -86,7 +86,16 @@ class CommandTest {
         arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),
         arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
-        arguments(List.of("run", "-n", "2", "--", "true"), 3, "Unsupported: windlass run"),
+        arguments(List.of("run", "true"), 2, "Missing required option: '-n=N'"),
+        arguments(List.of("run", "-n", "2"), 2, "Missing required parameter: 'COMMAND"),
+        arguments(List.of("run", "-n", "two", "true"), 2, "'two' is not an int"),
+        arguments(List.of("run", "-n", "0", "true"), 2, "-n 0: 1 to 256 ranks run here"),
+        arguments(List.of("run", "-n", "2000", "true"), 2, "-n 2000: 1 to 256 ranks run here"),
+        arguments(List.of("run", "-n", "2", "--many", "true"), 2, "unknown argument --many"),
+        arguments(List.of("run", "-n", "2", "no-such"), 2, "run: no-such: no such command on the"),
+        arguments(List.of("run", "-n", "2", "./no-such"), 2, "run: ./no-such: no such file"),
+        arguments(List.of("run", "-n", "2", "/etc/passwd"), 7, "run: rank 0: Cannot run"),
+        arguments(List.of("run", "-n", "2", "--", "no-such", "--json"), 2, "no-such: no such"),
         arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report"),
         arguments(List.of("manifest", "m.json", "--devices", "2"), 3, "Unsupported: windlass manifest"));
   }
@@ -222,10 +231,9 @@ class CommandTest {
   void doctorDetectsLaunchers() {
     assertThat(DoctorCommand.launch(Map.of("HOME", "/"))).isEqualTo("none detected");
     assertThat(DoctorCommand.launch(Map.of("RANK", "3", "WORLD_SIZE", "8")))
-        .contains("torchrun", "RANK=3", "WORLD_SIZE=8");
-    assertThat(
-            DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
-        .contains("Open MPI", "Slurm");
+        .isEqualTo("torchrun: rank 3 of 8, no token");
+    assertThat(DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
+        .startsWith("refused: OMPI_COMM_WORLD_RANK is '1', and OMPI_COMM_WORLD_SIZE is not set");
   }
 
   @Test

@@ -42,6 +42,7 @@ class InterruptionTest {
         arguments(List.of("bench", "all-reduce", "--ranks", "3", "--bytes", "4,1M"), 2500),
         arguments(List.of("demo", "--layers", "1"), 2500),
         arguments(List.of("example", "--all"), 2500),
+        arguments(List.of("run", "-n", "8", "sleep", "1"), 1500),
         arguments(List.of("doctor"), 700));
   }
 

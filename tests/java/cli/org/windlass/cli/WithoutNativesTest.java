@@ -40,7 +40,7 @@ class WithoutNativesTest {
     Cli whole = run("--help");
     assertThat(whole.status()).as(whole.err()).isZero();
     assertThat(whole.out()).startsWith("Usage: windlass ");
-    Object[] commands = {"reshard", "plan", "bench", "example", "doctor", "demo"};
+    Object[] commands = {"reshard", "plan", "bench", "example", "doctor", "demo", "run"};
     Cli each = finished(ChildCommand.program(Helps.class, "/nonexistent", commands));
     List<String> lines = each.out().lines().toList();
     assertThat(lines).as(each.err()).hasSameSizeAs(commands);

@@ -7,9 +7,11 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
+import org.windlass.LaunchEnvironment;
 import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
@@ -67,6 +69,7 @@ class RandomCallsTest extends RandomSessions {
       arguments.keep(spec);
       arguments.keep(Plan.of(layout, layout, new long[] {4}, DType.F32));
       arguments.keep(Batch.of(comm));
+      arguments.keep(LaunchEnvironment.of(Map.of("RANK", "0", "WORLD_SIZE", "1")));
       arguments.keep(Link.open(comm, "link", DeviceMesh.of(1), DeviceMesh.of(1)));
       calls.run();
     } catch (MismatchException e) {

@@ -10,16 +10,16 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LaunchEnvironment;
 import org.windlass.NativeLibrary;
 import org.windlass.Target;
 import org.windlass.WindlassException;
@@ -39,17 +39,6 @@ final class DoctorCommand implements Runnable {
   /** Processor features that the kernels have a path for. */
   private static final List<String> FEATURES =
       List.of("avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_fp16");
-
-  /**
-   * Environment variables that launchers set, by launcher, in the order in which they are looked
-   * for.
-   */
-  private static final Map<String, List<String>> LAUNCHERS =
-      Map.of(
-          "torchrun or windlass run", List.of("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
-          "Open MPI", List.of("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-          "PMIx", List.of("PMIX_RANK", "PMIX_NAMESPACE"),
-          "Slurm", List.of("SLURM_PROCID", "SLURM_NTASKS"));
 
   @Spec private CommandSpec spec;
 
@@ -152,20 +141,15 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** What of the launchers' variables is set. */
-  static String launch(Map<String, String> environment) {
-    List<String> found = new ArrayList<>();
-    for (String launcher : new TreeSet<>(LAUNCHERS.keySet())) {
-      List<String> variables =
-          LAUNCHERS.get(launcher).stream()
-              .filter(environment::containsKey)
-              .map(name -> name + "=" + environment.get(name))
-              .toList();
-      if (!variables.isEmpty()) {
-        found.add(launcher + " (" + String.join(" ", variables) + ")");
-      }
+  /** What these variables say of this process, or what is wrong with them. */
+  static String launch(Map<String, String> variables) {
+    try {
+      return LaunchEnvironment.of(variables)
+          .map(LaunchEnvironment::toString)
+          .orElse("none detected");
+    } catch (InvalidArgumentException refused) {
+      return "refused: " + refused.getMessage();
     }
-    return found.isEmpty() ? "none detected" : String.join("; ", found);
   }
 
   private static Map<String, String> transports() {

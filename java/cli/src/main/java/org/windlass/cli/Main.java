@@ -50,7 +50,7 @@ import picocli.CommandLine;
       ExampleCommand.class,
       DoctorCommand.class,
       DemoCommand.class,
-      UnavailableCommand.Run.class,
+      RunCommand.class,
       UnavailableCommand.Report.class,
       UnavailableCommand.Manifest.class
     })
@@ -95,6 +95,10 @@ public final class Main implements Runnable {
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
       line.setCaseInsensitiveEnumValuesAllowed(true);
+      // An argument is what it is, also where it begins with an @, as a decorator of a name may.
+      line.setExpandAtFiles(false);
+      // What stands behind the command that ranks run is that command's.
+      line.getSubcommands().get("run").setStopAtPositional(true);
       line.registerConverter(Path.class, Main::path);
       line.setParameterExceptionHandler(
           (wrong, given) -> complain.apply(Complaint.ofUsage(wrong)));
@@ -132,6 +136,10 @@ public final class Main implements Runnable {
   /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
   private static boolean asksForJson(String... args) {
     List<String> all = List.of(args);
+    Optional<String> command = all.stream().filter(word -> !word.startsWith("-")).findFirst();
+    if (command.equals(Optional.of("run"))) {
+      return false;
+    }
     int end = all.indexOf("--");
     return all.subList(0, end < 0 ? all.size() : end).contains("--json");
   }

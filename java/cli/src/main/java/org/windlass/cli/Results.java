@@ -69,7 +69,12 @@ final class Results extends Writer {
   /** Whether results could not be written because their reader wants no more, as head does. */
   boolean isReaderGone() {
     synchronized (lock) {
-      return fault != null && READER_GONE.equals(fault.getMessage());
+      return fault != null && isReaderGone(fault);
     }
+  }
+
+  /** The same of one fault of writing. */
+  static boolean isReaderGone(IOException fault) {
+    return READER_GONE.equals(fault.getMessage());
   }
 }

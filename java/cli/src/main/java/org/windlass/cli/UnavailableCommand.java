@@ -22,13 +22,6 @@ abstract sealed class UnavailableCommand implements Runnable {
         "windlass " + name + ": not in this build, whose ranks are threads of one process");
   }
 
-  @Command(name = "run", hidden = true, description = "Not in this build.")
-  static final class Run extends UnavailableCommand {
-    Run() {
-      super("run");
-    }
-  }
-
   @Command(name = "report", hidden = true, description = "Not in this build.")
   static final class Report extends UnavailableCommand {
     Report() {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.windlass.ErrorCode;
+import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
+import org.windlass.WindlassException;
+import org.windlass.cli.run.RankProcesses;
+import org.windlass.cli.run.RankVariables;
+import org.windlass.cli.run.SharedOutput;
+import org.windlass.cli.run.TokenFile;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code windlass run}: a command as several processes of this machine, each a rank. */
+@Command(
+    name = "run",
+    description = "Runs COMMAND as N processes of this machine, each a rank of one job.",
+    footer = {
+      "%nWhat stands behind COMMAND is its own. Each rank gets RANK, WORLD_SIZE, LOCAL_RANK,"
+          + " LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them, the first four"
+          + " also behind WINDLASS_, WINDLASS_RENDEZVOUS, and WINDLASS_TOKEN_FILE, which is removed"
+          + " at the end.",
+      "%nA line of a rank's output stands whole behind the rank in brackets. Rank 0 reads standard"
+          + " input, the others none.",
+      "%nThe first rank that ends with another status than 0 ends all: they and what they have"
+          + " started get SIGTERM, and 5 s later SIGKILL. Its status is that of run; 128 and the"
+          + " signal's number where a signal ended it. What ranks leave behind ends with the last."
+    })
+final class RunCommand implements Callable<Integer> {
+  /** Each takes a process, and here its output two threads and two buffers. */
+  static final int MOST = 256;
+
+  /** From SIGTERM to SIGKILL. */
+  private static final Duration GRACE = Duration.ofSeconds(5);
+
+  private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
+
+  /** Where one of them is set, the ranks have a token, as two jobs that meet share one. */
+  private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
+
+  @Option(
+      names = "-n",
+      paramLabel = "N",
+      required = true,
+      description = "Ranks, 1 to " + MOST + ".")
+  private int ranks;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "COMMAND",
+      description = "What each rank runs, and its arguments.")
+  private List<String> command;
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    if (ranks < 1 || ranks > MOST) {
+      throw new InvalidArgumentException(
+          "-n "
+              + ranks
+              + ": 1 to "
+              + MOST
+              + " ranks run here, each a process of this machine; for more take a launcher of"
+              + " clusters");
+    }
+    try (Unfinished unfinished = new Unfinished();
+        TokenFile token = new TokenFile();
+        RankProcesses processes =
+            new RankProcesses(stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
+      unfinished.add(processes);
+      unfinished.add(token);
+      start(processes, token);
+      Optional<RankProcesses.Failure> failure = processes.awaitEnd();
+      processes.end();
+      processes.finishOutput();
+      if (failure.isPresent() && !ProcessEnd.isNear()) {
+        processes.output().say(text(failure.get()));
+      }
+      Optional<SharedOutput.Loss> loss = processes.output().loss();
+      return loss.isPresent()
+          ? statusOf(loss.get())
+          : failure.map(RankProcesses.Failure::status).orElse(0);
+    }
+  }
+
+  private void start(RankProcesses processes, TokenFile token) throws IOException {
+    Map<String, String> shared = new HashMap<>();
+    if (TOKENS.stream().allMatch(name -> System.getenv().getOrDefault(name, "").isEmpty())) {
+      shared.put(TOKEN_FILE, token.create().toString());
+    }
+    RankVariables variables = new RankVariables(ranks);
+    for (int rank = 0; rank < ranks; rank++) {
+      Map<String, String> own = new HashMap<>(shared);
+      own.putAll(variables.of(rank));
+      try {
+        processes.start(command, own);
+      } catch (IOException refused) {
+        throw refusal(rank, refused);
+      }
+    }
+  }
+
+  private WindlassException refusal(int rank, IOException refused) {
+    String name = command.get(0);
+    if (!isThere(name)) {
+      String where = name.contains("/") ? "file" : "command on the PATH";
+      return new InvalidArgumentException("run: " + name + ": no such " + where, refused);
+    }
+    return new ResourceException("run: rank " + rank + ": " + refused.getMessage(), refused);
+  }
+
+  private static boolean isThere(String name) {
+    if (name.contains("/")) {
+      return Files.exists(Path.of(name));
+    }
+    String path = System.getenv().getOrDefault("PATH", "");
+    return Stream.of(path.split(File.pathSeparator))
+        .anyMatch(folder -> Files.exists(Path.of(folder, name)));
+  }
+
+  private static String text(RankProcesses.Failure failure) {
+    return "windlass run: rank "
+        + failure.rank()
+        + " (process "
+        + failure.pid()
+        + ") ended with status "
+        + failure.status()
+        + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
+        + "; all are ended";
+  }
+
+  /** The status of output that cannot be written: without a word where its reader went away. */
+  private static int statusOf(SharedOutput.Loss loss) {
+    if (Results.isReaderGone(loss.fault())) {
+      return ErrorCode.RESOURCE.exitStatus();
+    }
+    throw new ResourceException(
+        loss.stream() + " cannot be written: " + loss.fault().getMessage(), loss.fault());
+  }
+
+  /** Bytes of ranks are passed on as they are, which no writer of text does. */
+  private static FileOutputStream stream(FileDescriptor descriptor) {
+    return new FileOutputStream(descriptor);
+  }
+}

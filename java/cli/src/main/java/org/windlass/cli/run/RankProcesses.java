@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.run;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * The processes of a job's ranks on this machine, which end together, with all that they have
+ * started: what has a rank above it, or {@link #MARK} in its environment where that rank is gone.
+ */
+public final class RankProcesses implements AutoCloseable {
+  /** A rank that ended with another status than 0; as in shells, 128 and a signal's number. */
+  public record Failure(int rank, long pid, int status) {}
+
+  /** The variable that ranks and what they start have in their environment, the job's own value. */
+  static final String MARK = "WINDLASS_RUN";
+
+  /** How often those are killed that are found, since they may start others meanwhile. */
+  private static final int KILLS = 20;
+
+  /** How long a killed process may take to be gone; one that hangs in the kernel takes longer. */
+  private static final Duration DEATH = Duration.ofMillis(100);
+
+  private static final Duration LOOK = Duration.ofMillis(10);
+
+  /** How long processes that outlive a rank may hold its output without a word. */
+  private static final Duration SILENCE = Duration.ofMillis(500);
+
+  /** In {@code events}, beside the numbers of ranks that have ended. */
+  private static final int OUTPUT_LOST = -1;
+
+  private final String mark = UUID.randomUUID().toString();
+  private final Duration grace;
+  private final SharedOutput output;
+  private final BlockingQueue<Integer> events = new LinkedBlockingQueue<>();
+
+  /** Held by who ends all. */
+  private final Object end = new Object();
+
+  private boolean hasEnded;
+
+  /** By rank; guarded by this, as is all below. */
+  private final List<Process> processes = new ArrayList<>();
+
+  private final List<RankLines> lines = new ArrayList<>();
+  private boolean isEnding;
+
+  /**
+   * Takes where the ranks' lines go.
+   *
+   * @param grace the time from SIGTERM to SIGKILL
+   */
+  public RankProcesses(OutputStream out, OutputStream err, Duration grace) {
+    this.grace = grace;
+    output = new SharedOutput(out, err, () -> events.add(OUTPUT_LOST));
+  }
+
+  /** Where the ranks' lines go. */
+  public SharedOutput output() {
+    return output;
+  }
+
+  /**
+   * Starts the next rank; no more once it is closed. Rank 0 has the standard input of this process,
+   * the others none.
+   *
+   * @param variables are added to this process's
+   */
+  public synchronized void start(List<String> command, Map<String, String> variables)
+      throws IOException {
+    if (isEnding) {
+      return;
+    }
+    int rank = processes.size();
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(variables);
+    builder.environment().put(MARK, mark);
+    builder.redirectInput(rank == 0 ? Redirect.INHERIT : Redirect.from(new File("/dev/null")));
+    Process process = builder.start();
+    processes.add(process);
+    lines.add(new RankLines(rank, process.getInputStream(), output::writeOut));
+    lines.add(new RankLines(rank, process.getErrorStream(), output::writeErr));
+    process.onExit().thenRun(() -> events.add(rank));
+  }
+
+  /**
+   * Waits until one rank fails, or all have ended, or no more output can be written, which {@link
+   * SharedOutput#loss} then tells.
+   */
+  public Optional<Failure> awaitEnd() throws InterruptedException {
+    List<Process> all = processes();
+    for (int left = all.size(); left > 0; left--) {
+      int rank = events.take();
+      if (rank == OUTPUT_LOST) {
+        return Optional.empty();
+      }
+      Process process = all.get(rank);
+      if (process.exitValue() != 0) {
+        return Optional.of(new Failure(rank, process.pid(), process.exitValue()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** Waits until what ranks that have ended wrote is passed on, for as long as its reader takes. */
+  public void finishOutput() throws InterruptedException {
+    for (RankLines each : lines()) {
+      each.finish(SILENCE);
+    }
+  }
+
+  private synchronized List<Process> processes() {
+    return List.copyOf(processes);
+  }
+
+  private synchronized List<RankLines> lines() {
+    return List.copyOf(lines);
+  }
+
+  /**
+   * Ends all that still runs and lets its last words through; none is started any more. Ranks and
+   * what is below them get SIGTERM; what has outlived its rank, as one that writes its log, may end
+   * by itself for a fifth of the grace period, and gets it then. Last words have half of it.
+   */
+  public void end() {
+    synchronized (this) {
+      isEnding = true;
+    }
+    synchronized (end) {
+      if (!hasEnded) {
+        endOnce();
+        awaitLastWords();
+        hasEnded = true;
+      }
+    }
+  }
+
+  private void endOnce() {
+    Set<ProcessHandle> ranks = new HashSet<>();
+    processes().forEach(process -> ranks.add(process.toHandle()));
+    Set<ProcessHandle> found = new LinkedHashSet<>();
+    if (!look(ranks, found)) {
+      return;
+    }
+    long start = System.nanoTime();
+    Set<ProcessHandle> below = new HashSet<>();
+    found.stream().filter(each -> isOf(ranks, each)).forEach(below::add);
+    below.forEach(ProcessHandle::destroy);
+    awaitGone(found, start + grace.toNanos() / 5);
+    look(ranks, found);
+    found.stream()
+        .filter(each -> !below.contains(each) && isRunning(each))
+        .forEach(ProcessHandle::destroy);
+    awaitGone(found, start + grace.toNanos());
+    for (int i = 0; i < KILLS && look(ranks, found); i++) {
+      found.stream().filter(RankProcesses::isRunning).forEach(ProcessHandle::destroyForcibly);
+      awaitGone(found, System.nanoTime() + DEATH.toNanos());
+    }
+  }
+
+  /** The same as {@link #end}. */
+  @Override
+  public void close() {
+    end();
+  }
+
+  private void awaitLastWords() {
+    long deadline = System.nanoTime() + grace.toNanos() / 2;
+    try {
+      for (RankLines each : lines()) {
+        each.join(Duration.ofNanos(deadline - System.nanoTime()));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
+   * Looks for ranks and what they have started.
+   *
+   * @param found gets what runs, beside what was found before
+   * @return whether any of it runs
+   */
+  private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
+    ProcessHandle.allProcesses()
+        .filter(each -> isRunning(each) && (isOf(ranks, each) || isMarked(each)))
+        .forEach(found::add);
+    return found.stream().anyMatch(RankProcesses::isRunning);
+  }
+
+  private static boolean isOf(Set<ProcessHandle> ranks, ProcessHandle process) {
+    Optional<ProcessHandle> at = Optional.of(process);
+    while (at.isPresent() && !ranks.contains(at.get())) {
+      at = at.get().parent();
+    }
+    return at.isPresent();
+  }
+
+  /** Whether its environment has the mark, as far as this user may read it. */
+  private boolean isMarked(ProcessHandle process) {
+    try {
+      Path file = Path.of("/proc", "" + process.pid(), "environ");
+      String variables = "\0" + Files.readString(file, StandardCharsets.ISO_8859_1);
+      return variables.contains("\0" + MARK + "=" + mark + "\0");
+    } catch (IOException anothersOrGone) {
+      return false;
+    }
+  }
+
+  private static void awaitGone(Set<ProcessHandle> all, long deadline) {
+    while (all.stream().anyMatch(RankProcesses::isRunning) && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(LOOK.toNanos());
+    }
+  }
+
+  /** Alive, and not merely left for its parent to ask after. */
+  private static boolean isRunning(ProcessHandle process) {
+    return process.isAlive() && !isZombie(process.pid());
+  }
+
+  private static boolean isZombie(long pid) {
+    try {
+      Path file = Path.of("/proc", "" + pid, "stat");
+      String stat = Files.readString(file, StandardCharsets.ISO_8859_1);
+      return stat.startsWith("Z", stat.lastIndexOf(')') + 2);
+    } catch (IOException gone) {
+      return true;
+    }
+  }
+}

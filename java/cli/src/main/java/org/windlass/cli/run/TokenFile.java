@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.run;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import org.windlass.AbortedException;
+
+/** The file with a job's token, a line of digits that the file's owner alone may read. */
+public final class TokenFile implements AutoCloseable {
+  /** Random ones, two digits each. */
+  private static final int BYTES = 32;
+
+  private Path path;
+  private boolean isClosed;
+
+  /** Makes it under {@code java.io.tmpdir}; once closed, it is not made any more. */
+  public synchronized Path create() throws IOException {
+    if (isClosed) {
+      throw new AbortedException("the token file is closed");
+    }
+    path =
+        Files.createTempFile(
+            "windlass-token-",
+            "",
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    byte[] token = new byte[BYTES];
+    new SecureRandom().nextBytes(token);
+    Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
+    return path;
+  }
+
+  @Override
+  public synchronized void close() throws IOException {
+    isClosed = true;
+    if (path != null) {
+      Files.deleteIfExists(path);
+    }
+  }
+}

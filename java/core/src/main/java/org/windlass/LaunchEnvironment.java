@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.net.InetSocketAddress;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.StringJoiner;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.windlass.internal.Copies;
+import org.windlass.internal.Native;
+
+/**
+ * What environment variables say of a process that a launcher started: which rank it is, of how
+ * many, where the ranks meet, and where the token is that proves that they belong together. A
+ * variable that is empty counts as not set.
+ *
+ * <p>The first launcher whose variables are there counts, since one may run inside another's
+ * allocation. What {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE}
+ * and {@code WINDLASS_TOKEN} say holds under any.
+ */
+public final class LaunchEnvironment {
+  /** Those that start a process for each rank, in the order in which their variables count. */
+  public enum Launcher {
+    /** {@code windlass run}, or who sets {@code WINDLASS_RANK} and {@code WINDLASS_WORLD_SIZE}. */
+    WINDLASS(
+        "windlass run",
+        "WINDLASS_RANK",
+        "WINDLASS_WORLD_SIZE",
+        "WINDLASS_LOCAL_RANK",
+        "WINDLASS_LOCAL_WORLD_SIZE",
+        "set both, or neither"),
+    /** {@code torchrun}, or who sets {@code RANK} and {@code WORLD_SIZE} as it does. */
+    TORCHRUN(
+        "torchrun",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "set both, as torchrun does, or neither"),
+    /** {@code mpirun} of Open MPI. */
+    OPEN_MPI(
+        "Open MPI",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "start it with mpirun, which sets both"),
+    /** A PMIx server. It tells a rank alone, and Slurm's variables the rest where it is Slurm's. */
+    PMIX(
+        "PMIx",
+        "PMIX_RANK",
+        "SLURM_NTASKS",
+        "SLURM_LOCALID",
+        null,
+        "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
+    /** {@code srun}. */
+    SLURM(
+        "Slurm",
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_LOCALID",
+        null,
+        "start it with srun, which sets both");
+
+    private final String label;
+    private final String rank;
+    private final String size;
+    private final String localRank;
+
+    /** Null where the launcher sets none. */
+    private final String localSize;
+
+    /** What to do where only one of {@code rank} and {@code size} is set. */
+    private final String cure;
+
+    Launcher(
+        String label, String rank, String size, String localRank, String localSize, String cure) {
+      this.label = label;
+      this.rank = rank;
+      this.size = size;
+      this.localRank = localRank;
+      this.localSize = localSize;
+      this.cure = cure;
+    }
+
+    /** An allocation of Slurm has a size also where no rank runs. */
+    private boolean hasLeftTracesIn(LaunchVariables variables) {
+      return variables.isSet(rank) || !size.startsWith("SLURM_") && variables.isSet(size);
+    }
+
+    /** Such as {@code Open MPI}. */
+    @Override
+    public String toString() {
+      return label;
+    }
+  }
+
+  private static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
+  private static final String JOB = "WINDLASS_JOB";
+  private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
+  private static final String TOKEN = "WINDLASS_TOKEN";
+  private static final String MASTER_ADDRESS = "MASTER_ADDR";
+  private static final String MASTER_PORT = "MASTER_PORT";
+
+  private static final int LAST_PORT = 65_535;
+
+  /** A name or an address; one of IPv6 may end in an interface. */
+  private static final Pattern HOST =
+      Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
+
+  private static final Pattern HOST_AND_PORT =
+      Pattern.compile("(?:\\[(?<literal>[^\\[\\]]+)\\]|(?<name>[^:\\[\\]]+)):(?<port>.*)");
+
+  /** Job ids of launchers are texts of their own making. */
+  private static final Pattern JOB_ID = Pattern.compile("\\P{Cntrl}{1,255}");
+
+  private final Launcher launcher;
+  private final int rank;
+  private final int size;
+  private final OptionalInt localRank;
+  private final OptionalInt localSize;
+  private final Optional<String> job;
+  private final Optional<InetSocketAddress> rendezvous;
+  private final Optional<String> tokenVariable;
+
+  private LaunchEnvironment(LaunchVariables variables, Launcher launcher) {
+    this.launcher = launcher;
+    variables.requireBoth(launcher.rank, launcher.size, launcher.cure);
+    requireOneRank(variables, launcher);
+    size = variables.number(launcher.size, 1, Native.WL_MAX_RANKS);
+    rank = below(variables, launcher.rank, size, launcher.size);
+    localSize = localSize(variables, launcher, size);
+    localRank = localRank(variables, launcher, localSize, size);
+    job = job(variables, launcher);
+    rendezvous = rendezvous(variables);
+    tokenVariable = tokenVariable(variables);
+  }
+
+  /**
+   * What these variables say, as {@link System#getenv()} has them; empty where no launcher set any.
+   *
+   * @throws InvalidArgumentException if one is no number, out of range, at odds with another or
+   *     without one that it needs; it names the variables
+   */
+  public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
+    LaunchVariables all = new LaunchVariables(Copies.map(variables, "variables"));
+    for (Launcher launcher : Launcher.values()) {
+      if (launcher.hasLeftTracesIn(all)) {
+        return Optional.of(new LaunchEnvironment(all, launcher));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** What started this process. */
+  public Launcher launcher() {
+    return launcher;
+  }
+
+  /** This process's rank, from 0 to {@code size() - 1}. */
+  public int rank() {
+    return rank;
+  }
+
+  /** The number of ranks, on all hosts. */
+  public int size() {
+    return size;
+  }
+
+  /** Its number among those of its host; empty where the launcher does not tell. */
+  public OptionalInt localRank() {
+    return localRank;
+  }
+
+  /** The number of ranks on its host; empty where the launcher does not tell. */
+  public OptionalInt localSize() {
+    return localSize;
+  }
+
+  /**
+   * What tells this job from others that run at the same time: {@code WINDLASS_JOB}, else the
+   * launcher's own id; empty where there is none.
+   */
+  public Optional<String> job() {
+    return job;
+  }
+
+  /**
+   * Where the ranks meet, not resolved: {@code WINDLASS_RENDEZVOUS} (HOST:PORT); else the host
+   * {@code MASTER_ADDR} and the port after {@code MASTER_PORT}, or the one before where that is the
+   * last, since torchrun's agent may hold {@code MASTER_PORT} itself; empty where neither is set.
+   */
+  public Optional<InetSocketAddress> rendezvous() {
+    return rendezvous;
+  }
+
+  /**
+   * The variable that the token comes from: {@code WINDLASS_TOKEN}, which is its 64 hexadecimal
+   * digits, or {@code WINDLASS_TOKEN_FILE}, the name of a file of them; empty where neither is set.
+   * What it is worth is seen where it is used.
+   */
+  public Optional<String> tokenVariable() {
+    return tokenVariable;
+  }
+
+  /** One line of it all; no part of the token. */
+  @Override
+  public String toString() {
+    StringJoiner text = new StringJoiner(", ", launcher + ": ", "");
+    text.add("rank " + rank + " of " + size);
+    localRank.ifPresent(local -> text.add("local rank " + local));
+    localSize.ifPresent(local -> text.add(local + " on this host"));
+    job.ifPresent(id -> text.add("job " + id));
+    rendezvous.ifPresent(
+        at -> text.add("rendezvous " + at.getHostString() + " port " + at.getPort()));
+    text.add(tokenVariable.map(name -> "token from " + name).orElse("no token"));
+    return text.toString();
+  }
+
+  /** Where two launchers speak for this process, each names the same rank. */
+  private static void requireOneRank(LaunchVariables variables, Launcher launcher) {
+    String other = null;
+    if (launcher == Launcher.PMIX) {
+      other = Launcher.SLURM.rank;
+      variables.requireBoth(launcher.rank, other, launcher.cure);
+    } else if (launcher == Launcher.WINDLASS && variables.isSet(Launcher.TORCHRUN.rank)) {
+      other = Launcher.TORCHRUN.rank;
+    }
+    if (other != null && !variables.get(launcher.rank).equals(variables.get(other))) {
+      throw new InvalidArgumentException(
+          variables.quoted(launcher.rank, other)
+              + ": one launcher runs inside another; unset the variables of the one not meant");
+    }
+  }
+
+  private static int below(LaunchVariables variables, String name, int count, String counter) {
+    int value = variables.number(name, 0, Native.WL_MAX_RANKS - 1);
+    if (value >= count) {
+      throw new InvalidArgumentException(
+          variables.quoted(name, counter)
+              + "; a rank lies below the number of ranks; correct what sets them");
+    }
+    return value;
+  }
+
+  private static OptionalInt localSize(LaunchVariables variables, Launcher launcher, int size) {
+    if (!variables.isSet(launcher.localSize)) {
+      return OptionalInt.empty();
+    }
+    variables.requireBoth(launcher.localSize, launcher.localRank, "set both, or neither");
+    int local = variables.number(launcher.localSize, 1, Native.WL_MAX_RANKS);
+    if (local > size) {
+      throw new InvalidArgumentException(
+          variables.quoted(launcher.localSize, launcher.size)
+              + "; a host has no more ranks than there are; correct what sets them");
+    }
+    return OptionalInt.of(local);
+  }
+
+  private static OptionalInt localRank(
+      LaunchVariables variables, Launcher launcher, OptionalInt localSize, int size) {
+    if (!variables.isSet(launcher.localRank)) {
+      return OptionalInt.empty();
+    }
+    return OptionalInt.of(
+        localSize.isPresent()
+            ? below(variables, launcher.localRank, localSize.getAsInt(), launcher.localSize)
+            : below(variables, launcher.localRank, size, launcher.size));
+  }
+
+  private static Optional<String> job(LaunchVariables variables, Launcher launcher) {
+    if (variables.isSet(JOB)) {
+      return job(variables, JOB);
+    }
+    return switch (launcher) {
+      case WINDLASS -> Optional.empty();
+      // torchrun calls a job so that was given no id.
+      case TORCHRUN -> job(variables, "TORCHELASTIC_RUN_ID").filter(id -> !id.equals("none"));
+      case OPEN_MPI, PMIX -> job(variables, "PMIX_NAMESPACE");
+      case SLURM ->
+          // Each srun of an allocation is a step of its own.
+          job(variables, "SLURM_JOB_ID")
+              .map(id -> id + job(variables, "SLURM_STEP_ID").map(step -> "." + step).orElse(""));
+    };
+  }
+
+  private static Optional<String> job(LaunchVariables variables, String name) {
+    if (!variables.isSet(name)) {
+      return Optional.empty();
+    }
+    String id = variables.get(name);
+    if (!JOB_ID.matcher(id).matches()) {
+      throw new InvalidArgumentException(
+          name
+              + " has "
+              + id.length()
+              + " characters, or some that do not print; a job's id has at most 255 that do; set "
+              + JOB
+              + " to one");
+    }
+    return Optional.of(id);
+  }
+
+  private static Optional<InetSocketAddress> rendezvous(LaunchVariables variables) {
+    if (variables.isSet(RENDEZVOUS)) {
+      return Optional.of(hostAndPort(variables));
+    }
+    if (!variables.isSet(MASTER_ADDRESS) && !variables.isSet(MASTER_PORT)) {
+      return Optional.empty();
+    }
+    variables.requireBoth(MASTER_ADDRESS, MASTER_PORT, "set both, or " + RENDEZVOUS);
+    int port = variables.number(MASTER_PORT, 1, LAST_PORT);
+    return Optional.of(
+        address(
+            variables,
+            MASTER_ADDRESS,
+            variables.get(MASTER_ADDRESS),
+            port < LAST_PORT ? port + 1 : port - 1));
+  }
+
+  private static InetSocketAddress hostAndPort(LaunchVariables variables) {
+    Matcher matcher = HOST_AND_PORT.matcher(variables.get(RENDEZVOUS));
+    if (!matcher.matches()) {
+      throw new InvalidArgumentException(
+          variables.quoted(RENDEZVOUS)
+              + "; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500");
+    }
+    String literal = matcher.group("literal");
+    int port =
+        LaunchVariables.number(
+            variables.quoted(RENDEZVOUS) + "; its port", matcher.group("port"), 1, LAST_PORT);
+    return address(
+        variables, RENDEZVOUS, literal == null ? matcher.group("name") : literal, port);
+  }
+
+  private static InetSocketAddress address(
+      LaunchVariables variables, String name, String host, int port) {
+    if (!HOST.matcher(host).matches()) {
+      throw new InvalidArgumentException(
+          variables.quoted(name) + "; '" + host + "' is no host; name one, or its address");
+    }
+    return InetSocketAddress.createUnresolved(host, port);
+  }
+
+  private static Optional<String> tokenVariable(LaunchVariables variables) {
+    if (variables.isSet(TOKEN) && variables.isSet(TOKEN_FILE)) {
+      throw new InvalidArgumentException(
+          TOKEN_FILE + " and " + TOKEN + " are both set, and a job has one token; unset either");
+    }
+    return Stream.of(TOKEN, TOKEN_FILE).filter(variables::isSet).findFirst();
+  }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** {@code windlass run} as a process: what its ranks get, what it gives back, what it leaves. */
+@Timeout(120)
+class RunCommandTest {
+  @TempDir Path folder;
+
+  /** {@code windlass run} of a shell's script on so many ranks. */
+  private ProcessBuilder shell(int ranks, String script) {
+    return run("-n", ranks, "sh", "-c", script);
+  }
+
+  /** With a temporary folder of its own, in which all that is left can be seen. */
+  private ProcessBuilder run(Object... arguments) {
+    List<Object> all = new ArrayList<>(List.of("run"));
+    all.addAll(List.of(arguments));
+    List<String> command = ChildCommand.of(all.toArray()).command();
+    command.add(1, "-Djava.io.tmpdir=" + folder);
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().keySet().removeIf(name -> name.startsWith("WINDLASS_TOKEN"));
+    return builder;
+  }
+
+  /** What it printed and its status; a character is a byte. */
+  private Cli finished(ProcessBuilder builder) throws IOException, InterruptedException {
+    Path out = folder.resolve("out");
+    Path err = folder.resolve("err");
+    Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    try {
+      process.getOutputStream().close();
+      assertThat(process.waitFor(90, TimeUnit.SECONDS)).isTrue();
+    } finally {
+      process.destroy();
+    }
+    return new Cli(
+        process.exitValue(),
+        Files.readString(out, StandardCharsets.ISO_8859_1),
+        Files.readString(err));
+  }
+
+  private void requireNothingLeft() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(files.map(path -> path.getFileName().toString()))
+          .noneMatch(name -> name.startsWith("windlass"));
+    }
+  }
+
+  @Test
+  void ranksAreToldWhoTheyAreAndHaveATokenOfTheirs() throws Exception {
+    Cli ended =
+        finished(
+            shell(
+                2,
+                "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $WINDLASS_RANK $MASTER_ADDR;"
+                    + " stat -c %a-%s $WINDLASS_TOKEN_FILE; sha256sum <$WINDLASS_TOKEN_FILE"));
+    assertThat(ended.status()).as(ended.err()).isZero();
+    assertThat(ended.err()).isEmpty();
+    List<String> lines = ended.out().lines().sorted().toList();
+    assertThat(lines)
+        .contains("[0] 0 2 0 2 0 127.0.0.1", "[0] 600-65", "[1] 1 2 1 2 1 127.0.0.1", "[1] 600-65");
+    List<String> hashes = lines.stream().filter(line -> line.length() > 60).toList();
+    assertThat(hashes).hasSize(2);
+    assertThat(hashes.get(0).substring(4)).isEqualTo(hashes.get(1).substring(4));
+    requireNothingLeft();
+  }
+
+  @Test
+  void aTokenThatIsSetIsTheirs() throws Exception {
+    ProcessBuilder builder = shell(1, "echo $WINDLASS_TOKEN${WINDLASS_TOKEN_FILE-none}");
+    builder.environment().put("WINDLASS_TOKEN", "mine");
+    assertThat(finished(builder).out()).isEqualTo("[0] minenone\n");
+  }
+
+  @Test
+  void whatStandsBehindTheCommandIsItsOwn() throws Exception {
+    Cli ended = finished(run("-n", 1, "printf", "%s|", "--help", "@f", "-n", "--", "--json", ""));
+    assertThat(ended.out()).as(ended.err()).isEqualTo("[0] --help|@f|-n|--|--json||\n");
+  }
+
+  @Test
+  void theFirstFailureIsTheStatusAndIsTold() throws Exception {
+    Cli ended = finished(shell(3, "[ $RANK = 2 ] && kill -SEGV $$; exec sleep 60"));
+    assertThat(ended.status()).isEqualTo(128 + 11);
+    assertThat(ended.err())
+        .matches(
+            "windlass run: rank 2 \\(process \\d+\\) ended with status 139, as by signal 11;"
+                + " all are ended\n");
+    requireNothingLeft();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "TERM"})
+  void aSignalEndsAllOfIt(String signal) throws Exception {
+    Path pids = Files.createDirectory(folder.resolve("pids"));
+    String script =
+        "trap 'echo asked; exit 9' TERM; sleep 60 & echo $! >%s/$RANK; wait".formatted(pids);
+    Path out = folder.resolve("out");
+    ProcessBuilder builder = shell(2, script).redirectErrorStream(true);
+    Process process = builder.redirectOutput(out.toFile()).start();
+    List<Long> sleeping = List.of(pid(pids.resolve("0")), pid(pids.resolve("1")));
+    new ProcessBuilder("kill", "-" + signal, "" + process.pid()).start().waitFor();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).isEqualTo(130);
+    assertThat(Files.readAllLines(out)).containsExactlyInAnyOrder("[0] asked", "[1] asked");
+    for (long pid : sleeping) {
+      Path stat = Path.of("/proc/" + pid + "/stat");
+      assertThat(!Files.exists(stat) || Files.readString(stat).contains(") Z ")).isTrue();
+    }
+    requireNothingLeft();
+  }
+
+  private static long pid(Path file) throws IOException, InterruptedException {
+    while (!Files.exists(file) || !Files.readString(file).endsWith("\n")) {
+      Thread.sleep(5);
+    }
+    return Long.parseLong(Files.readString(file).strip());
+  }
+
+  @Test
+  void rankZeroReadsStandardInputAloneAndBytesAreWhatTheyWere() throws Exception {
+    Path in = folder.resolve("in");
+    Files.writeString(in, "\u00ff\0\r\n\u00c3", StandardCharsets.ISO_8859_1);
+    Cli ended = finished(run("-n", 2, "cat").redirectInput(in.toFile()));
+    assertThat(ended).isEqualTo(new Cli(0, "[0] \u00ff\0\r\n[0] \u00c3\n", ""));
+  }
+
+  @Test
+  void aReaderThatLeavesEndsItWithoutAWord() throws Exception {
+    assertThat(redirected("| head -n 1; exit ${PIPESTATUS[0]}")).isEqualTo(new Cli(7, "", ""));
+    requireNothingLeft();
+  }
+
+  @Test
+  void aFullDiskIsTold() throws Exception {
+    Cli full = redirected(">/dev/full");
+    assertThat(full.status()).isEqualTo(7);
+    assertThat(full.err()).startsWith("windlass: Resource: standard output cannot be written: ");
+  }
+
+  /** Of ranks that print for ever; without what they print. */
+  private Cli redirected(String redirection) throws Exception {
+    List<String> command = new ArrayList<>(List.of("bash", "-c", "\"$@\" " + redirection, "-"));
+    command.addAll(shell(2, "while :; do echo line; done").command());
+    Cli ended = finished(new ProcessBuilder(command));
+    return new Cli(ended.status(), "", ended.err());
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.windlass.AbortedException;
+import org.windlass.LaunchEnvironment;
+
+/** What ranks of {@code windlass run} are told. */
+class RankVariablesTest {
+  @Test
+  void aRankReadsWhatItWasTold() throws IOException {
+    RankVariables variables = new RankVariables(3);
+    for (int rank = 0; rank < 3; rank++) {
+      LaunchEnvironment read = LaunchEnvironment.of(variables.of(rank)).orElseThrow();
+      assertThat(read.launcher()).isEqualTo(LaunchEnvironment.Launcher.WINDLASS);
+      assertThat(read.rank()).isEqualTo(rank);
+      assertThat(read.size()).isEqualTo(3);
+      assertThat(read.localRank()).hasValue(rank);
+      assertThat(read.localSize()).hasValue(3);
+      assertThat(read.rendezvous().orElseThrow().getHostString()).isEqualTo("127.0.0.1");
+    }
+  }
+
+  @Test
+  void torchrunsNamesAloneSayTheSame() throws IOException {
+    Map<String, String> told = new HashMap<>(new RankVariables(2).of(1));
+    LaunchEnvironment all = LaunchEnvironment.of(told).orElseThrow();
+    told.keySet().removeIf(name -> name.startsWith("WINDLASS_"));
+    assertThat(told)
+        .containsOnlyKeys(
+            "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT");
+    LaunchEnvironment torchrun = LaunchEnvironment.of(told).orElseThrow();
+    assertThat(torchrun.launcher()).isEqualTo(LaunchEnvironment.Launcher.TORCHRUN);
+    assertThat(torchrun.rank()).isEqualTo(all.rank());
+    assertThat(torchrun.size()).isEqualTo(all.size());
+  }
+
+  @Test
+  void bothPortsCanBeServedAt() throws IOException {
+    Map<String, String> told = new RankVariables(2).of(0);
+    InetAddress host = InetAddress.getByName(told.get("MASTER_ADDR"));
+    int meeting = LaunchEnvironment.of(told).orElseThrow().rendezvous().orElseThrow().getPort();
+    try (ServerSocket master = new ServerSocket(Integer.parseInt(told.get("MASTER_PORT")), 1, host);
+        ServerSocket store = new ServerSocket(meeting, 1, host)) {
+      assertThat(store.getLocalPort()).isNotEqualTo(master.getLocalPort());
+    }
+  }
+
+  @Test
+  void aTokenIsItsOwnersAndGoesAtTheEnd() throws IOException {
+    Path path;
+    String digits;
+    try (TokenFile token = new TokenFile()) {
+      path = token.create();
+      digits = Files.readString(path);
+      assertThat(digits).matches("[0-9a-f]{64}\n");
+      assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)))
+          .isEqualTo("rw-------");
+    }
+    assertThat(path).doesNotExist();
+    try (TokenFile other = new TokenFile()) {
+      assertThat(Files.readString(other.create())).isNotEqualTo(digits);
+    }
+  }
+
+  @Test
+  void aTokenIsNotMadeOnceItsEndHasCome() throws IOException {
+    TokenFile token = new TokenFile();
+    token.close();
+    assertThatThrownBy(token::create).isInstanceOf(AbortedException.class);
+  }
+}
