@@ -11,6 +11,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Token;
 
 /**
  * What environment variables say of a process that a launcher started: which rank it is, of how
@@ -100,8 +101,8 @@ public final class LaunchEnvironment {
 
   private static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
   private static final String JOB = "WINDLASS_JOB";
-  private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
-  private static final String TOKEN = "WINDLASS_TOKEN";
+  private static final String TOKEN_FILE = Token.FILE_VARIABLE;
+  private static final String TOKEN = Token.VARIABLE;
   private static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
 
