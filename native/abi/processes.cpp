@@ -33,6 +33,18 @@ Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char*
   return WL_OK;
 }
 
+Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error) {
+  if (Code code = checkNotNull(process, name, error); code != WL_OK) return code;
+  if (process->struct_size < sizeof(wl_process_t)) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
+                process->struct_size, sizeof(wl_process_t));
+  }
+  if (process->pid > 0) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "%s->pid is %d; the process that has the ranks fills it by wl_process_self", name,
+              process->pid);
+}
+
 Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   return group->group->config().spansProcesses
@@ -45,77 +57,51 @@ Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
 
 extern "C" {
 
-int32_t wl_memory_share(uint64_t bytes, int32_t* file, wl_error_t* error) {
-  return shareMemory(bytes, file, error);
-}
-
-int32_t wl_memory_map(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error) {
-  return mapShared(file, memory, bytes, error);
-}
-
-void wl_memory_unmap(void* memory, uint64_t bytes) {
-  if (memory != nullptr) unmapMemory(memory, bytes);
-}
-
-int32_t wl_group_block_bytes(const wl_group_config_t* config, uint64_t* bytes, wl_error_t* error) {
-  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error) {
+  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
+  *file = -1;
   GroupConfig own;
   if (Code code = readConfig(config, &own, error); code != WL_OK) return code;
-  *bytes = ControlBlock::bytes(own);
+  int32_t made = -1;
+  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error); code != WL_OK) return code;
+  OpenFile shared(made);
+  SharedMapping mapping;
+  if (Code code = mapping.map(made, error); code != WL_OK) return code;
+  ControlBlock::make(mapping.memory(), own);
+  *file = shared.release();
   return WL_OK;
 }
 
-int32_t wl_group_lay_out(const wl_group_config_t* config, void* memory, uint64_t bytes,
-                         wl_error_t* error) {
-  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
-  GroupConfig own;
-  if (Code code = readConfig(config, &own, error); code != WL_OK) return code;
-  if (reinterpret_cast<uint64_t>(memory) % kPage != 0)
-    return fail(error, WL_INVALID_ARGUMENT, "memory is not aligned to %llu",
-                static_cast<unsigned long long>(kPage));
-  if (const uint64_t needed = ControlBlock::bytes(own); bytes < needed) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "a control block of %u ranks takes %llu bytes, not %llu", own.ranks,
-                static_cast<unsigned long long>(needed), static_cast<unsigned long long>(bytes));
-  }
-  if (ControlBlock::isLaidOut(memory)) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "the memory holds a control block already; one process lays it out, once");
-  }
-  ControlBlock::make(memory, own);
+int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file, wl_error_t* error) {
+  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
+  *file = -1;
+  if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
+  if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
+  OpenFile opened;
+  if (Code code = openShared(*owner, number, &opened, error); code != WL_OK) return code;
+  *file = opened.release();
   return WL_OK;
 }
 
-int32_t wl_group_attach(void* memory, uint64_t bytes, wl_group_t** group, wl_error_t* error) {
-  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
+void wl_file_close(int32_t file) {
+  OpenFile{file};
+}
+
+int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   *group = nullptr;
-  if (Code code = ControlBlock::check(memory, bytes, error); code != WL_OK) return code;
   try {
+    auto mapping = std::make_shared<SharedMapping>();
+    if (Code code = mapping->map(file, error); code != WL_OK) return code;
+    Code code = ControlBlock::check(mapping->memory(), mapping->bytes(), error);
+    if (code != WL_OK) return code;
     auto made = std::make_unique<wl_group>();
-    made->group = Group::attach(memory);
-    if (made->group != nullptr) {
-      *group = made.release();
-      return WL_OK;
-    }
+    made->group = Group::attach(mapping->memory(), mapping);
+    *group = made.release();
+    return WL_OK;
   } catch (const std::bad_alloc&) {
   }
   return fail(error, WL_RESOURCE, "out of memory");
-}
-
-int32_t wl_group_add_window(wl_group_t* group, void* base, uint64_t stride, uint64_t bytes,
-                            wl_error_t* error) {
-  if (Code code = requireProcesses(group, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(base, "base", error); code != WL_OK) return code;
-  const uint64_t start = reinterpret_cast<uint64_t>(base);
-  if (bytes == 0 || bytes > stride || stride > kLargest / group->group->ranks() ||
-      start > UINT64_MAX - stride * group->group->ranks()) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "%u segments of %llu bytes, %llu apart, are no window",
-                group->group->ranks(), static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(stride));
-  }
-  return group->group->addWindow(base, stride, bytes, error);
 }
 
 int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {
@@ -125,16 +111,7 @@ int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {
 int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,
                        uint32_t count, int64_t silence_ns, wl_error_t* error) {
   if (Code code = requireProcesses(group, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(process, "process", error); code != WL_OK) return code;
-  if (process->struct_size < sizeof(wl_process_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "process->struct_size is %u, not %zu",
-                process->struct_size, sizeof(wl_process_t));
-  }
-  if (process->pid <= 0) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "process->pid is %d; the process that has the ranks fills it by wl_process_self",
-                process->pid);
-  }
+  if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
   if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
   if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
     return code;

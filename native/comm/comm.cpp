@@ -69,14 +69,6 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   return WL_OK;
 }
 
-Code Comm::requireOneProcess(const char* what, wl_error_t* error) const {
-  if (!group_->config().spansProcesses) return WL_OK;
-  return fail(error, WL_UNSUPPORTED,
-              "rank %u: %s of a communicator whose ranks live in several processes is not there "
-              "yet; use one whose ranks are threads of one process",
-              rank_, what);
-}
-
 uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const {
   int64_t end = 0;
   int64_t next = 0;

@@ -108,9 +108,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                   wl_error_t* error);
 
-  // Where ranks live in several processes: Unsupported, of what is made in one alone.
-  Code requireOneProcess(const char* what, wl_error_t* error) const;
-
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
   // Mismatch, once this rank has left, where ranks called different things and no call of this rank

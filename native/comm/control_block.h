@@ -121,6 +121,10 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> joined;     // 1 once it has a handle, or had one: a rank joins once
   std::atomic<uint32_t> lost;       // 1 once its process is gone: it touches nothing any more
   std::atomic<uint32_t> beats;      // goes on while its process lives, where somebody watches
+  // Its process, once it has joined, where ranks live in several.
+  std::atomic<int32_t> pid;
+  std::atomic<uint32_t> pidNamespace;
+  std::atomic<uint64_t> started;
 };
 
 // One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.
@@ -195,9 +199,8 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
   std::atomic<uint32_t> failing;                   // threads that took a record to write
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
-  // What each window is and how large, as the first process to add it says; 0: nobody has.
-  alignas(kLine) std::atomic<uint64_t> windows[kMostWindows];
-  std::atomic<uint32_t> windowCount;  // as the first rank to join says; 0: none has
+  // Ranks that have not dropped the window of that number, of those that ranks make together.
+  alignas(kLine) std::atomic<uint32_t> holders[kMostWindows];
   alignas(kLine) wl_error_t records[kFailureRecords];
 };
 

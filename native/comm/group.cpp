@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "native/base/clock.h"
+#include "native/base/process.h"
 #include "native/comm/kernels.h"
 #include "native/comm/watch.h"
-#include "native/window/shared_memory.h"
 
 namespace windlass {
 namespace {
@@ -66,10 +66,10 @@ void Group::settle(uint32_t ranks) {
   place(mapping_);
 }
 
-std::shared_ptr<Group> Group::attach(void* block) {
-  std::shared_ptr<Group> group(
-      new (std::nothrow) Group(static_cast<const SharedLines*>(block)->config));
-  if (group != nullptr) group->place(block);
+std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory) {
+  std::shared_ptr<Group> group(new Group(static_cast<const SharedLines*>(block)->config));
+  group->place(block);
+  group->memory_ = std::move(memory);
   return group;
 }
 
@@ -78,60 +78,76 @@ Group::~Group() {
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
-Code Group::addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* error) {
+uint32_t Group::takeWindow() {
+  sweepWindows();
+  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
+    if (windowBytes_[window].load(std::memory_order_acquire) != 0) continue;
+    uint32_t none = 0;
+    if (shared().holders[window].compare_exchange_strong(none, config_.ranks)) return window;
+  }
+  return kNobody;
+}
+
+void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base,
+                       uint64_t stride, uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const uint32_t window = windowCount_.load(std::memory_order_relaxed);
-  if (window == kMostWindows)
-    return fail(error, WL_RESOURCE, "a group has room for %u windows", kMostWindows - 2);
-  if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end())
-    return fail(error, WL_INVALID_ARGUMENT, "windows are added before ranks join");
-  const uint64_t own = sharedIdentity(base, stride, bytes);
-  if (own == 0) {
-    return fail(error, WL_RESOURCE,
-                "cannot tell which memory window %u is: nothing is mapped there, or too many files "
-                "are open to read /proc/self/maps",
-                window - kControlBlock - 1);
-  }
-  uint64_t stated = 0;
-  if (!shared().windows[window].compare_exchange_strong(stated, own) && stated != own) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "window %u is other memory than the one that another process added as this, or of "
-                "another size; all add the same windows in the same order",
-                window - kControlBlock - 1);
-  }
+  held_[window] = std::move(memory);
   windows_[window] = {reinterpret_cast<uint64_t>(base), stride};
-  windowBytes_[window] = bytes;
-  windowCount_.store(window + 1, std::memory_order_release);
-  return WL_OK;
+  windowBytes_[window].store(bytes, std::memory_order_release);
+  if (window >= windowCount_.load(std::memory_order_relaxed))
+    windowCount_.store(window + 1, std::memory_order_release);
+}
+
+void Group::sweepWindows() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool isOver = failure() != nullptr && quiescent();
+  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
+    if (held_[window].use_count() != 1) continue;
+    if (!isOver && shared().holders[window].load(std::memory_order_seq_cst) != 0) continue;
+    windowBytes_[window].store(0, std::memory_order_release);
+    held_[window].reset();
+  }
+}
+
+bool Group::isHere(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_[rank];
+}
+
+wl_process_t Group::processOf(uint32_t rank) const {
+  const State& state = lines(rank).state;
+  return {sizeof(wl_process_t), state.pid.load(std::memory_order_acquire),
+          state.started.load(std::memory_order_relaxed),
+          state.pidNamespace.load(std::memory_order_relaxed)};
 }
 
 Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
   const auto address = reinterpret_cast<uint64_t>(memory);
   const uint32_t count = windowCount_.load(std::memory_order_acquire);
   for (uint32_t window = kControlBlock + 1; window < count; ++window) {
+    const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
     const uint64_t start = windows_[window].base + rank * windows_[window].stride;
     const uint64_t offset = address - start;
-    if (address >= start && offset < windowBytes_[window] &&
-        bytes <= windowBytes_[window] - offset) {
+    if (address >= start && offset < held && bytes <= held - offset)
       return Place::of(window, offset);
-    }
   }
   return Place::of(kAddressSpace, Place::offsetOf(address));
 }
 
 Code Group::claim(uint32_t rank, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const uint32_t own = windowCount_.load(std::memory_order_relaxed);
-  uint32_t stated = 0;
-  if (!shared().windowCount.compare_exchange_strong(stated, own) && stated != own) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "this process added %u windows, and one whose ranks joined before %u; all add the "
-                "same windows in the same order",
-                own - kControlBlock - 1, stated - kControlBlock - 1);
+  wl_process_t process = {};
+  process.struct_size = sizeof process;
+  if (config_.spansProcesses) {
+    if (Code code = processSelf(&process, error); code != WL_OK) return code;
   }
   uint32_t joined = 0;
   if (!lines(rank).state.joined.compare_exchange_strong(joined, 1))
     return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
+  State& state = lines(rank).state;
+  state.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
+  state.started.store(process.started, std::memory_order_relaxed);
+  state.pid.store(process.pid, std::memory_order_release);
   claimed_[rank] = true;
   return WL_OK;
 }

@@ -30,8 +30,9 @@ class Group {
   void settle(uint32_t ranks);
   // What follows from how many ranks and cores there are, where a configuration leaves it open.
   static void decide(GroupConfig* config);
-  // Of a control block in memory that processes share, and that outlives the group.
-  static std::shared_ptr<Group> attach(void* block);
+  // Of a control block in memory that processes share, and that `memory` keeps. Throws
+  // std::bad_alloc.
+  static std::shared_ptr<Group> attach(void* block, std::shared_ptr<const void> memory);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -50,9 +51,23 @@ class Group {
 
   const ControlBlock& block() const { return block_; }
   const WindowBase* windows() const { return windows_; }
-  // Lets memory that all processes map be named: rank r's segment of `bytes` lies at base + r *
-  // stride here. All processes add the same windows in the same order, before their ranks join.
-  Code addWindow(void* base, uint64_t stride, uint64_t bytes, wl_error_t* error);
+  // Windows that are made while ranks live in several processes. A window is mapped everywhere
+  // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
+  // held by each process, and every rank drops it once.
+  //
+  // A number of which no window is left, for as many ranks as the group has; kNobody: there is none.
+  uint32_t takeWindow();
+  // `memory` keeps what lies there; nullptr: it stays.
+  void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
+                  uint64_t bytes);
+  void dropWindow(uint32_t window) {
+    shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+  }
+  // Unmaps what nobody holds any more.
+  void sweepWindows();
+  // Whether that rank lives in this process, and the process of one that has joined.
+  bool isHere(uint32_t rank);
+  wl_process_t processOf(uint32_t rank) const;
   // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
   // where no window holds them all.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
@@ -78,8 +93,7 @@ class Group {
     return lines(rank).done.word.load(std::memory_order_acquire) >= phaseWord(sequence, phases);
   }
 
-  // Claims rank's one handle. WL_INVALID_ARGUMENT if it was claimed before, by any process, or if
-  // this one lacks windows of others.
+  // Claims rank's one handle. WL_INVALID_ARGUMENT if it was claimed before, by any process.
   Code claim(uint32_t rank, wl_error_t* error);
   void unclaim(uint32_t rank);
 
@@ -135,13 +149,15 @@ class Group {
   TickScale::Mark made_;
   ControlBlock block_;
   WindowBase windows_[kMostWindows] = {};
-  uint64_t windowBytes_[kMostWindows] = {};
+  std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: there is none of that number
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // of the control block, where this group made it
   uint64_t mapped_ = 0;
+  std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
   std::mutex mutex_;         // guards what follows; never held in an operation
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
+  std::shared_ptr<const void> held_[kMostWindows];
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
   std::mutex watchMutex_;  // guards
   std::unique_ptr<Watch> watch_;

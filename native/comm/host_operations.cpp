@@ -6,6 +6,7 @@
 
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
+#include "native/comm/shared_objects.h"
 
 namespace windlass {
 namespace {
@@ -121,7 +122,8 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
 
 Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Window>* window,
                   wl_error_t* error) {
-  if (Code code = comm.requireOneProcess("a window", error); code != WL_OK) return code;
+  if (comm.group().config().spansProcesses)
+    return createSharedWindow(comm, bytes, deadlineNs, window, error);
   const uint32_t ranks = comm.group().ranks();
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
@@ -158,7 +160,8 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error) {
-  if (Code code = comm.requireOneProcess("a split", error); code != WL_OK) return code;
+  if (comm.group().config().spansProcesses)
+    return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
   std::shared_ptr<Parting> parting;

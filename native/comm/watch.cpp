@@ -112,6 +112,7 @@ void Watch::run() {
     const int64_t now = clockNs();
     bool anyGone = false;
     group_.beat();
+    group_.sweepWindows();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (ends_) return;

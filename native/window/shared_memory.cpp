@@ -2,6 +2,7 @@
 #include "native/window/shared_memory.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "native/base/process.h"
 #include "native/base/small_file.h"
 #include "native/window/memory.h"
 
@@ -125,61 +127,83 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
   return WL_OK;
 }
 
-uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes) {
-  const auto address = reinterpret_cast<unsigned long long>(base);
-  uint64_t word = 1;
-  const auto mix = [&](uint64_t value) {
-    word = (word ^ value) * 0x9e3779b97f4a7c15u;
-    word ^= word >> 32;
-  };
-  mix(stride);
-  mix(bytes);
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return 0;
-  bool found = false;
-  char line[512];
-  while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
-    unsigned long long start = 0, end = 0, offset = 0, inode = 0;
-    unsigned major = 0, minor = 0;
-    if (std::sscanf(line, "%llx-%llx %*4s %llx %x:%x %llu", &start, &end, &offset, &major, &minor,
-                    &inode) != 6 ||
-        address < start || address >= end) {
-      continue;
-    }
-    for (const unsigned long long part : {offset + (address - start), inode}) mix(part);
-    mix(uint64_t{major} << 32 | minor);
-    found = true;
+Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
+  OpenFile process;
+  if (Code code = openProcess(owner, &process, error); code != WL_OK) return code;
+  if (!process) return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", owner.pid, number);
+  OpenFile opened(open(path, O_RDWR | O_CLOEXEC));
+  const int reason = errno;
+  // Until here its number was its own, so that this is its file.
+  pollfd ended = {process.number(), POLLIN, 0};
+  if (poll(&ended, 1, 0) > 0)
+    return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
+  if (!opened) {
+    return fail(error, WL_RESOURCE,
+                "cannot open the memory that process %d shares: %s: %s; processes of one job run "
+                "as one user, and see one another's /proc",
+                owner.pid, path, std::strerror(reason));
   }
-  std::fclose(maps);
-  if (!found) return 0;
-  return word == 0 ? 1 : word;
+  *file = std::move(opened);
+  return WL_OK;
 }
 
-Code mapShared(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error) {
-  if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
-  if (bytes == nullptr) return fail(error, WL_INVALID_ARGUMENT, "bytes is NULL");
-  *memory = nullptr;
-  *bytes = 0;
+SharedMapping::~SharedMapping() {
+  if (memory_ != nullptr) unmapMemory(memory_, bytes_);
+}
+
+Code SharedMapping::make(uint64_t bytes, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_ != nullptr) return WL_OK;
+  int32_t made = -1;
+  if (Code code = shareMemory(bytes, &made, error); code != WL_OK) return code;
+  file_ = OpenFile(made);
+  return mapWhole(made, error);
+}
+
+Code SharedMapping::map(int32_t file, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return memory_ == nullptr ? mapWhole(file, error) : WL_OK;
+}
+
+Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_ != nullptr) return WL_OK;
+  OpenFile opened;
+  if (Code code = openShared(owner, number, &opened, error); code != WL_OK) return code;
+  return mapWhole(opened.number(), error);
+}
+
+Code SharedMapping::mapWhole(int32_t file, wl_error_t* error) {
   const int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "file %d %s; map what wl_memory_share made", file,
+    return fail(error, WL_INVALID_ARGUMENT, "file %d %s; map what wl_group_share made", file,
                 seals < 0 && errno == EBADF ? "is not open"
                                             : "may shrink, which would end whoever touches it");
   }
   struct stat found = {};
-  if (fstat(file, &found) != 0 || found.st_size <= 0) {
+  if (fstat(file, &found) != 0 || found.st_size <= 0)
     return fail(error, WL_INVALID_ARGUMENT, "file %d is empty", file);
-  }
   const auto size = static_cast<uint64_t>(found.st_size);
   void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) {
     return fail(error, WL_RESOURCE, "cannot map %llu bytes of file %d: %s",
                 static_cast<unsigned long long>(size), file, std::strerror(errno));
   }
-  *memory = mapped;
-  *bytes = size;
+  memory_ = mapped;
+  bytes_ = size;
   return WL_OK;
+}
+
+int32_t SharedMapping::file() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return file_.number();
+}
+
+void SharedMapping::closeFile() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  file_ = OpenFile();
 }
 
 }  // namespace windlass

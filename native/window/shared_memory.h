@@ -5,19 +5,50 @@
 
 #include <cstdint>
 
+#include <mutex>
+
 #include "native/base/error.h"
+#include "native/base/open_file.h"
 
 namespace windlass {
 
 // Zeroed memory of `bytes`, rounded up to whole pages, all of them reserved; it can neither shrink
 // nor grow. WL_RESOURCE says what was asked for and what is free.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
-// Maps it whole. WL_INVALID_ARGUMENT: a file that may shrink, which would end whoever touches it.
-Code mapShared(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error);
+// What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended;
+// WL_UNSUPPORTED: its numbers mean nothing here.
+Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
 
-// What tells ranks' segments, `stride` apart from `base`, from others, wherever a process maps
-// them: the file, the place in it, and how large they are. 0: the system doesn't tell.
-uint64_t sharedIdentity(const void* base, uint64_t stride, uint64_t bytes);
+// Shared memory as this process maps it, for whichever of its threads comes first.
+class SharedMapping {
+ public:
+  SharedMapping() = default;
+  ~SharedMapping();
+  SharedMapping(const SharedMapping&) = delete;
+  SharedMapping& operator=(const SharedMapping&) = delete;
+
+  // Makes it, unless that was done; others open it while file() is open.
+  Code make(uint64_t bytes, wl_error_t* error);
+  // Maps a file whole, unless one is. WL_INVALID_ARGUMENT: it may shrink, which would end whoever
+  // touches it.
+  Code map(int32_t file, wl_error_t* error);
+  // Maps what the owner has open as `number`, unless a file is mapped.
+  Code map(const wl_process_t& owner, int32_t number, wl_error_t* error);
+  // Of the process that made it, until closeFile(); else -1.
+  int32_t file() const;
+  void closeFile();
+
+  void* memory() const { return memory_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  Code mapWhole(int32_t file, wl_error_t* error);
+
+  mutable std::mutex mutex_;
+  OpenFile file_;
+  void* memory_ = nullptr;
+  uint64_t bytes_ = 0;
+};
 
 // Bytes of memory that this process may still take, and which limit says so. Of a cgroup, what it
 // keeps of files and can drop counts as free.

@@ -10,14 +10,20 @@
 
 namespace windlass {
 
-Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
-  *window = nullptr;
+Code Window::strideOf(uint64_t bytes, uint32_t ranks, uint64_t* stride, wl_error_t* error) {
   if (bytes > kLargest / ranks) {
     return fail(error, WL_RESOURCE,
                 "cannot map a window of %llu bytes on %u ranks: more than a process can address",
                 static_cast<unsigned long long>(bytes), ranks);
   }
-  const uint64_t stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  *stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  return WL_OK;
+}
+
+Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  *window = nullptr;
+  uint64_t stride = 0;
+  if (Code code = strideOf(bytes, ranks, &stride, error); code != WL_OK) return code;
   const uint64_t mapped = stride * ranks;
   void* base = mapMemory(mapped);
   if (base == nullptr) {
@@ -36,7 +42,7 @@ Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* er
 }
 
 Window::~Window() {
-  unmapMemory(base_, mapped_);
+  if (mapped_ > 0) unmapMemory(base_, mapped_);
 }
 
 }  // namespace windlass

@@ -13,6 +13,11 @@ class Window {
   // Whose ranks all live in this process: one anonymous mapping, every segment page-aligned and
   // zeroed.
   static Code map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
+  // From one segment to the next; WL_RESOURCE where `ranks` of them are more than a process can
+  // address.
+  static Code strideOf(uint64_t bytes, uint32_t ranks, uint64_t* stride, wl_error_t* error);
+  // Over memory that processes map, and that lasts as long as the window: segments `stride` apart.
+  Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
@@ -32,7 +37,7 @@ class Window {
   void* base_;
   uint64_t bytes_;
   uint64_t stride_;
-  uint64_t mapped_;
+  uint64_t mapped_;  // 0: the memory is somebody else's
 };
 
 }  // namespace windlass

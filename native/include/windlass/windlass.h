@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 3u
+#define WL_ABI_VERSION 4u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -191,34 +191,11 @@ WL_API void wl_group_release(wl_group_t* group);
 
 /* ---- processes of one host ----
  *
- * The ranks of a group may live in several processes. One of them shares memory, of
- * wl_group_block_bytes for the control block and of as much as windows take, and lays the block
- * out; all map that memory, attach to the block, add the same windows in the same order, join
- * their own ranks, and watch one another. How the files and the processes' names get from one to
- * another is the callers'. Operations then move what lies in windows. */
-
-/* Makes zeroed memory of `bytes`, rounded up to whole pages, all of them reserved: *file, which has
- * no name and can neither shrink nor grow, is passed to others by fork or over a unix socket, and
- * closed once mapped. WL_RESOURCE says what was asked for and what is free. */
-WL_API int32_t wl_memory_share(uint64_t bytes, int32_t* file, wl_error_t* error);
-/* Maps such memory whole. WL_INVALID_ARGUMENT: the file may shrink. */
-WL_API int32_t wl_memory_map(int32_t file, void** memory, uint64_t* bytes, wl_error_t* error);
-WL_API void wl_memory_unmap(void* memory, uint64_t bytes);
-
-WL_API int32_t wl_group_block_bytes(const wl_group_config_t* config, uint64_t* bytes,
-                                    wl_error_t* error);
-/* Fills in the control block in zeroed memory, once for all processes, before any of them attaches.
- * Everything that decides how ranks move data is agreed there. */
-WL_API int32_t wl_group_lay_out(const wl_group_config_t* config, void* memory, uint64_t bytes,
-                                wl_error_t* error);
-/* The group of a control block, for ranks of this process. The memory stays mapped until the group
- * and all handles of its ranks are gone. WL_INVALID_ARGUMENT: there is none, or one of a library
- * that lays it out in another way. */
-WL_API int32_t wl_group_attach(void* memory, uint64_t bytes, wl_group_t** group, wl_error_t* error);
-/* Lets ranks name memory to one another: rank r's segment of `bytes` lies at base + r * stride
- * here. Every process adds the same windows in the same order, before its ranks join. */
-WL_API int32_t wl_group_add_window(wl_group_t* group, void* base, uint64_t stride, uint64_t bytes,
-                                   wl_error_t* error);
+ * The ranks of a group may live in several processes. One of them shares the group's memory, which
+ * has no name; the others inherit it, get it over a unix socket, or open it by the process and the
+ * number that it has there. All attach to it, join their own ranks, and watch one another. How the
+ * processes' names get from one to another is the callers'. Operations then move what lies in
+ * windows. */
 
 typedef struct wl_process {
   uint32_t struct_size;
@@ -228,6 +205,22 @@ typedef struct wl_process {
 } wl_process_t;
 /* Names the calling process to others. */
 WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
+
+/* The memory of a group: *file, which has no name and can neither shrink nor grow, and is closed
+ * once all have attached. Everything that decides how ranks move data is agreed there. WL_RESOURCE
+ * says what was asked for and what is free. */
+WL_API int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error);
+/* Opens what another process of this host shares as `number`, its *file there: *file is this
+ * process's. WL_PEER_LOST: it has ended. WL_UNSUPPORTED: it lives in another pid namespace, where
+ * numbers mean something else. */
+WL_API int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file,
+                            wl_error_t* error);
+WL_API void wl_file_close(int32_t file);
+/* The group of such a file, for ranks of this process, which maps it until the group and all
+ * handles of its ranks are gone. WL_INVALID_ARGUMENT: it holds none, or one of a library that lays
+ * it out in another way. */
+WL_API int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error);
+
 /* From now on the end of `process`, in which `count` ranks live that have not closed, ends the
  * communicator: every rank gets WL_PEER_LOST, which names them, at once. The same where it ended
  * before. With silence_ns > 0, at least 5e8, also when that process, which watches others itself,

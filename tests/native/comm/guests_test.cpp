@@ -14,7 +14,8 @@
 #include <cstring>
 
 #include "native/comm/group.h"
-#include "tests/native/comm/local_ranks.h"
+#include "native/window/shared_memory.h"
+#include "tests/native/comm/guests.h"
 
 namespace {
 
@@ -35,146 +36,11 @@ extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
 namespace windlass_test {
 namespace {
 
-constexpr uint64_t kSegment = 1 << 20;
-constexpr int kRanks = 3;
-
-wl_group_config_t configOf(int ranks) {
-  wl_group_config_t config = {};
-  config.struct_size = sizeof config;
-  config.ranks = ranks;
-  config.first_sequence = 0xffffff00u;
-  config.deadline_ns = 20'000 * kMs;
-  return config;
-}
-
-wl_process_t self() {
-  wl_process_t process = {};
-  process.struct_size = sizeof process;
-  Error error;
-  if (wl_process_self(&process, &error) != WL_OK) std::abort();
-  return process;
-}
-
-// What the parent hands to its children: the memory, and a place where each tells of itself.
-struct Meeting {
-  std::atomic<int> ready[kRanks];
-  wl_process_t processes[kRanks];
-};
-
-class Memory {
- public:
-  Memory() {
-    const wl_group_config_t config = configOf(kRanks);
-    Error error;
-    if (wl_group_block_bytes(&config, &blockBytes_, &error) != WL_OK) std::abort();
-    const uint64_t bytes = blockBytes_ + kRanks * kSegment + 4096;
-    if (wl_memory_share(bytes, &file_, &error) != WL_OK) std::abort();
-    map();
-    if (wl_group_lay_out(&config, memory_, blockBytes_, &error) != WL_OK) std::abort();
-  }
-  ~Memory() {
-    wl_memory_unmap(memory_, bytes_);
-    close(file_);
-  }
-
-  // The parent's mapping is not the child's.
-  void map() {
-    void* memory = nullptr;
-    Error error;
-    if (wl_memory_map(file_, &memory, &bytes_, &error) != WL_OK) std::abort();
-    memory_ = static_cast<unsigned char*>(memory);
-  }
-
-  Meeting& meeting() const { return *reinterpret_cast<Meeting*>(memory_ + bytes_ - 4096); }
-  uint32_t* segment(int rank) const {
-    return reinterpret_cast<uint32_t*>(memory_ + blockBytes_ + rank * kSegment);
-  }
-  wl_group_t* attach() const {
-    wl_group_t* group = nullptr;
-    Error error;
-    if (wl_group_attach(memory_, blockBytes_, &group, &error) != WL_OK) std::abort();
-    if (wl_group_add_window(group, memory_ + blockBytes_, kSegment, kSegment, &error) != WL_OK)
-      std::abort();
-    return group;
-  }
-
- private:
-  uint64_t blockBytes_ = 0;
-  uint64_t bytes_ = 0;
-  int32_t file_ = -1;
-  unsigned char* memory_ = nullptr;
-};
-
-// One rank in a process of its own, joined, that watches all others.
-struct Guest {
-  Guest(Memory& shared, int own, int64_t silenceNs) : rank(own), memory(shared) {
-    memory.map();
-    Meeting& meeting = memory.meeting();
-    meeting.processes[rank] = self();
-    meeting.ready[rank] = 1;
-    group = memory.attach();
-    Error error;
-    if (wl_group_join(group, rank, &comm, &error) != WL_OK) std::abort();
-    for (int32_t peer = 0; peer < kRanks; ++peer) {
-      if (peer == rank) continue;
-      while (meeting.ready[peer] == 0) usleep(100);
-      const wl_process_t& process = meeting.processes[peer];
-      if (wl_group_watch(group, &process, &peer, 1, silenceNs, &error) != WL_OK) std::abort();
-    }
-  }
-  ~Guest() {
-    wl_comm_free(comm);
-    wl_group_release(group);
-  }
-
-  int rank;
-  Memory& memory;
-  wl_group_t* group = nullptr;
-  wl_comm_t* comm = nullptr;
-};
-
-// Runs the body in a process for each rank; what it returns is 0 where it found nothing wrong. The
-// results: a signal as -1.
-template <class Body>
-std::vector<int> inProcesses(int64_t silenceNs, Body&& body,
-                             const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
-  Memory memory;
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      int result = 0;
-      {
-        Guest guest(memory, rank, silenceNs);
-        result = body(guest);
-      }
-      _exit(result);
-    }
-    children.push_back(child);
-  }
-  if (meanwhile) meanwhile(children);
-  std::vector<int> results;
-  for (const pid_t child : children) {
-    int status = 0;
-    const int64_t start = wl_clock_ns();
-    while (waitpid(child, &status, WNOHANG) == 0) {
-      if (wl_clock_ns() - start > 60'000 * kMs) kill(child, SIGKILL);
-      usleep(1000);
-    }
-    results.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  }
-  return results;
-}
-
-// 0, or the line of the first check that fails.
-#define CHECK_IN_CHILD(condition) \
-  if (!(condition)) return std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition), 1
-
 TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     constexpr uint64_t kCount = 5'000;
-    uint32_t* own = guest.memory.segment(guest.rank);
+    uint32_t* own = guest.segment(guest.rank);
     for (int round = 0; round < 20; ++round) {
       for (uint64_t i = 0; i < kCount; ++i)
         own[i] = static_cast<uint32_t>(round * 1'000'000 + guest.rank * 100'000 + i);
@@ -211,7 +77,7 @@ TEST(Guests, EndAfterTheyHaveClosedWithoutHarmToOthers) {
 TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    auto* died = reinterpret_cast<std::atomic<int64_t>*>(guest.memory.segment(0));
+    auto* died = reinterpret_cast<std::atomic<int64_t>*>(guest.segment(0));
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 1) {
       usleep(50'000);
@@ -359,7 +225,7 @@ TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
 }
 
 // Two processes, as far as the group can tell.
-TEST(Guests, AreRefusedWhereTheyAreNotWhatOthersAgreedOn) {
+TEST(Guests, JoinOnce) {
   Memory memory;
   wl_group_t* group = memory.attach();
   wl_comm_t* comm = nullptr;
@@ -372,26 +238,7 @@ TEST(Guests, AreRefusedWhereTheyAreNotWhatOthersAgreedOn) {
   // Nor once the first is gone: peers would take its successor's words for those of before.
   wl_comm_free(comm);
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
-  uint32_t* segment = memory.segment(0);
-  EXPECT_EQ(WL_OK, wl_group_add_window(other, segment, 4096, 4096, &error)) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 2, &again, &error));
-  EXPECT_TRUE(contains(error.message, "this process added 2 windows"));
-  wl_group_t* third = memory.attach();
-  rlimit before = {};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit none = {0, before.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &none);
-  EXPECT_EQ(WL_RESOURCE, wl_group_add_window(third, segment, 4096, 4096, &error));
-  setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_TRUE(contains(error.message, "cannot tell which memory window 1 is"));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment + 1024, 4096, 4096, &error));
-  EXPECT_TRUE(contains(error.message, "window 1 is other memory"));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment, 4096, 2048, &error));
-  EXPECT_EQ(WL_OK, wl_group_join(third, 2, &again, &error)) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(third, segment, 4096, 4096, &error));
-  EXPECT_TRUE(contains(error.message, "before ranks join"));
-  wl_comm_free(again);
-  for (wl_group_t* each : {group, other, third}) wl_group_release(each);
+  for (wl_group_t* each : {group, other}) wl_group_release(each);
 }
 
 TEST(Guests, PublishWhatOnlyTheySee) {
@@ -416,7 +263,7 @@ TEST(Guests, ShareMemoryInPiecesWhereSignalsInterruptTheWhole) {
   Error error;
   int32_t file = -1;
   uninterrupted = 1 << 20;
-  const int code = wl_memory_share(kBytes, &file, &error);
+  const int code = windlass::shareMemory(kBytes, &file, &error);
   uninterrupted = INT64_MAX;
   ASSERT_EQ(WL_OK, code) << error.message;
   EXPECT_GT(interruptions, 0);
@@ -432,7 +279,7 @@ TEST(Guests, ShareNoMemoryWhereSignalsInterruptEveryAttempt) {
   int32_t file = 7;
   interruptions = 0;
   uninterrupted = 0;
-  const int code = wl_memory_share(1 << 20, &file, &error);
+  const int code = windlass::shareMemory(1 << 20, &file, &error);
   uninterrupted = INT64_MAX;
   EXPECT_EQ(WL_RESOURCE, code);
   EXPECT_EQ(-1, file);
@@ -444,38 +291,34 @@ TEST(Guests, ShareNoMemoryWhereSignalsInterruptEveryAttempt) {
 TEST(Guests, AreToldWhatTheyGotWrong) {
   Error error;
   int32_t file = -1;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_share(0, &file, &error));
-  EXPECT_EQ(WL_RESOURCE, wl_memory_share(uint64_t{1} << 45, &file, &error));
+  EXPECT_EQ(WL_RESOURCE, windlass::shareMemory(uint64_t{1} << 45, &file, &error));
   EXPECT_NE(nullptr, std::strstr(error.message, "35184372088832 bytes")) << error.message;
   EXPECT_NE(nullptr, std::strstr(error.message, "are free, says ")) << error.message;
   EXPECT_EQ(-1, file);
 
-  void* memory = nullptr;
-  uint64_t bytes = 0;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_map(-1, &memory, &bytes, &error));
+  wl_group_t* group = nullptr;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(-1, &group, &error));
+  EXPECT_TRUE(contains(error.message, "file -1 is not open")) << error.message;
   const int shrinking = memfd_create("windlass-test", MFD_CLOEXEC);
   ASSERT_EQ(0, ftruncate(shrinking, 4096));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_map(shrinking, &memory, &bytes, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(shrinking, &group, &error));
   EXPECT_NE(nullptr, std::strstr(error.message, "may shrink")) << error.message;
   close(shrinking);
-
-  ASSERT_EQ(WL_OK, wl_memory_share(1 << 20, &file, &error)) << error.message;
-  EXPECT_NE(0, ftruncate(file, 0)) << "what peers map never shrinks";
-  ASSERT_EQ(WL_OK, wl_memory_map(file, &memory, &bytes, &error)) << error.message;
-  EXPECT_EQ(uint64_t{1} << 20, bytes);
-  wl_group_t* group = nullptr;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, bytes, &group, &error));
-  EXPECT_NE(nullptr, std::strstr(error.message, "lay it out first")) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, 100, &group, &error));
+  // Memory of too few bytes, or with nothing in it.
+  for (const uint64_t bytes : {uint64_t{100}, uint64_t{1} << 20}) {
+    ASSERT_EQ(WL_OK, windlass::shareMemory(bytes, &file, &error)) << error.message;
+    EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(file, &group, &error));
+    wl_file_close(file);
+  }
+  EXPECT_NE(nullptr, std::strstr(error.message, "with the same version")) << error.message;
+  EXPECT_EQ(nullptr, group);
   wl_group_config_t config = configOf(4);
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_lay_out(&config, memory, 4096, &error));
-  ASSERT_EQ(WL_OK, wl_group_lay_out(&config, memory, bytes, &error)) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_lay_out(&config, memory, bytes, &error));
-  EXPECT_TRUE(contains(error.message, "a control block already"));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(memory, 64 << 10, &group, &error))
-      << error.message;
-  ASSERT_EQ(WL_OK, wl_group_attach(memory, bytes, &group, &error)) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_add_window(group, memory, 10, 20, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_share(nullptr, &file, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_share(&config, nullptr, &error));
+  ASSERT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+  EXPECT_NE(0, ftruncate(file, 0)) << "what peers map never shrinks";
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(file, nullptr, &error));
+  ASSERT_EQ(WL_OK, wl_group_attach(file, &group, &error)) << error.message;
   wl_process_t other = self();
   const int32_t ranks[] = {1, 4};
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_watch(group, &other, ranks, 2, 0, &error));
@@ -489,8 +332,7 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   EXPECT_EQ(WL_UNSUPPORTED, wl_group_watch(group, &other, ranks, 1, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_fail(group, WL_OK, ranks, 1, "nothing", &error));
   wl_group_release(group);
-  wl_memory_unmap(memory, bytes);
-  close(file);
+  wl_file_close(file);
 
   config = configOf(2);
   ASSERT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
@@ -507,7 +349,7 @@ TEST(Guests, ALimitOnFilesIsAnError) {
     setrlimit(RLIMIT_FSIZE, &limit);
     Error error;
     int32_t file = -1;
-    const int32_t code = wl_memory_share(1 << 20, &file, &error);
+    const int32_t code = windlass::shareMemory(1 << 20, &file, &error);
     _exit(code == WL_RESOURCE && std::strstr(error.message, "ulimit -f") != nullptr ? 0 : 1);
   }
   int status = 0;

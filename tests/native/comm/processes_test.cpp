@@ -60,8 +60,9 @@ class SharedFile {
   // As process `process` maps it.
   std::shared_ptr<Group> attach(int process) const {
     void* memory = map(ranges_[process], MAP_FIXED);
-    std::shared_ptr<Group> group = Group::attach(memory);
-    group->addWindow(static_cast<unsigned char*>(memory) + blockBytes_, kWindow, kWindow, nullptr);
+    std::shared_ptr<Group> group = Group::attach(memory, nullptr);
+    group->holdWindow(windlass::kControlBlock + 1, nullptr,
+                      static_cast<unsigned char*>(memory) + blockBytes_, kWindow, kWindow);
     return group;
   }
 
@@ -102,8 +103,11 @@ int inTwoProcesses(const Shape& shape,
     const std::shared_ptr<Group> group = file.attach(process);
     std::vector<std::thread> threads;
     std::atomic<int> failures{0};
-    for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
-      if (static_cast<int>(rank % kProcesses) != process) continue;
+    for (uint32_t rank = process; rank < shape.ranks; rank += kProcesses) {
+      Error error;
+      if (group->claim(rank, &error) != WL_OK) std::abort();
+    }
+    for (uint32_t rank = process; rank < shape.ranks; rank += kProcesses) {
       threads.emplace_back([&, rank] {
         Comm comm(group, rank);
         const auto& window = group->windows()[windlass::kControlBlock + 1];
@@ -402,18 +406,37 @@ TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
             }));
 }
 
-TEST_P(Processes, RefuseWhatIsMadeInOneProcessAlone) {
+TEST_P(Processes, MakeWindowsAndParts) {
   EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
-              Error error;
-              std::shared_ptr<windlass::Window> window;
-              std::shared_ptr<Group> part;
-              uint32_t rank = 0;
               int failures = 0;
-              for (const int code :
-                   {windlass::createWindow(comm, 64, 0, &window, &error),
-                    windlass::splitGroup(comm, {WL_OP_SPLIT, 0, 0, 0, 0}, 0, &part, &rank,
-                                         &error)}) {
-                failures += code == WL_UNSUPPORTED ? 0 : 1;
+              const auto useWindow = [&](Comm& in, uint32_t round) {
+                Error error;
+                std::shared_ptr<windlass::Window> window;
+                if (windlass::createWindow(in, kWindow, 0, &window, &error) != WL_OK) {
+                  std::printf("%s\n", error.message);
+                  ++failures;
+                  return;
+                }
+                EveryCollective all(in, static_cast<uint32_t*>(window->address(in.rank())));
+                for (const uint64_t count : {1u, 6u, 3'000u}) all.run(round, count);
+                failures += all.failures();
+              };
+              for (uint32_t round = 0; round < 4 && failures == 0; ++round) {
+                useWindow(comm, round);
+                // Ranks of one process, of both, and all.
+                const uint32_t colors[] = {comm.rank() % kProcesses, comm.rank() / 2, 0, 1};
+                Error error;
+                std::shared_ptr<Group> group;
+                uint32_t rank = 0;
+                const windlass::Split split = {WL_OP_SPLIT, static_cast<int32_t>(colors[round]),
+                                               -static_cast<int32_t>(comm.rank()), 0, 0};
+                if (windlass::splitGroup(comm, split, 0, &group, &rank, &error) != WL_OK) {
+                  std::printf("%s\n", error.message);
+                  return failures + 1;
+                }
+                Comm part(group, rank);
+                useWindow(part, round);
+                part.close(nullptr);
               }
               return failures;
             }));

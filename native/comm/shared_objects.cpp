@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/shared_objects.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "native/window/shared_memory.h"
+
+namespace windlass {
+namespace {
+
+wl_error_t nothingWrong() {
+  wl_error_t none = {};
+  none.struct_size = sizeof none;
+  return none;
+}
+
+// A window as this process maps it, by whichever of its ranks comes first.
+class SharedWindow {
+ public:
+  SharedMapping& mapping() { return mapping_; }
+  Window* window() { return &*window_; }
+  // Once it is mapped, ranks name it by that number. Others hold it, as the group does.
+  void hold(Group& group, uint32_t number, uint64_t bytes, uint64_t stride,
+            const std::shared_ptr<SharedWindow>& self) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (window_.has_value()) return;
+    window_.emplace(mapping_.memory(), bytes, stride);
+    group.holdWindow(number, self, mapping_.memory(), stride, bytes);
+  }
+
+ private:
+  SharedMapping mapping_;
+  std::mutex mutex_;
+  std::optional<Window> window_;
+};
+
+// One rank's hold of a window, from when its number was taken.
+class Held {
+ public:
+  Held(Group& group, uint32_t number, std::shared_ptr<SharedWindow> window)
+      : group_(group), number_(number), window_(std::move(window)) {}
+  ~Held() {
+    window_.reset();
+    group_.dropWindow(number_);
+    group_.sweepWindows();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Window* window() { return window_->window(); }
+
+ private:
+  Group& group_;
+  const uint32_t number_;
+  std::shared_ptr<SharedWindow> window_;
+};
+
+// What rank 0 says of a window: its number, kNobody where there is none left, and the file.
+struct ToldWindow {
+  uint32_t number;
+  int32_t file;  // -1: it has none
+};
+
+// One color of a split as this process holds it.
+class SharedGroup {
+ public:
+  SharedMapping& mapping() { return mapping_; }
+  Group* group() { return group_.get(); }
+
+  Code make(const GroupConfig& whole, uint32_t ranks, wl_error_t* error) {
+    GroupConfig config = whole;
+    config.ranks = ranks;
+    Group::decide(&config);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (mapping_.memory() != nullptr) return WL_OK;
+    if (Code code = mapping_.make(ControlBlock::bytes(config), error); code != WL_OK) return code;
+    ControlBlock::make(mapping_.memory(), config);
+    return WL_OK;
+  }
+  // Once it is mapped, with `members` of the whole: watches the processes of all that live
+  // elsewhere.
+  Code attach(Group& whole, const std::vector<uint32_t>& members, wl_error_t* error) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (group_ != nullptr) return WL_OK;
+    Code code = ControlBlock::check(mapping_.memory(), mapping_.bytes(), error);
+    if (code != WL_OK) return code;
+    // Whoever has the group has this.
+    std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr);
+    std::vector<bool> watched(members.size());
+    for (uint32_t first = 0; first < members.size(); ++first) {
+      if (watched[first] || whole.isHere(members[first])) continue;
+      const wl_process_t process = whole.processOf(members[first]);
+      std::vector<uint32_t> ranks;
+      for (uint32_t rank = first; rank < members.size(); ++rank) {
+        const wl_process_t other = whole.processOf(members[rank]);
+        if (other.pid != process.pid || other.started != process.started) continue;
+        ranks.push_back(rank);
+        watched[rank] = true;
+      }
+      code = made->watch(process, std::move(ranks), 0, error);
+      if (code != WL_OK) return code;
+    }
+    group_ = std::move(made);
+    return WL_OK;
+  }
+
+ private:
+  SharedMapping mapping_;
+  std::mutex mutex_;
+  std::shared_ptr<Group> group_;
+};
+
+struct ToldSplit {
+  int32_t color;
+  int32_t key;
+};
+
+// Ranks of the whole of that color, as they are numbered in its group.
+std::vector<uint32_t> membersOf(const std::vector<ToldSplit>& all, int32_t color) {
+  std::vector<uint32_t> members;
+  for (uint32_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].color == color) members.push_back(rank);
+  std::stable_sort(members.begin(), members.end(),
+                   [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
+  return members;
+}
+
+}  // namespace
+
+Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
+                        std::shared_ptr<Window>* window, wl_error_t* error) {
+  Group& group = comm.group();
+  const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
+  wl_error_t failure = nothingWrong();
+  std::shared_ptr<SharedWindow> made;
+  std::vector<ToldWindow> all;
+  uint64_t stride = 0;
+  try {
+    if (window == nullptr) throw std::bad_alloc();
+    all.resize(group.ranks());
+    made = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
+                                    [] { return std::make_shared<SharedWindow>(); });
+    if (Window::strideOf(bytes, group.ranks(), &stride, &failure) == WL_OK && group.isHere(0))
+      made->mapping().make(stride * group.ranks(), &failure);
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  // A rank that has no room for what others tell it says so here.
+  Code code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  if (code != WL_OK) return code;
+  ToldWindow own = {kNobody, -1};
+  if (comm.rank() == 0) own = {group.takeWindow(), made->mapping().file()};
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), deadlineNs, error);
+  if (code != WL_OK) return code;
+  const ToldWindow& told = all[0];
+  if (told.number == kNobody) {
+    return fail(error, WL_RESOURCE,
+                "a communicator whose ranks live in several processes has room for %u windows; "
+                "close one",
+                kMostWindows - 2);
+  }
+  std::shared_ptr<Held> held;
+  try {
+    held = std::make_shared<Held>(group, told.number, made);
+    if (made->mapping().map(group.processOf(0), told.file, &failure) == WL_OK)
+      made->hold(group, told.number, bytes, stride, made);
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+    if (held == nullptr) group.dropWindow(told.number);
+  }
+  code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  made->mapping().closeFile();
+  if (code == WL_OK) *window = std::shared_ptr<Window>(held, held->window());
+  return code;
+}
+
+Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
+                      std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
+  Group& whole = comm.group();
+  const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
+                                               static_cast<int32_t>(split.listed));
+  wl_error_t failure = nothingWrong();
+  std::shared_ptr<SharedGroup> made;
+  std::vector<ToldSplit> all;
+  std::vector<int64_t> files;
+  std::vector<uint32_t> members;
+  try {
+    all.resize(whole.ranks());
+    files.resize(whole.ranks());
+    members.reserve(whole.ranks());
+    if (split.color >= 0) {
+      made = whole.join<SharedGroup>(comm.nextSequence(), split.color,
+                                     [] { return std::make_shared<SharedGroup>(); });
+    }
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  Code code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  if (code != WL_OK) return code;
+  const ToldSplit own = {split.color, split.key};
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), deadlineNs, error);
+  if (code != WL_OK) return code;
+
+  const auto attempt = [&](auto&& step) {
+    if (made == nullptr || failure.code != WL_OK) return;
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      failure = noMemory(comm.rank());
+    } catch (const std::system_error&) {
+      fail(&failure, WL_RESOURCE, "rank %u: no thread to watch other processes", comm.rank());
+    }
+  };
+  attempt([&] {
+    members = membersOf(all, split.color);
+    if (whole.isHere(members[0]))
+      made->make(whole.config(), static_cast<uint32_t>(members.size()), &failure);
+  });
+  const int64_t file = made == nullptr ? -1 : made->mapping().file();
+  code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), deadlineNs, error);
+  if (code != WL_OK) return code;
+  attempt([&] {
+    const uint32_t maker = members[0];
+    if (files[maker] < 0) return;  // its outcome says why
+    const wl_process_t process = whole.processOf(maker);
+    if (made->mapping().map(process, static_cast<int32_t>(files[maker]), &failure) != WL_OK ||
+        made->attach(whole, members, &failure) != WL_OK) {
+      return;
+    }
+    *rank = static_cast<uint32_t>(
+        std::find(members.begin(), members.end(), comm.rank()) - members.begin());
+    made->group()->claim(*rank, &failure);
+  });
+  code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  if (made == nullptr) return code;
+  made->mapping().closeFile();
+  if (code == WL_OK) {
+    *group = std::shared_ptr<Group>(made, made->group());
+  } else if (made->group() != nullptr && failure.code == WL_OK) {
+    // Others may have been told that all is well.
+    if (const wl_error_t* record = whole.failure())
+      leaveSplit(*made->group(), *rank, split.operation, *record);
+  }
+  return code;
+}
+
+}  // namespace windlass

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows and split communicators that ranks in processes of their own make together.
+#include <dirent.h>
+
+#include <cstring>
+#include <random>
+
+#include "native/comm/control_block.h"
+#include "tests/native/comm/guests.h"
+
+namespace windlass_test {
+namespace {
+
+int openFiles() {
+  DIR* folder = opendir("/proc/self/fd");
+  int count = 0;
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+int mappings() {
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  char line[512];
+  int count = 0;
+  while (std::fgets(line, sizeof line, maps) != nullptr)
+    if (std::strstr(line, "memfd:windlass") != nullptr) ++count;
+  std::fclose(maps);
+  return count;
+}
+
+uint32_t elementOf(int round, int rank, uint64_t i) {
+  return static_cast<uint32_t>(round * 1'000'003 + rank * 10'007 + i);
+}
+
+uint32_t* at(wl_window_t* window, int rank) {
+  return static_cast<uint32_t*>(wl_window_address(window, rank));
+}
+
+// All-gathers `count` elements of each rank in the window, and looks at every one.
+int gatherIn(wl_window_t* window, wl_comm_t* comm, int round, uint64_t count) {
+  Error error;
+  const int size = wl_comm_size(comm);
+  const int rank = wl_comm_rank(comm);
+  uint32_t* in = at(window, rank);
+  uint32_t* out = in + count;
+  for (uint64_t i = 0; i < count; ++i) in[i] = elementOf(round, rank, i);
+  CHECK_IN_CHILD(allGather(comm, in, out, count, WL_U32, 0, &error) == WL_OK);
+  for (int from = 0; from < size; ++from)
+    for (uint64_t i = 0; i < count; ++i)
+      CHECK_IN_CHILD(out[from * count + i] == elementOf(round, from, i));
+  return 0;
+}
+
+TEST(SharedObjects, WindowsComeAndGo) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    const int files = openFiles();
+    const int maps = mappings();
+    std::mt19937 random(7);
+    std::vector<wl_window_t*> windows;
+    for (int round = 0; round < 200; ++round) {
+      const uint64_t count = 1 + random() % 5'000;
+      wl_window_t* window = nullptr;
+      CHECK_IN_CHILD(wl_window_create(guest.comm, 4 * count * (kRanks + 1), 0, &window, &error) ==
+                     WL_OK);
+      CHECK_IN_CHILD(wl_window_bytes(window) == 4 * count * (kRanks + 1));
+      CHECK_IN_CHILD(gatherIn(window, guest.comm, round, count) == 0);
+      windows.push_back(window);
+      // One of those that stand, at random and the same everywhere; also one that stood long.
+      wl_window_t* other = windows[random() % windows.size()];
+      const uint64_t least = wl_window_bytes(other) / 4 / (kRanks + 1);
+      CHECK_IN_CHILD(gatherIn(other, guest.comm, -round, least) == 0);
+      while (windows.size() > random() % 20) {
+        const size_t gone = random() % windows.size();
+        // Not all at the same time.
+        if (static_cast<int>(random() % kRanks) == guest.rank) usleep(200);
+        wl_window_free(windows[gone]);
+        windows.erase(windows.begin() + static_cast<int64_t>(gone));
+      }
+    }
+    for (wl_window_t* window : windows) wl_window_free(window);
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    const int64_t start = wl_clock_ns();
+    while (mappings() != maps && wl_clock_ns() - start < 10'000 * kMs) usleep(1'000);
+    CHECK_IN_CHILD(mappings() == maps);
+    // Fewer where a peer has ended, which is watched no more.
+    CHECK_IN_CHILD(openFiles() <= files);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
+}
+
+TEST(SharedObjects, AWindowLastsUntilItsLastRankHasDroppedIt) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    wl_window_t* window = nullptr;
+    CHECK_IN_CHILD(wl_window_create(guest.comm, 1 << 20, 0, &window, &error) == WL_OK);
+    uint32_t* own = at(window, guest.rank);
+    // The others drop it, and move from their first window to it.
+    if (guest.rank != 2) wl_window_free(window);
+    for (int round = 0; round < 300; ++round) {
+      uint32_t* in = guest.segment(guest.rank);
+      uint32_t* out = guest.rank == 2 ? own : in + 40'000;
+      for (uint64_t i = 0; i < 10'000; ++i) in[i] = elementOf(round, guest.rank, i);
+      CHECK_IN_CHILD(allGather(guest.comm, in, out, 10'000, WL_U32, 0, &error) == WL_OK);
+      for (int from = 0; from < kRanks; ++from)
+        CHECK_IN_CHILD(out[from * 10'000 + 9'999] == elementOf(round, from, 9'999));
+      if (round == 150) usleep(250'000);
+    }
+    if (guest.rank == 2) wl_window_free(window);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
+}
+
+TEST(SharedObjects, ThereAreAsManyWindowsAsThereAreNumbers) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    std::vector<wl_window_t*> windows;
+    int32_t code = WL_OK;
+    while (code == WL_OK && windows.size() < 100) {
+      wl_window_t* window = nullptr;
+      code = wl_window_create(guest.comm, 64, 0, &window, &error);
+      if (code == WL_OK) windows.push_back(window);
+    }
+    CHECK_IN_CHILD(code == WL_RESOURCE && contains(error.message, "close one"));
+    // The address space, the control block and the test's own are the others.
+    CHECK_IN_CHILD(windows.size() == windlass::kMostWindows - 3);
+    for (wl_window_t* window : windows) wl_window_free(window);
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    wl_window_t* window = nullptr;
+    CHECK_IN_CHILD(wl_window_create(guest.comm, 4'096, 0, &window, &error) == WL_OK);
+    CHECK_IN_CHILD(gatherIn(window, guest.comm, 1, 100) == 0);
+    wl_window_free(window);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
+}
+
+TEST(SharedObjects, TooLargeAWindowIsAnErrorOfAllAndOfNothingElse) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    wl_window_t* window = nullptr;
+    CHECK_IN_CHILD(wl_window_create(guest.comm, uint64_t{1} << 44, 0, &window, &error) ==
+                   WL_RESOURCE);
+    CHECK_IN_CHILD(window == nullptr);
+    CHECK_IN_CHILD(contains(error.message, "are free, says"));
+    CHECK_IN_CHILD(wl_window_create(guest.comm, uint64_t{1} << 62, 0, &window, &error) ==
+                   WL_RESOURCE);
+    CHECK_IN_CHILD(wl_window_create(guest.comm, 4'096, 0, &window, &error) == WL_OK);
+    CHECK_IN_CHILD(gatherIn(window, guest.comm, 2, 100) == 0);
+    wl_window_free(window);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
+}
+
+TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    const int files = openFiles();
+    for (int round = 0; round < 30; ++round) {
+      // Every second round one rank stays out.
+      const int32_t color = guest.rank == round % kRanks && round % 2 == 0 ? -1 : 0;
+      wl_comm_t* part = nullptr;
+      CHECK_IN_CHILD(wl_comm_split(guest.comm, color, -guest.rank, 0, &part, &error) == WL_OK);
+      CHECK_IN_CHILD((part == nullptr) == (color < 0));
+      if (part != nullptr) {
+        const int size = round % 2 == 0 ? kRanks - 1 : kRanks;
+        CHECK_IN_CHILD(wl_comm_size(part) == size);
+        if (size == kRanks) CHECK_IN_CHILD(wl_comm_rank(part) == kRanks - 1 - guest.rank);
+        wl_window_t* window = nullptr;
+        CHECK_IN_CHILD(wl_window_create(part, 1 << 16, 0, &window, &error) == WL_OK);
+        CHECK_IN_CHILD(gatherIn(window, part, round, 2'000) == 0);
+        wl_comm_t* again = nullptr;
+        CHECK_IN_CHILD(wl_comm_split(part, wl_comm_rank(part) % 2, 0, 0, &again, &error) == WL_OK);
+        CHECK_IN_CHILD(wl_barrier(again, 0, &error) == WL_OK);
+        wl_comm_free(again);
+        wl_window_free(window);
+        wl_comm_free(part);
+      }
+    }
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    // Fewer where a peer has ended, which is watched no more.
+    CHECK_IN_CHILD(openFiles() <= files);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
+}
+
+TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
+  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+    Error error;
+    wl_comm_t* part = nullptr;
+    const int32_t listed[] = {2, 1};
+    CHECK_IN_CHILD(wl_comm_subset(guest.comm, listed, 2, 0, &part, &error) == WL_OK);
+    if (guest.rank == 1) raise(SIGKILL);
+    if (guest.rank == 2) {
+      CHECK_IN_CHILD(wl_barrier(part, 0, &error) == WL_PEER_LOST);
+      CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
+      wl_comm_free(part);
+    }
+    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    return 0;
+  });
+  EXPECT_EQ((std::vector<int>{0, -1, 0}), results);
+}
+
+// Killed at any moment of what makes windows and parts, by chance.
+TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
+  const int attempts = longForm() ? 50 : 10;
+  std::mt19937 random(static_cast<unsigned>(wl_clock_ns()));
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const int victim = static_cast<int>(random() % kRanks);
+    const useconds_t moment = random() % 20'000;
+    const std::vector<int> results = inProcesses(
+        0,
+        [&](Guest& guest) {
+          Error error;
+          const int files = openFiles();
+          int32_t code = WL_OK;
+          for (int round = 0; code == WL_OK; ++round) {
+            wl_window_t* window = nullptr;
+            wl_comm_t* part = nullptr;
+            code = wl_window_create(guest.comm, 1 << 14, 0, &window, &error);
+            if (code == WL_OK) code = wl_comm_split(guest.comm, 0, 0, 0, &part, &error);
+            if (code == WL_OK) code = wl_barrier(part, 0, &error);
+            wl_window_free(window);
+            wl_comm_free(part);
+          }
+          if (code != WL_PEER_LOST && code != WL_ABORTED)
+            std::fprintf(stderr, "%d: %s\n", code, error.message);
+          CHECK_IN_CHILD(code == WL_PEER_LOST || code == WL_ABORTED);
+          CHECK_IN_CHILD(openFiles() <= files);
+          return 0;
+        },
+        [&](const std::vector<pid_t>& children) {
+          usleep(30'000 + moment);
+          kill(children[static_cast<size_t>(victim)], SIGKILL);
+        });
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(rank == victim ? -1 : 0, results[static_cast<size_t>(rank)])
+          << "victim " << victim << " after " << moment << " us";
+  }
+}
+
+TEST(SharedObjects, WhatAnotherProcessSharesIsOpenedByItsNumber) {
+  Error error;
+  int32_t shared = -1;
+  const wl_group_config_t config = configOf(2);
+  ASSERT_EQ(WL_OK, wl_group_share(&config, &shared, &error)) << error.message;
+  const wl_process_t owner = self();
+  int32_t opened = -1;
+  ASSERT_EQ(WL_OK, wl_file_open(&owner, shared, &opened, &error)) << error.message;
+  wl_group_t* group = nullptr;
+  EXPECT_EQ(WL_OK, wl_group_attach(opened, &group, &error)) << error.message;
+  wl_group_release(group);
+  wl_file_close(opened);
+  opened = 7;
+
+  EXPECT_EQ(WL_RESOURCE, wl_file_open(&owner, 100'000, &opened, &error));
+  EXPECT_TRUE(contains(error.message, "run as one user")) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_file_open(&owner, -1, &opened, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_file_open(nullptr, shared, &opened, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_file_open(&owner, shared, nullptr, &error));
+  wl_process_t other = owner;
+  other.pid_namespace ^= 1;
+  EXPECT_EQ(WL_UNSUPPORTED, wl_file_open(&other, shared, &opened, &error));
+  EXPECT_TRUE(contains(error.message, "pid namespace")) << error.message;
+  other = owner;
+  other.started += 1'000'000;
+  EXPECT_EQ(WL_PEER_LOST, wl_file_open(&other, shared, &opened, &error));
+  EXPECT_EQ(-1, opened);
+  wl_file_close(shared);
+}
+
+}  // namespace
+}  // namespace windlass_test
