@@ -53,8 +53,9 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Takes over a native handle.
    *
    * @param group the group that the handle belongs to and is closed with; null if it stands alone
+   * @param maker the call that made it, for what is said of one that nobody closes
    */
-  Communicator(long handle, Duration deadline, LocalGroup group) {
+  Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
     super(
         new Endpoint(
             handle,
@@ -67,7 +68,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     String what =
         group != null
             ? null
-            : "Communicator of rank " + endpoint.rank + " of " + endpoint.size + " (from split)";
+            : "Communicator of rank " + endpoint.rank + " of " + endpoint.size + " (" + maker + ")";
     this.membership = new Membership(what, endpoint);
     Leaks.watch(this, membership);
   }
@@ -80,6 +81,29 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
   public static LocalGroup local(int ranks, CommunicatorOptions options) {
     return new LocalGroup(ranks, options);
+  }
+
+  /** {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
+  public static Communicator fromEnvironment() {
+    return fromEnvironment(CommunicatorOptions.defaults(), Duration.ofSeconds(60));
+  }
+
+  /**
+   * Collective: meets the other ranks that a launcher started, each a process of this host; see
+   * {@link LaunchEnvironment} for the variables that say which rank this process is and where they
+   * meet. What peers reach are the tensors of a {@link Window}; operations take no others where
+   * ranks are processes, but for short inputs and one-sided calls' own memory.
+   *
+   * @param options the same on all ranks; cores 0 means those that all ranks together may use
+   * @param deadline for all ranks to have come
+   * @throws DeadlineExceededException if some have not; it names them
+   * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
+   * @throws MismatchException if ranks run different versions, or ask for different options
+   * @throws UnsupportedException if ranks live on different hosts, or in different pid namespaces
+   */
+  public static Communicator fromEnvironment(CommunicatorOptions options, Duration deadline) {
+    Objects.requireNonNull(options, "options");
+    return new EnvironmentStart(System.getenv(), options, deadline).join();
   }
 
   /** How long an operation may take when its call names no deadline. */
@@ -173,7 +197,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
       return null;
     }
     try {
-      Communicator child = new Communicator(handle, deadline, null);
+      Communicator child = new Communicator(handle, deadline, null, "from split");
       membership.joined(child);
       return child;
     } catch (Throwable e) {

@@ -31,7 +31,7 @@ public final class LocalGroup implements AutoCloseable {
             options.adjustThreads());
     List<Communicator> made = new ArrayList<>(ranks);
     for (long handle : handles) {
-      made.add(new Communicator(handle, deadline, this));
+      made.add(new Communicator(handle, deadline, this, "local"));
     }
     this.communicators = Collections.unmodifiableList(made);
     this.unclosed = LocalHandles.watch(this, "LocalGroup of " + ranks + " ranks");

@@ -85,12 +85,6 @@ public class NativeConfig implements InfoMapper {
         "int",
         "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes,"
             + " @Cast(\"void**\") long address, @Cast(\"wl_error_t*\") long error");
-    text(
-        infoMap,
-        "wl_memory_map",
-        "int",
-        "int file, @Cast(\"void**\") long memory, @Cast(\"uint64_t*\") long bytes,"
-            + " @Cast(\"wl_error_t*\") long error");
   }
 
   private static void text(InfoMap infoMap, String name, String result, String parameters) {

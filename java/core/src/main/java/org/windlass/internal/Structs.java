@@ -39,6 +39,16 @@ public final class Structs {
     private GroupConfig() {}
   }
 
+  /** {@code wl_process_t}. */
+  public static final class Process {
+    public static final int SIZE = NativeStruct.bytes("wl_process_t");
+    public static final int PID = NativeStruct.offset("wl_process_t", "pid");
+    public static final int STARTED = NativeStruct.offset("wl_process_t", "started");
+    public static final int PID_NAMESPACE = NativeStruct.offset("wl_process_t", "pid_namespace");
+
+    private Process() {}
+  }
+
   /** {@code wl_rank_state_t}. */
   public static final class RankState {
     public static final int SIZE = NativeStruct.bytes("wl_rank_state_t");

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.windlass.internal.Deadlines;
+import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
+import org.windlass.internal.rendezvous.LocalStore;
+import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.rendezvous.SocketStore;
+import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.Store;
+import org.windlass.internal.rendezvous.StoreServer;
+import org.windlass.internal.rendezvous.Token;
+
+/** The start of a communicator of the ranks that a launcher started, one a process. */
+final class EnvironmentStart {
+  private final Map<String, String> variables;
+  private final LaunchEnvironment environment;
+  private final CommunicatorOptions options;
+  private final Duration deadline;
+
+  /** @param deadline for all of it */
+  EnvironmentStart(
+      Map<String, String> variables, CommunicatorOptions options, Duration deadline) {
+    this.variables = variables;
+    this.options = options;
+    this.deadline = deadline;
+    environment =
+        LaunchEnvironment.of(variables)
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        "fromEnvironment: no launcher has set its variables; start the program with"
+                            + " windlass run, mpirun, torchrun or srun, or set WINDLASS_RANK,"
+                            + " WINDLASS_WORLD_SIZE, WINDLASS_RENDEZVOUS and WINDLASS_TOKEN"));
+  }
+
+  Communicator join() {
+    Natives.require(WindlassException::of);
+    long limitNs = Deadlines.nanos(deadline, WindlassException::of);
+    long startNs = System.nanoTime();
+    if (environment.size() == 1) {
+      try (Store store = new LocalStore(WindlassException::of)) {
+        return start(store, startNs, limitNs);
+      }
+    }
+    InetSocketAddress address = address();
+    Token token = token();
+    // Rank 0 has the store, until all have left it.
+    try (StoreServer server = environment.rank() == 0 ? open(address, token) : null;
+        Store store =
+            SocketStore.connect(
+                server == null ? address : server.address(),
+                token,
+                new Member(
+                    job(), environment.rank(), environment.size(), Native.wl_version()),
+                left(startNs, limitNs),
+                WindlassException::of)) {
+      return start(store, startNs, limitNs);
+    }
+  }
+
+  private Communicator start(Store store, long startNs, long limitNs) {
+    long[] handles =
+        Start.join(
+            store,
+            List.of(environment.rank()),
+            environment.size(),
+            new Start.Config(
+                options.firstSequence(),
+                options.cores(),
+                options.blocks(),
+                Deadlines.nanos(options.deadline(), WindlassException::of),
+                options.adjustThreads()),
+            left(startNs, limitNs),
+            WindlassException::of);
+    Communicator communicator =
+        new Communicator(handles[0], options.deadline(), null, "fromEnvironment");
+    try {
+      // Nobody looks at the store any more once all have come here.
+      communicator.within(left(startNs, limitNs)).barrier();
+      return communicator;
+    } catch (Throwable e) {
+      communicator.close();
+      throw e;
+    }
+  }
+
+  private static StoreServer open(InetSocketAddress address, Token token) {
+    return StoreServer.open(
+        address,
+        token,
+        Native.wl_version(),
+        StoreServer.Bounds.defaults(),
+        WindlassException::of);
+  }
+
+  private static Duration left(long startNs, long limitNs) {
+    return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
+  }
+
+  private InetSocketAddress address() {
+    InetSocketAddress named =
+        environment
+            .rendezvous()
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        "fromEnvironment: "
+                            + environment.launcher()
+                            + " does not say where the ranks meet; set WINDLASS_RENDEZVOUS to"
+                            + " HOST:PORT, such as 127.0.0.1:29500, on all of them"));
+    InetSocketAddress resolved = new InetSocketAddress(named.getHostString(), named.getPort());
+    if (resolved.isUnresolved()) {
+      throw new InvalidArgumentException(
+          "fromEnvironment: the host "
+              + named.getHostString()
+              + ", at which the ranks meet, has no known address");
+    }
+    return resolved;
+  }
+
+  private Token token() {
+    return Token.fromEnvironment(variables, WindlassException::of)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "fromEnvironment: there is no token, which proves that ranks belong together;"
+                        + " set WINDLASS_TOKEN_FILE to a file that only you can read, of 64"
+                        + " hexadecimal digits (openssl rand -hex 32), on all of them"));
+  }
+
+  /** The job's name, as short as a member's has to be. */
+  private String job() {
+    byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
+    return name.length <= Member.JOB
+        ? new String(name, StandardCharsets.UTF_8)
+        : UUID.nameUUIDFromBytes(name).toString();
+  }
+}

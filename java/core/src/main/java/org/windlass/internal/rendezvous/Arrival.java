@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.BitSet;
+import java.util.List;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * What a rank says of itself when it comes to the start of a communicator.
+ *
+ * @param library the version of its library
+ * @param target what its kernels are compiled for
+ * @param host tells its host from others
+ * @param process in which it lives
+ * @param cores how many it may use at once
+ * @param cpus those that it may use, as the kernel lists them: {@code 0-3,8}
+ * @param options what its communicator is asked to be like, as text
+ */
+record Arrival(
+    int rank,
+    String library,
+    String target,
+    String host,
+    ProcessName process,
+    int cores,
+    String cpus,
+    String options) {
+  /** Goes up with every change of what ranks tell one another at the start. */
+  static final int PROTOCOL = 1;
+
+  private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+  private static final Path STATUS = Path.of("/proc/self/status");
+  private static final String ALLOWED = "Cpus_allowed_list:";
+
+  /** One of {@code rank}, which lives in this process. */
+  static Arrival own(int rank, ProcessName process, String options, FailureMaker failures) {
+    try {
+      String cpus =
+          Files.readAllLines(STATUS).stream()
+              .filter(line -> line.startsWith(ALLOWED))
+              .map(line -> line.substring(ALLOWED.length()).strip())
+              .findFirst()
+              .orElse("");
+      return new Arrival(
+          rank,
+          Native.wl_version(),
+          Native.wl_target(),
+          Files.readString(BOOT_ID).strip(),
+          process,
+          Native.wl_allowed_cores(),
+          cpus,
+          options);
+    } catch (IOException e) {
+      throw failures.make(
+          Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of(rank));
+    }
+  }
+
+  byte[] toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeInt(PROTOCOL);
+      out.writeUTF(library);
+      out.writeInt(rank);
+      out.writeUTF(target);
+      out.writeUTF(host);
+      out.writeInt(process.pid());
+      out.writeLong(process.started());
+      out.writeLong(process.pidNamespace());
+      out.writeInt(cores);
+      out.writeUTF(cpus);
+      out.writeUTF(options);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  /** What {@code rank} says. */
+  static Arrival of(int rank, byte[] bytes, FailureMaker failures) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      int protocol = in.readInt();
+      String library = in.readUTF();
+      if (protocol != PROTOCOL) {
+        throw failures.make(
+            Native.WL_MISMATCH,
+            "rank " + rank + " runs windlass " + library + ", which starts by protocol " + protocol
+                + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
+                + "; use one version on all ranks",
+            null,
+            "",
+            List.of(rank));
+      }
+      return new Arrival(
+          in.readInt(),
+          library,
+          in.readUTF(),
+          in.readUTF(),
+          new ProcessName(in.readInt(), in.readLong(), in.readLong()),
+          in.readInt(),
+          in.readUTF(),
+          in.readUTF());
+    } catch (IOException e) {
+      throw failures.make(
+          Native.WL_MISMATCH,
+          "what rank " + rank + " says of itself can't be read: " + e.getMessage(),
+          e,
+          "",
+          List.of(rank));
+    }
+  }
+
+  /** The cores that it may use; empty where the kernel doesn't say. */
+  BitSet mask() {
+    BitSet mask = new BitSet();
+    for (String range : cpus.split(",")) {
+      String[] ends = range.split("-", 2);
+      try {
+        int first = Integer.parseInt(ends[0]);
+        int last = ends.length == 1 ? first : Integer.parseInt(ends[1]);
+        if (first < 0 || last < first || last >= 1 << 16) {
+          return new BitSet();
+        }
+        mask.set(first, last + 1);
+      } catch (NumberFormatException e) {
+        return new BitSet();
+      }
+    }
+    return mask;
+  }
+
+  /**
+   * How many cores all of them share: what their masks have together, or what a quota leaves of
+   * it.
+   */
+  static int cores(List<Arrival> all) {
+    BitSet union = new BitSet();
+    int most = 1;
+    boolean isBounded = false;
+    for (Arrival each : all) {
+      BitSet mask = each.mask();
+      union.or(mask);
+      most = Math.max(most, each.cores);
+      isBounded |= each.cores < mask.cardinality();
+    }
+    return union.isEmpty() || isBounded ? most : union.cardinality();
+  }
+}

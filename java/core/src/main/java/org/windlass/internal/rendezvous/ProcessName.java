@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+
+/**
+ * A process as others of its host name it: a {@code wl_process_t}.
+ *
+ * @param started tells it from a later one of that pid
+ * @param pidNamespace in which the pid means it
+ */
+record ProcessName(int pid, long started, long pidNamespace) {
+  /** This one. */
+  static ProcessName own(FailureMaker failures) {
+    try (Scratch scratch = Scratch.take()) {
+      long process = scratch.config(Structs.Process.SIZE);
+      int code = Native.wl_process_self(process, scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer(), failures);
+      }
+      return new ProcessName(
+          scratch.configInt(Structs.Process.PID),
+          scratch.configLong(Structs.Process.STARTED),
+          scratch.configLong(Structs.Process.PID_NAMESPACE));
+    }
+  }
+
+  /** Address of the struct, filled in; until the scratch's configuration changes. */
+  long in(Scratch scratch) {
+    long address = scratch.config(Structs.Process.SIZE);
+    scratch.configInt(Structs.Process.PID, pid);
+    scratch.configLong(Structs.Process.STARTED, started);
+    scratch.configLong(Structs.Process.PID_NAMESPACE, pidNamespace);
+    return address;
+  }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+
+/**
+ * The start of a communicator whose ranks live in several processes of one host. They meet at a
+ * store: each says what it is, rank 0's process makes the memory that all share, each attaches to
+ * it, joins its ranks and watches the others' processes. All of it, or none: a rank that fails
+ * tells the others.
+ */
+public final class Start {
+  /** What the communicator is to be like, the same on all ranks; numbers as the C ABI takes them. */
+  public record Config(
+      int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {}
+
+  private final Gathering ranks;
+  private final int size;
+  private final Config config;
+  private final FailureMaker failures;
+
+  private Start(Gathering ranks, int size, Config config, FailureMaker failures) {
+    this.ranks = ranks;
+    this.size = size;
+    this.config = config;
+    this.failures = failures;
+  }
+
+  /**
+   * Meets the other ranks.
+   *
+   * @param store where they meet, for this start alone
+   * @param own the ranks of this process
+   * @param size how many there are in all processes
+   * @param deadline for all of it
+   * @param failures makes what is thrown: Timeout names the ranks that have not come; Mismatch
+   *     where ranks differ in what all have to be alike; Unsupported where they live on several
+   *     hosts or in several pid namespaces; Resource
+   * @return a {@code wl_comm_t*} for each of {@code own}
+   */
+  public static long[] join(
+      Store store,
+      List<Integer> own,
+      int size,
+      Config config,
+      Duration deadline,
+      FailureMaker failures) {
+    Natives.require(failures);
+    Gathering ranks = new Gathering(store, "start/", size, deadline, failures);
+    return new Start(ranks, size, config, failures).join(own);
+  }
+
+  private long[] join(List<Integer> own) {
+    ProcessName process = ProcessName.own(failures);
+    Map<Integer, byte[]> said = new LinkedHashMap<>();
+    for (int rank : own) {
+      said.put(rank, Arrival.own(rank, process, config.toString(), failures).toBytes());
+    }
+    List<byte[]> told = ranks.gather("arrive", said, null);
+    List<Arrival> all = new ArrayList<>(size);
+    for (int rank = 0; rank < size; rank++) {
+      all.add(Arrival.of(rank, told.get(rank), failures));
+    }
+    compare(all);
+
+    int file = -1;
+    try {
+      Gathering.Refused refused = null;
+      if (own.contains(0)) {
+        try {
+          file = share(Arrival.cores(all));
+        } catch (Unable e) {
+          refused = e.refused();
+        }
+      }
+      byte[] number = ByteBuffer.allocate(Integer.BYTES).putInt(file).array();
+      List<byte[]> files = ranks.gather("share", alike(own, number), refused);
+      return attach(own, process, all, ByteBuffer.wrap(files.get(0)).getInt());
+    } finally {
+      if (file >= 0) {
+        Native.wl_file_close(file);
+      }
+    }
+  }
+
+  private static Map<Integer, byte[]> alike(List<Integer> own, byte[] value) {
+    Map<Integer, byte[]> said = new LinkedHashMap<>();
+    own.forEach(rank -> said.put(rank, value));
+    return said;
+  }
+
+  /** What this process can't do of a step, before all ranks are told. */
+  private static final class Unable extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private final int code;
+
+    Unable(int code, String message) {
+      super(message);
+      this.code = code;
+    }
+
+    Gathering.Refused refused() {
+      return new Gathering.Refused(code, getMessage());
+    }
+  }
+
+  private void compare(List<Arrival> all) {
+    Arrival first = all.get(0);
+    for (Arrival other : all.subList(1, size)) {
+      int code = Native.WL_MISMATCH;
+      String what = null;
+      if (!other.library().equals(first.library())) {
+        what = "run windlass " + first.library() + " and " + other.library();
+      } else if (!other.target().equals(first.target())) {
+        what = "have kernels for " + first.target() + " and " + other.target();
+      } else if (!other.options().equals(first.options())) {
+        what = "ask for " + first.options() + " and " + other.options();
+      } else if (!other.host().equals(first.host())) {
+        code = Native.WL_UNSUPPORTED;
+        what = "live on different hosts, between which nothing moves yet";
+      } else if (other.process().pidNamespace() != first.process().pidNamespace()) {
+        code = Native.WL_UNSUPPORTED;
+        what =
+            "live in different pid namespaces, where one can't open what the other shares; start"
+                + " both in one container, or share its pid namespace";
+      }
+      if (what != null) {
+        throw failures.make(
+            code,
+            "ranks 0 and " + other.rank() + " " + what,
+            null,
+            "",
+            List.of(0, other.rank()));
+      }
+    }
+  }
+
+  /** The memory of the group, as a number of this process's. */
+  private int share(int cores) {
+    try (Scratch scratch = Scratch.take()) {
+      long address = scratch.config(Structs.GroupConfig.SIZE);
+      scratch.configInt(Structs.GroupConfig.RANKS, size);
+      scratch.configInt(Structs.GroupConfig.FIRST_SEQUENCE, config.firstSequence());
+      scratch.configInt(Structs.GroupConfig.CORES, config.cores() == 0 ? cores : config.cores());
+      scratch.configInt(Structs.GroupConfig.BLOCKS, config.blocks());
+      scratch.configLong(Structs.GroupConfig.DEADLINE_NS, config.deadlineNs());
+      scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, config.adjustThreads() ? 1 : 0);
+      check(Native.wl_group_share(address, scratch.out(), scratch.error()), scratch);
+      return (int) scratch.outValue();
+    }
+  }
+
+  private long[] attach(
+      List<Integer> own, ProcessName process, List<Arrival> all, int sharedFile) {
+    long group = 0;
+    long[] handles = new long[own.size()];
+    boolean isDone = false;
+    try {
+      Gathering.Refused refused = null;
+      try {
+        group = open(process, all.get(0).process(), sharedFile);
+        for (int i = 0; i < handles.length; i++) {
+          handles[i] = joined(group, own.get(i));
+        }
+        watch(group, process, all);
+      } catch (Unable e) {
+        refused = e.refused();
+      }
+      ranks.gather("attach", alike(own, new byte[0]), refused);
+      isDone = true;
+      return handles;
+    } finally {
+      for (int i = 0; !isDone && i < handles.length; i++) {
+        if (handles[i] != 0) {
+          Native.wl_comm_free(handles[i]);
+        }
+      }
+      if (group != 0) {
+        Native.wl_group_release(group);
+      }
+    }
+  }
+
+  private static long open(ProcessName process, ProcessName maker, int sharedFile) {
+    try (Scratch scratch = Scratch.take()) {
+      boolean isOwn = process.equals(maker);
+      int file = sharedFile;
+      if (!isOwn) {
+        long address = maker.in(scratch);
+        check(Native.wl_file_open(address, sharedFile, scratch.out(), scratch.error()), scratch);
+        file = (int) scratch.outValue();
+      }
+      try {
+        check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
+        return scratch.outValue();
+      } finally {
+        if (!isOwn) {
+          Native.wl_file_close(file);
+        }
+      }
+    }
+  }
+
+  private static long joined(long group, int rank) {
+    try (Scratch scratch = Scratch.take()) {
+      check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
+      return scratch.outValue();
+    }
+  }
+
+  private static void watch(long group, ProcessName own, List<Arrival> all) {
+    Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
+    Map<Integer, ProcessName> ordered = new TreeMap<>();
+    all.forEach(each -> ordered.put(each.rank(), each.process()));
+    ordered.forEach(
+        (rank, process) ->
+            processes.computeIfAbsent(process, name -> new ArrayList<>()).add(rank));
+    processes.remove(own);
+    try (Scratch scratch = Scratch.take()) {
+      for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {
+        int[] theirs = other.getValue().stream().mapToInt(Integer::intValue).toArray();
+        ByteBuffer list = NativeMemory.copy(theirs);
+        check(
+            Native.wl_group_watch(
+                group,
+                other.getKey().in(scratch),
+                NativeMemory.address(list),
+                theirs.length,
+                0,
+                scratch.error()),
+            scratch);
+        Reference.reachabilityFence(list);
+      }
+    }
+  }
+
+  private static void check(int code, Scratch scratch) {
+    if (code != Native.WL_OK) {
+      throw Failures.of(
+          code,
+          scratch.errorBuffer(),
+          (number, message, cause, operation, culprits) -> new Unable(number, message));
+    }
+  }
+}
