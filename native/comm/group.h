@@ -55,7 +55,7 @@ class Group {
   // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
   // held by each process, and every rank drops it once.
   //
-  // A number of which no window is left, for as many ranks as the group has; kNobody: there is none.
+  // A number that no window has, for as many ranks as the group has; kNobody: none is left.
   uint32_t takeWindow();
   // `memory` keeps what lies there; nullptr: it stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,

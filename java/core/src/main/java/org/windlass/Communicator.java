@@ -103,6 +103,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public static Communicator fromEnvironment(CommunicatorOptions options, Duration deadline) {
     Objects.requireNonNull(options, "options");
+    Objects.requireNonNull(deadline, "deadline");
     return new EnvironmentStart(System.getenv(), options, deadline).join();
   }
 
