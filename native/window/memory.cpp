@@ -7,7 +7,16 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "native/window/shared_memory.h"
+
 namespace windlass {
+namespace {
+
+// From which on it is worth a look at what is free.
+constexpr uint64_t kLargeBytes = uint64_t{64} << 20;
+
+}  // namespace
+
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   *memory = nullptr;
@@ -18,6 +27,16 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
   if (bytes > kLargest || alignment > kLargest) {
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: more than a process can address",
                 static_cast<unsigned long long>(bytes));
+  }
+  // Zeroing more than there is would end the process.
+  if (bytes >= kLargeBytes) {
+    const FreeMemory free = FreeMemory::look();
+    if (bytes > free.bytes) {
+      return fail(error, WL_RESOURCE,
+                  "cannot allocate %llu bytes: %llu are free, says %s; ask for less, or free some",
+                  static_cast<unsigned long long>(bytes),
+                  static_cast<unsigned long long>(free.bytes), free.limit);
+    }
   }
   void* block = nullptr;
   if (posix_memalign(&block, std::max<uint64_t>(64, alignment), std::max<uint64_t>(64, bytes)) !=

@@ -11,7 +11,8 @@ namespace windlass {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 process can address
 
-// Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two.
+// Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two. WL_RESOURCE where a
+// large one is more than what is free.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
 void freeMemory(void* memory);
 

@@ -325,7 +325,7 @@ WL_API void wl_comm_free(wl_comm_t* comm);
 /* ---- memory ---- */
 
 /* Zeroed memory aligned to 64 bytes or to `alignment` if larger (a power of two). bytes = 0 gives a
- * valid pointer. */
+ * valid pointer. WL_RESOURCE: a large one is more than what is free. */
 WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory,
                                wl_error_t* error);
 WL_API void wl_memory_free(void* memory);
