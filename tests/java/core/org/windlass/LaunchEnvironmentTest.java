@@ -47,26 +47,37 @@ class LaunchEnvironmentTest {
         arguments(
             "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=10.0.0.1"
                 + " MASTER_PORT=29500 TORCHELASTIC_RUN_ID=ab12",
-            "torchrun: rank 3 of 8, local rank 1, 4 on this host, job ab12, rendezvous 10.0.0.1"
-                + " port 29501, no token"),
+            "torchrun: rank 3 of 8, local rank 1, 4 on this host, job ab12, ranks meet by a file of"
+                + " this host"),
         arguments(
-            "RANK=0 WORLD_SIZE=1 TORCHELASTIC_RUN_ID=none", "torchrun: rank 0 of 1, no token"),
+            "RANK=3 WORLD_SIZE=8 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 WINDLASS_TOKEN_FILE=/t",
+            "torchrun: rank 3 of 8, job 10.0.0.1:29500, rendezvous 10.0.0.1 port 29501, token from"
+                + " WINDLASS_TOKEN_FILE"),
+        arguments(
+            "RANK=0 WORLD_SIZE=1 TORCHELASTIC_RUN_ID=none",
+            "torchrun: rank 0 of 1, no other rank to meet"),
+        arguments(
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1",
+            "windlass run: rank 0 of 2, no job, rendezvous or token, so that ranks can't meet"),
+        arguments(
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:1",
+            "windlass run: rank 0 of 2, rendezvous h port 1, no token"),
         arguments(
             "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1"
                 + " OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=1 PMIX_NAMESPACE=3370450945"
                 + " WINDLASS_TOKEN=" + DIGITS,
-            "Open MPI: rank 1 of 2, local rank 1, 2 on this host, job 3370450945, token from"
-                + " WINDLASS_TOKEN"),
+            "Open MPI: rank 1 of 2, local rank 1, 2 on this host, job 3370450945, no"
+                + " rendezvous, token from WINDLASS_TOKEN"),
         arguments(
             "PMIX_RANK=5 PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_PROCID=5 SLURM_NTASKS=6"
                 + " SLURM_LOCALID=2",
-            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, no token"),
+            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, ranks meet by a file of this host"),
         arguments(
             "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
-            "Slurm: rank 5 of 6, local rank 2, job 77.3, no token"),
+            "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks meet by a file of this host"),
         arguments(
             "SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_JOB_ID=77",
-            "Slurm: rank 0 of 6, job 77, no token"));
+            "Slurm: rank 0 of 6, job 77, ranks meet by a file of this host"));
   }
 
   @ParameterizedTest
@@ -122,7 +133,8 @@ class LaunchEnvironmentTest {
 
   @Test
   void thePortThatTorchrunsAgentHoldsIsNotTaken() {
-    String address = "RANK=0 WORLD_SIZE=1 MASTER_ADDR=h MASTER_PORT=";
+    String address = "RANK=0 WORLD_SIZE=1 WINDLASS_TOKEN=" + DIGITS;
+    address += " MASTER_ADDR=h MASTER_PORT=";
     assertThat(of(address + 29500).rendezvous().orElseThrow().getPort()).isEqualTo(29501);
     assertThat(of(address + 65535).rendezvous().orElseThrow().getPort()).isEqualTo(65534);
     assertThat(of(address + "29500 WINDLASS_RENDEZVOUS=g:29500").rendezvous().orElseThrow())

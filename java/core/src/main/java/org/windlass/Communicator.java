@@ -90,14 +90,15 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /**
    * Collective: meets the other ranks that a launcher started, each a process of this host; see
-   * {@link LaunchEnvironment} for the variables that say which rank this process is and where they
-   * meet. What peers reach are the tensors of a {@link Window}; operations take no others where
+   * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
+   * LaunchEnvironment#rendezvous} for where they meet. What peers reach are the tensors of a {@link Window}; operations take no others where
    * ranks are processes, but for short inputs and one-sided calls' own memory.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
    * @throws DeadlineExceededException if some have not; it names them
    * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
+   * @throws ResourceException if rank 0 can't say where the ranks meet, or does so for another job
    * @throws MismatchException if ranks run different versions, or ask for different options
    * @throws UnsupportedException if ranks live on different hosts, or in different pid namespaces
    */

@@ -11,6 +11,7 @@ import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.rendezvous.LocalStore;
+import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
@@ -38,7 +39,7 @@ final class EnvironmentStart {
                     new InvalidArgumentException(
                         "fromEnvironment: no launcher has set its variables; start the program with"
                             + " windlass run, mpirun, torchrun or srun, or set WINDLASS_RANK,"
-                            + " WINDLASS_WORLD_SIZE, WINDLASS_RENDEZVOUS and WINDLASS_TOKEN"));
+                            + " WINDLASS_WORLD_SIZE and WINDLASS_JOB, a name of the job's own"));
   }
 
   Communicator join() {
@@ -47,26 +48,51 @@ final class EnvironmentStart {
     long startNs = System.nanoTime();
     if (environment.size() == 1) {
       try (Store store = new LocalStore(WindlassException::of)) {
-        return start(store, startNs, limitNs);
+        return start(store, () -> {}, startNs, limitNs);
       }
     }
-    InetSocketAddress address = address();
-    Token token = token();
-    // Rank 0 has the store, until all have left it.
-    try (StoreServer server = environment.rank() == 0 ? open(address, token) : null;
-        Store store =
-            SocketStore.connect(
-                server == null ? address : server.address(),
-                token,
-                new Member(
-                    job(), environment.rank(), environment.size(), Native.wl_version()),
-                left(startNs, limitNs),
-                WindlassException::of)) {
-      return start(store, startNs, limitNs);
+    if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
+      MeetingFile.Place place = new MeetingFile.Place(address(), token());
+      if (environment.rank() > 0) {
+        return meet(place, () -> {}, startNs, limitNs);
+      }
+      try (StoreServer server = open(place)) {
+        return meet(at(server, place), server::stopListening, startNs, limitNs);
+      }
+    }
+    try (MeetingFile file = MeetingFile.of(fileJob(), variables, WindlassException::of)) {
+      if (environment.rank() > 0) {
+        return meet(file.await(left(startNs, limitNs)), () -> {}, startNs, limitNs);
+      }
+      MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
+      try (StoreServer server = open(any)) {
+        MeetingFile.Place place = at(server, any);
+        file.write(place);
+        return meet(place, file::close, startNs, limitNs);
+      }
     }
   }
 
-  private Communicator start(Store store, long startNs, long limitNs) {
+  /**
+   * Meets the others at a store, which rank 0 has until all have left it.
+   *
+   * @param allCame runs once all have come, before any leaves
+   */
+  private Communicator meet(
+      MeetingFile.Place place, Runnable allCame, long startNs, long limitNs) {
+    Member member = new Member(job(), environment.rank(), environment.size(), Native.wl_version());
+    try (Store store =
+        SocketStore.connect(
+            place.address(),
+            place.token(),
+            member,
+            left(startNs, limitNs),
+            WindlassException::of)) {
+      return start(store, allCame, startNs, limitNs);
+    }
+  }
+
+  private Communicator start(Store store, Runnable allCame, long startNs, long limitNs) {
     long[] handles =
         Start.join(
             store,
@@ -83,6 +109,7 @@ final class EnvironmentStart {
     Communicator communicator =
         new Communicator(handles[0], options.deadline(), null, "fromEnvironment");
     try {
+      allCame.run();
       // Nobody looks at the store any more once all have come here.
       communicator.within(left(startNs, limitNs)).barrier();
       return communicator;
@@ -92,13 +119,18 @@ final class EnvironmentStart {
     }
   }
 
-  private static StoreServer open(InetSocketAddress address, Token token) {
+  private static StoreServer open(MeetingFile.Place place) {
     return StoreServer.open(
-        address,
-        token,
+        place.address(),
+        place.token(),
         Native.wl_version(),
         StoreServer.Bounds.defaults(),
         WindlassException::of);
+  }
+
+  /** Where {@code server} listens, whose port may have been any. */
+  private static MeetingFile.Place at(StoreServer server, MeetingFile.Place place) {
+    return new MeetingFile.Place(server.address(), place.token());
   }
 
   private static Duration left(long startNs, long limitNs) {
@@ -134,6 +166,20 @@ final class EnvironmentStart {
                     "fromEnvironment: there is no token, which proves that ranks belong together;"
                         + " set WINDLASS_TOKEN_FILE to a file that only you can read, of 64"
                         + " hexadecimal digits (openssl rand -hex 32), on all of them"));
+  }
+
+  /** What tells this job's file from those of others. */
+  private String fileJob() {
+    String job =
+        environment
+            .job()
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        "fromEnvironment: nothing tells this job from others, by which its ranks"
+                            + " find one another; set WINDLASS_JOB to a name of its own on all of"
+                            + " them, or WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE"));
+    return environment.launcher().name() + "\n" + environment.size() + "\n" + job;
   }
 
   /** The job's name, as short as a member's has to be. */

@@ -135,9 +135,17 @@ public final class LaunchEnvironment {
     rank = below(variables, launcher.rank, size, launcher.size);
     localSize = localSize(variables, launcher, size);
     localRank = localRank(variables, launcher, localSize, size);
-    job = job(variables, launcher);
-    rendezvous = rendezvous(variables);
     tokenVariable = tokenVariable(variables);
+    Optional<InetSocketAddress> told = rendezvous(variables);
+    boolean isMaster = !variables.isSet(RENDEZVOUS);
+    // MASTER_ADDR is there for any program that torchrun starts.
+    rendezvous = told.filter(at -> !isMaster || tokenVariable.isPresent());
+    job =
+        job(variables, launcher)
+            .or(
+                () ->
+                    told.filter(at -> isMaster && launcher == Launcher.TORCHRUN)
+                        .map(at -> at.getHostString() + ":" + variables.get(MASTER_PORT)));
   }
 
   /**
@@ -183,16 +191,21 @@ public final class LaunchEnvironment {
 
   /**
    * What tells this job from others that run at the same time: {@code WINDLASS_JOB}, else the
-   * launcher's own id; empty where there is none.
+   * launcher's own id, or torchrun's {@code MASTER_ADDR:MASTER_PORT} where it was given none; empty
+   * where there is none of them.
    */
   public Optional<String> job() {
     return job;
   }
 
   /**
-   * Where the ranks meet, not resolved: {@code WINDLASS_RENDEZVOUS} (HOST:PORT); else the host
-   * {@code MASTER_ADDR} and the port after {@code MASTER_PORT}, or the one before where that is the
-   * last, since torchrun's agent may hold {@code MASTER_PORT} itself; empty where neither is set.
+   * Where the ranks meet, not resolved: {@code WINDLASS_RENDEZVOUS} (HOST:PORT); else, where a
+   * token is set, the host {@code MASTER_ADDR} and the port after {@code MASTER_PORT}, or the one
+   * before where that is the last, since torchrun's agent may hold {@code MASTER_PORT} itself.
+   *
+   * <p>Where there is neither this nor a {@link #tokenVariable}, the ranks meet on one host and as
+   * one user: rank 0 tells the others of an address of that host and of a token of its own in a
+   * file that only this user can reach, and that {@link #job} names.
    */
   public Optional<InetSocketAddress> rendezvous() {
     return rendezvous;
@@ -215,10 +228,22 @@ public final class LaunchEnvironment {
     localRank.ifPresent(local -> text.add("local rank " + local));
     localSize.ifPresent(local -> text.add(local + " on this host"));
     job.ifPresent(id -> text.add("job " + id));
-    rendezvous.ifPresent(
-        at -> text.add("rendezvous " + at.getHostString() + " port " + at.getPort()));
-    text.add(tokenVariable.map(name -> "token from " + name).orElse("no token"));
-    return text.toString();
+    return text.add(meeting()).toString();
+  }
+
+  private String meeting() {
+    if (rendezvous.isEmpty() && tokenVariable.isEmpty()) {
+      return size == 1
+          ? "no other rank to meet"
+          : job.isPresent()
+              ? "ranks meet by a file of this host"
+              : "no job, rendezvous or token, so that ranks can't meet";
+    }
+    return rendezvous
+            .map(at -> "rendezvous " + at.getHostString() + " port " + at.getPort())
+            .orElse("no rendezvous")
+        + ", "
+        + tokenVariable.map(name -> "token from " + name).orElse("no token");
   }
 
   /** Where two launchers speak for this process, each names the same rank. */

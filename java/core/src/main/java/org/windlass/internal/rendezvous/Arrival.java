@@ -53,7 +53,7 @@ record Arrival(
           rank,
           Native.wl_version(),
           Native.wl_target(),
-          Files.readString(BOOT_ID).strip(),
+          ownHost(),
           process,
           Native.wl_allowed_cores(),
           cpus,
@@ -62,6 +62,11 @@ record Arrival(
       throw failures.make(
           Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of(rank));
     }
+  }
+
+  /** What tells this host, as it was booted, from others. */
+  static String ownHost() throws IOException {
+    return Files.readString(BOOT_ID).strip();
   }
 
   byte[] toBytes() {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -14,6 +18,11 @@ import org.windlass.internal.Structs;
  * @param pidNamespace in which the pid means it
  */
 record ProcessName(int pid, long started, long pidNamespace) {
+  /** Fields of {@code /proc/PID/stat} after the name. */
+  private static final int STATE = 0;
+
+  private static final int START = 19;
+
   /** This one. */
   static ProcessName own(FailureMaker failures) {
     try (Scratch scratch = Scratch.take()) {
@@ -26,6 +35,19 @@ record ProcessName(int pid, long started, long pidNamespace) {
           scratch.configInt(Structs.Process.PID),
           scratch.configLong(Structs.Process.STARTED),
           scratch.configLong(Structs.Process.PID_NAMESPACE));
+    }
+  }
+
+  /** Whether it has not ended, where it lives in this process's pid namespace. */
+  boolean lives() {
+    try {
+      Path file = Path.of("/proc/" + pid + "/stat");
+      String stat = Files.readString(file, StandardCharsets.ISO_8859_1);
+      // The name before them stands in brackets and may hold any character.
+      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+      return "ZX".indexOf(fields[STATE].charAt(0)) < 0 && Long.parseLong(fields[START]) == started;
+    } catch (IOException e) {
+      return false;
     }
   }
 

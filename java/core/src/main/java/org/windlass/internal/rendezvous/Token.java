@@ -105,7 +105,12 @@ public final class Token {
     }
   }
 
-  private static Token parse(String digits, String where, FailureMaker failures) {
+  /**
+   * What {@code digits} are.
+   *
+   * @param where they stand
+   */
+  static Token parse(String digits, String where, FailureMaker failures) {
     try {
       byte[] secret = HexFormat.of().parseHex(digits);
       if (secret.length == BYTES) {

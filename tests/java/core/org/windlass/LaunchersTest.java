@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Ranks that have a launcher's variables and no other meet where they live on one host. */
+@Timeout(120)
+class LaunchersTest {
+  private static final Duration LONG = Duration.ofSeconds(60);
+  private static final Duration SHORT = Duration.ofMillis(50);
+
+  @TempDir private Path folder;
+
+  @BeforeEach
+  void closeFolder() throws Exception {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+  }
+
+  /** A process of a rank: two communicators, one after the other, whose ranks add up their own. */
+  static final class Rank {
+    public static void main(String[] arguments) {
+      for (int i = 0; i < 2; i++) {
+        try (Communicator comm =
+                Communicator.fromEnvironment(CommunicatorOptions.defaults(), LONG);
+            Window window = comm.window(64)) {
+          Tensor sum = window.tensor(DType.I32, 1);
+          sum.asByteBuffer().asIntBuffer().put(comm.rank() + 1);
+          comm.allReduce(sum, sum, ReduceOp.SUM);
+          System.out.print(sum.asByteBuffer().asIntBuffer().get() + " ");
+        }
+      }
+    }
+  }
+
+  /** Variables written as a shell does, and where the ranks may leave a file. */
+  private Map<String, String> variables(String text) {
+    Map<String, String> variables = new HashMap<>();
+    for (String each : text.split(" ")) {
+      variables.put(each.substring(0, each.indexOf('=')), each.substring(each.indexOf('=') + 1));
+    }
+    variables.put("XDG_RUNTIME_DIR", folder.toString());
+    return variables;
+  }
+
+  private static Process start(Map<String, String> variables) throws Exception {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-Xmx64m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+            "-cp",
+            System.getProperty("java.class.path"),
+            Rank.class.getName());
+    builder.environment().clear();
+    builder.environment().putAll(variables);
+    return builder.redirectErrorStream(true).start();
+  }
+
+  @Test
+  void processesMeetUnderEachLauncher() throws Exception {
+    Map<String, List<String>> launchers = new LinkedHashMap<>();
+    launchers.put(
+        "mpirun",
+        List.of(
+            "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=0 PMIX_NAMESPACE=7",
+            "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1 PMIX_NAMESPACE=7"));
+    String torchrun = " WORLD_SIZE=2 MASTER_ADDR=elsewhere.invalid MASTER_PORT=29500";
+    launchers.put("torchrun", List.of("RANK=0" + torchrun, "RANK=1" + torchrun));
+    String slurm = " SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0";
+    launchers.put("srun", List.of("SLURM_PROCID=0" + slurm, "SLURM_PROCID=1" + slurm));
+    List<Process> ranks = new ArrayList<>();
+    try {
+      for (List<String> job : launchers.values()) {
+        for (String rank : job) {
+          ranks.add(start(variables(rank)));
+        }
+      }
+      for (Process rank : ranks) {
+        String said =
+            new String(rank.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(rank.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(said).as("%s", launchers).isEqualTo("3 3 ");
+      }
+      assertThat(folder).isEmptyDirectory();
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+  }
+
+  private Communicator join(String text, Duration deadline) {
+    return new EnvironmentStart(variables(text), CommunicatorOptions.defaults(), deadline).join();
+  }
+
+  /** Ranks as threads, none of which waits for the others between two starts. */
+  private void startAgainAndAgain(String job) throws Exception {
+    int ranks = 3;
+    ExecutorService threads = Executors.newFixedThreadPool(ranks);
+    List<Communicator> made = Collections.synchronizedList(new ArrayList<>());
+    try {
+      List<CompletableFuture<Void>> all = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        String text = "WINDLASS_WORLD_SIZE=3 WINDLASS_RANK=" + rank + " " + job;
+        all.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  for (int i = 0; i < 10; i++) {
+                    made.add(join(text, Duration.ofSeconds(10)));
+                  }
+                },
+                threads));
+      }
+      for (CompletableFuture<Void> each : all) {
+        each.get();
+      }
+    } finally {
+      threads.shutdownNow();
+      made.forEach(Communicator::close);
+    }
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @Test
+  void oneJobStartsAgainAndAgain() throws Exception {
+    startAgainAndAgain("WINDLASS_JOB=again");
+  }
+
+  @Test
+  void oneJobStartsAgainAndAgainAtOneAddress() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    startAgainAndAgain(
+        "WINDLASS_RENDEZVOUS=127.0.0.1:" + port + " WINDLASS_TOKEN=" + "ab".repeat(32));
+  }
+
+  @Test
+  void aStartThatFailsSaysWhoDidNotComeAndLeavesNothing() throws Exception {
+    String size = " OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=7";
+    assertThatThrownBy(() -> join("OMPI_COMM_WORLD_RANK=1" + size, SHORT))
+        .isInstanceOf(DeadlineExceededException.class)
+        .hasMessageContaining("rank 0")
+        .hasMessageContaining(folder.toString())
+        .hasMessageContaining("WINDLASS_TOKEN_FILE");
+    assertThatThrownBy(() -> join("OMPI_COMM_WORLD_RANK=0" + size, Duration.ofMillis(300)))
+        .isInstanceOf(DeadlineExceededException.class)
+        .hasMessageContaining("rank 1");
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @Test
+  void anAddressATokenOrAJobThatLacksIsNamed() {
+    String rank = "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2";
+    Map<String, String> lacking = new LinkedHashMap<>();
+    lacking.put(rank, "set WINDLASS_JOB");
+    lacking.put(rank + " WINDLASS_RENDEZVOUS=127.0.0.1:1", "set WINDLASS_TOKEN_FILE");
+    lacking.put(rank + " WINDLASS_TOKEN=" + "ab".repeat(32), "set WINDLASS_RENDEZVOUS");
+    lacking.forEach(
+        (text, cure) ->
+            assertThatThrownBy(() -> join(text, SHORT))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContaining(cure));
+    assertThat(folder).isEmptyDirectory();
+  }
+}

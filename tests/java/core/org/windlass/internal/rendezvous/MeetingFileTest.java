@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+import static org.windlass.internal.rendezvous.Failure.assertFails;
+import static org.windlass.internal.rendezvous.StoreTest.start;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.MeetingFile.Place;
+
+/** What the others find in the file that rank 0 writes, and what they don't take for one. */
+@Timeout(60)
+class MeetingFileTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration SHORT = Duration.ofMillis(20);
+
+  @TempDir private Path temporary;
+
+  private Path folder;
+
+  @BeforeEach
+  void makeFolder() throws Exception {
+    folder = Files.createDirectory(temporary.resolve("run"));
+    mode(folder, "rwx------");
+  }
+
+  private MeetingFile of(String job) {
+    return of(job, folder);
+  }
+
+  private MeetingFile of(String job, Path named) {
+    return MeetingFile.of(job, named.toString(), temporary, Failure::make);
+  }
+
+  private static Place place(int port) {
+    return new Place(
+        new InetSocketAddress(InetAddress.getLoopbackAddress(), port), Token.random());
+  }
+
+  private static void mode(Path path, String permissions) throws Exception {
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(permissions));
+  }
+
+  private static List<Path> within(Path folder) throws Exception {
+    try (Stream<Path> all = Files.list(folder)) {
+      return all.toList();
+    }
+  }
+
+  private static void requireSame(Place read, Place written) {
+    assertThat(read.address()).isEqualTo(written.address());
+    assertThat(read.token().digits()).isEqualTo(written.token().digits());
+  }
+
+  @Test
+  void theOthersReadWhatRankZeroWritesAsLongAsItIsOpen() throws Exception {
+    Place place = place(4711);
+    try (MeetingFile own = of("job")) {
+      FutureTask<Place> early = start(() -> of("job").await(LONG));
+      own.write(place);
+      requireSame(early.get(), place);
+      requireSame(of("job").await(SHORT), place);
+      assertThat(within(folder)).containsExactly(own.path());
+      assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(own.path())))
+          .isEqualTo("rw-------");
+    }
+    assertThat(within(folder)).isEmpty();
+    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT))
+        .contains("rank 0", folder + "/", "is not there", "20 ms")
+        .contains("WINDLASS_RENDEZVOUS", "WINDLASS_TOKEN_FILE");
+  }
+
+  @Test
+  void jobsOfOtherNamesMeetBesideOneAnother() throws Exception {
+    try (MeetingFile one = of("one");
+        MeetingFile two = of("two")) {
+      Place first = place(1);
+      Place second = place(2);
+      one.write(first);
+      two.write(second);
+      requireSame(of("two").await(SHORT), second);
+      requireSame(of("one").await(SHORT), first);
+    }
+    assertThat(within(folder)).isEmpty();
+  }
+
+  @Test
+  void oneNameServesOneStartAfterTheOther() throws Exception {
+    for (int port = 1; port <= 3; port++) {
+      Place place = place(port);
+      try (MeetingFile file = of("job")) {
+        file.write(place);
+        requireSame(of("job").await(SHORT), place);
+      }
+    }
+    assertThat(within(folder)).isEmpty();
+  }
+
+  @Test
+  void aJobOfTheNameOfOneThatStartsIsRefused() throws Exception {
+    Place place = place(4711);
+    try (MeetingFile own = of("job")) {
+      own.write(place);
+      try (MeetingFile other = of("job")) {
+        assertFails(Native.WL_RESOURCE, () -> other.write(place(4712)))
+            .contains("process " + ProcessHandle.current().pid(), "WINDLASS_JOB");
+      }
+      requireSame(of("job").await(SHORT), place);
+    }
+  }
+
+  /** Where no place is to be found, for {@code reason}, and rank 0 writes its own. */
+  private void requireAbsent(MeetingFile file, String reason) throws Exception {
+    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT))
+        .contains(file.path().toString(), reason);
+    Place place = place(4713);
+    file.write(place);
+    requireSame(of("job").await(SHORT), place);
+    file.close();
+    assertThat(within(folder)).isEmpty();
+  }
+
+  /** What {@code file} holds for a place; it is written no more. */
+  private static String text(MeetingFile file) throws Exception {
+    file.write(place(4711));
+    String text = Files.readString(file.path());
+    file.close();
+    return text;
+  }
+
+  private static void write(MeetingFile file, String text) throws Exception {
+    Files.writeString(file.path(), text);
+    mode(file.path(), "rw-------");
+  }
+
+  @Test
+  void whatAKilledProcessLeftBehindIsReplaced() throws Exception {
+    MeetingFile file = of("job");
+    String text = text(file);
+    Process ended = new ProcessBuilder("true").start();
+    ended.waitFor();
+    write(file, text.replaceAll("process [0-9]+", "process " + ended.pid()));
+    requireAbsent(file, "was left behind by process " + ended.pid() + ", which has ended");
+    // The number has passed to another process, which is this one.
+    write(file, text.replaceAll("(process [0-9]+) [0-9]+", "$1 1"));
+    requireAbsent(file, "was left behind by process " + ProcessHandle.current().pid());
+  }
+
+  @Test
+  void whatIsNoMeetingIsReplaced() throws Exception {
+    MeetingFile file = of("job");
+    String text = text(file);
+    for (String garbage :
+        List.of(
+            "",
+            "\0\0\0",
+            "x".repeat(100_000),
+            text.substring(0, text.length() - 1),
+            text + "\n",
+            text + text,
+            text.replace("meeting 1", "meeting 2"),
+            text.replace("4711", "0"),
+            text.replace("4711", "65536"),
+            text.replaceFirst("token .", "token g"))) {
+      write(file, garbage);
+      requireAbsent(file, "says nothing that this version of Windlass can read");
+    }
+  }
+
+  @Test
+  void whatIsNotItsUsersAloneIsReplaced() throws Exception {
+    MeetingFile file = of("job");
+    String text = text(file);
+    for (String open : List.of("rw-r-----", "rw----r--", "rw--w----", "rw------x")) {
+      write(file, text);
+      mode(file.path(), open);
+      requireAbsent(file, "is open to others than its owner");
+    }
+    Path aim = temporary.resolve("aim");
+    Files.writeString(aim, text);
+    mode(aim, "rw-------");
+    Files.createSymbolicLink(file.path(), aim);
+    requireAbsent(file, "is no file, or a link to one");
+    assertThat(aim).hasContent(text);
+  }
+
+  @Test
+  void aFolderInItsPlaceIsNamed() throws Exception {
+    MeetingFile file = of("job");
+    Files.createDirectory(file.path());
+    Files.createFile(file.path().resolve("x"));
+    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT)).contains("is no file");
+    assertFails(Native.WL_RESOURCE, () -> file.write(place(1))).contains(file.path().toString());
+    assertThat(within(folder)).containsExactly(file.path());
+  }
+
+  @Test
+  void whatAnotherUserOwnsIsNotTrusted() throws Exception {
+    assumeTrue(Guest.canOwn(temporary), "only root gives files away");
+    MeetingFile file = of("job");
+    write(file, text(file));
+    Guest.own(file.path());
+    requireAbsent(file, "belongs to user " + Guest.USER);
+    Path own = of("job", temporary.resolve("none")).path().getParent();
+    Guest.own(own);
+    assertFails(Native.WL_RESOURCE, () -> of("job", temporary.resolve("none")))
+        .contains(own.toString(), "belongs to user " + Guest.USER, "XDG_RUNTIME_DIR");
+    Guest.own(folder);
+    assertFails(Native.WL_RESOURCE, () -> of("job", folder)).contains(own.toString());
+  }
+
+  /** Another user of this machine, who may have no name. */
+  private static final class Guest {
+    static final int USER = 54_321;
+
+    static void own(Path path) throws Exception {
+      Files.setAttribute(path, "unix:uid", USER);
+    }
+
+    static boolean canOwn(Path folder) throws Exception {
+      Path probe = Files.createTempFile(folder, "probe", "");
+      try {
+        own(probe);
+        return true;
+      } catch (FileSystemException e) {
+        return false;
+      } finally {
+        Files.delete(probe);
+      }
+    }
+  }
+
+  @Test
+  void whereNoFolderIsNamedThatIsTheUsersAloneOneIsMade() throws Exception {
+    Path link = Files.createSymbolicLink(temporary.resolve("link"), folder);
+    Path open = Files.createDirectory(temporary.resolve("open"));
+    mode(open, "rwxr-x---");
+    Path file = Files.createFile(temporary.resolve("file"));
+    mode(file, "rwx------");
+    Path own = null;
+    for (Path named :
+        List.of(link, open, file, temporary.resolve("none"), Path.of("run"), Path.of(""))) {
+      own = of("job", named).path().getParent();
+      assertThat(own.getParent()).isEqualTo(temporary);
+      assertThat(own.getFileName().toString()).matches("windlass-[0-9]+");
+      assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(own)))
+          .isEqualTo("rwx------");
+    }
+    mode(own, "rwxrwxrwx");
+    assertFails(Native.WL_RESOURCE, () -> of("job", open))
+        .contains("is open to others", "XDG_RUNTIME_DIR", "WINDLASS_RENDEZVOUS");
+    Files.delete(own);
+    Files.createSymbolicLink(own, folder);
+    assertFails(Native.WL_RESOURCE, () -> of("job", open)).contains("is no folder, or a link");
+  }
+
+  @Test
+  void anInterruptEndsTheWait() throws Exception {
+    Thread.currentThread().interrupt();
+    try {
+      assertFails(Native.WL_ABORTED, () -> of("job").await(LONG)).contains("interrupted");
+      assertThat(Thread.currentThread().isInterrupted()).isTrue();
+    } finally {
+      Thread.interrupted();
+    }
+  }
+}
