@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "native/window/shared_memory.h"
 
@@ -28,7 +27,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: more than a process can address",
                 static_cast<unsigned long long>(bytes));
   }
-  // Zeroing more than there is would end the process.
+  // Touching more than there is would end the process.
   if (bytes >= kLargeBytes) {
     const FreeMemory free = FreeMemory::look();
     if (bytes > free.bytes) {
@@ -38,19 +37,23 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
                   static_cast<unsigned long long>(free.bytes), free.limit);
     }
   }
-  void* block = nullptr;
-  if (posix_memalign(&block, std::max<uint64_t>(64, alignment), std::max<uint64_t>(64, bytes)) !=
-      0) {
+  // calloc zeroes what was in use before; pages that come from the system are zero, and are taken
+  // as they are touched.
+  const uint64_t step = std::max<uint64_t>(64, alignment);
+  void* block = std::calloc(1, std::max<uint64_t>(64, bytes) + step + sizeof block);
+  if (block == nullptr) {
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: out of memory",
                 static_cast<unsigned long long>(bytes));
   }
-  std::memset(block, 0, std::max<uint64_t>(64, bytes));
-  *memory = block;
+  const uint64_t first = reinterpret_cast<uint64_t>(block) + sizeof block;
+  auto* aligned = reinterpret_cast<void**>((first + step - 1) / step * step);
+  aligned[-1] = block;
+  *memory = aligned;
   return WL_OK;
 }
 
 void freeMemory(void* memory) {
-  std::free(memory);
+  if (memory != nullptr) std::free(static_cast<void**>(memory)[-1]);
 }
 
 void* mapMemory(uint64_t bytes) {
