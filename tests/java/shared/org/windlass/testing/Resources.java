@@ -60,7 +60,8 @@ public record Resources(long threads, long descriptors, long mappings, long resi
     }
   }
 
-  private static Resources now() {
+  /** At this moment. */
+  public static Resources now() {
     long own =
         Thread.getAllStackTraces().keySet().stream()
             .filter(thread -> thread.getName().startsWith("windlass") || isFault(thread))

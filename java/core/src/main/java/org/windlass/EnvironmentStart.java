@@ -46,40 +46,53 @@ final class EnvironmentStart {
     Natives.require(WindlassException::of);
     long limitNs = Deadlines.nanos(deadline, WindlassException::of);
     long startNs = System.nanoTime();
+    Communicator communicator =
+        new Communicator(handle(startNs, limitNs), options.deadline(), null, "fromEnvironment");
+    try {
+      // Behind it no rank finds the store of this start where it looks for that of the next one.
+      communicator.within(left(startNs, limitNs)).barrier();
+      return communicator;
+    } catch (Throwable e) {
+      try {
+        communicator.close();
+      } catch (WindlassException other) {
+        e.addSuppressed(other);
+      }
+      throw e;
+    }
+  }
+
+  /** That of this rank, once all have left the store. */
+  private long handle(long startNs, long limitNs) {
     if (environment.size() == 1) {
       try (Store store = new LocalStore(WindlassException::of)) {
-        return start(store, () -> {}, startNs, limitNs);
+        return start(store, startNs, limitNs);
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
       if (environment.rank() > 0) {
-        return meet(place, () -> {}, startNs, limitNs);
+        return meet(place, startNs, limitNs);
       }
       try (StoreServer server = open(place)) {
-        return meet(at(server, place), server::stopListening, startNs, limitNs);
+        return meet(at(server, place), startNs, limitNs);
       }
     }
     try (MeetingFile file = MeetingFile.of(fileJob(), variables, WindlassException::of)) {
       if (environment.rank() > 0) {
-        return meet(file.await(left(startNs, limitNs)), () -> {}, startNs, limitNs);
+        return meet(file.await(left(startNs, limitNs)), startNs, limitNs);
       }
       MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
       try (StoreServer server = open(any)) {
         MeetingFile.Place place = at(server, any);
         file.write(place);
-        return meet(place, file::close, startNs, limitNs);
+        return meet(place, startNs, limitNs);
       }
     }
   }
 
-  /**
-   * Meets the others at a store, which rank 0 has until all have left it.
-   *
-   * @param allCame runs once all have come, before any leaves
-   */
-  private Communicator meet(
-      MeetingFile.Place place, Runnable allCame, long startNs, long limitNs) {
+  /** Meets the others at a store, which rank 0 has until all have left it. */
+  private long meet(MeetingFile.Place place, long startNs, long limitNs) {
     Member member = new Member(job(), environment.rank(), environment.size(), Native.wl_version());
     try (Store store =
         SocketStore.connect(
@@ -88,44 +101,50 @@ final class EnvironmentStart {
             member,
             left(startNs, limitNs),
             WindlassException::of)) {
-      return start(store, allCame, startNs, limitNs);
+      return start(store, startNs, limitNs);
+    } catch (DeadlineExceededException | PeerLostException e) {
+      if (environment.rank() == 0 || !e.culprits().isEmpty()) {
+        throw e;
+      }
+      throw WindlassException.of(
+          e.code().number(),
+          "waiting for rank 0, whose process has the store where ranks meet: " + e.getMessage(),
+          e,
+          "",
+          List.of(0));
     }
   }
 
-  private Communicator start(Store store, Runnable allCame, long startNs, long limitNs) {
-    long[] handles =
-        Start.join(
-            store,
-            List.of(environment.rank()),
-            environment.size(),
-            new Start.Config(
-                options.firstSequence(),
-                options.cores(),
-                options.blocks(),
-                Deadlines.nanos(options.deadline(), WindlassException::of),
-                options.adjustThreads()),
-            left(startNs, limitNs),
-            WindlassException::of);
-    Communicator communicator =
-        new Communicator(handles[0], options.deadline(), null, "fromEnvironment");
-    try {
-      allCame.run();
-      // Nobody looks at the store any more once all have come here.
-      communicator.within(left(startNs, limitNs)).barrier();
-      return communicator;
-    } catch (Throwable e) {
-      communicator.close();
-      throw e;
-    }
+  private long start(Store store, long startNs, long limitNs) {
+    return Start.join(
+        store,
+        List.of(environment.rank()),
+        environment.size(),
+        new Start.Config(
+            options.firstSequence(),
+            options.cores(),
+            options.blocks(),
+            Deadlines.nanos(options.deadline(), WindlassException::of),
+            options.adjustThreads()),
+        left(startNs, limitNs),
+        WindlassException::of)[0];
   }
 
   private static StoreServer open(MeetingFile.Place place) {
-    return StoreServer.open(
-        place.address(),
-        place.token(),
-        Native.wl_version(),
-        StoreServer.Bounds.defaults(),
-        WindlassException::of);
+    try {
+      return StoreServer.open(
+          place.address(),
+          place.token(),
+          Native.wl_version(),
+          StoreServer.Bounds.defaults(),
+          WindlassException::of);
+    } catch (ResourceException e) {
+      throw new ResourceException(
+          "rank 0: "
+              + e.getMessage()
+              + "; another process that has rank 0 too, or another program, may listen there",
+          e);
+    }
   }
 
   /** Where {@code server} listens, whose port may have been any. */

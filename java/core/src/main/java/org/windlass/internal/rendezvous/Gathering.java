@@ -10,15 +10,19 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
  * The steps by which all ranks of a job tell one another something at a store, within one deadline.
- * Rank 0's process collects what each says, and gives it to all.
+ * Each rank holds a key, whose value is what it says in the step that it has come to; rank 0's
+ * process collects what all say and decides the step, for all of them. A step whose deadline passes
+ * on another rank before that is decided there. A key that is gone is a rank that is gone.
  */
 final class Gathering {
-  /** For a look at who is missing once the deadline has passed. */
+  /** For what is told and looked at once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
 
   private static final byte SAID = 0;
@@ -32,6 +36,9 @@ final class Gathering {
   private final long limitNs;
   private final FailureMaker failures;
 
+  /** What each rank said last, as rank 0's process knows it. */
+  private final byte[][] seen;
+
   /**
    * From now on.
    *
@@ -43,12 +50,13 @@ final class Gathering {
     this.prefix = prefix;
     this.size = size;
     this.startNs = System.nanoTime();
-    this.limitNs = deadline.toNanos();
+    this.limitNs = Deadlines.nanos(deadline, failures);
     this.failures = failures;
+    this.seen = new byte[size][];
   }
 
   /** What is left of the deadline, at least a moment. */
-  Duration left() {
+  private Duration left() {
     return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
   }
 
@@ -66,64 +74,166 @@ final class Gathering {
    * @param refused what makes the step fail on all ranks; null for nothing
    */
   List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused) {
+    byte[] outcome;
     try {
       for (Map.Entry<Integer, byte[]> said : own.entrySet()) {
-        store.set(key(step, said.getKey()), said(said.getValue(), refused), left());
+        say(said.getKey(), said(step, said.getValue(), refused));
       }
-      byte[] all;
-      if (own.containsKey(0)) {
-        all = collected(step);
-        store.set(prefix + step + "/all", all, left());
-      } else {
-        all = store.await(prefix + step + "/all", left());
-      }
-      return read(all);
+      outcome =
+          own.containsKey(0)
+              ? decided(step, collected(step), left())
+              : store.await(prefix + step, left());
     } catch (RuntimeException e) {
-      throw isOver() ? late(step, e) : e;
+      if (!isOver()) {
+        throw e;
+      }
+      outcome = late(step, e);
+    }
+    return read(outcome);
+  }
+
+  /** After the last step: waits until all ranks but {@code own} have left the store. */
+  void end(List<Integer> own) {
+    awaitOthersLeft(own, left());
+  }
+
+  /** The same after a failure, for as long as telling it takes. */
+  void fail(List<Integer> own) {
+    awaitOthersLeft(own, LAST_LOOK);
+  }
+
+  private void awaitOthersLeft(List<Integer> own, Duration limit) {
+    long startNs = System.nanoTime();
+    try {
+      for (int rank = 0; rank < size; rank++) {
+        for (byte[] last = seen[rank]; last != null && !own.contains(rank); ) {
+          long restNs = Math.max(1, limit.toNanos() - (System.nanoTime() - startNs));
+          last = store.awaitOther(key(rank), last, Duration.ofNanos(restNs)).orElse(null);
+        }
+      }
+    } catch (RuntimeException e) {
+      // Who has not left by now finds the store gone.
     }
   }
 
-  private String key(String step, int rank) {
-    return prefix + step + "/rank/" + rank;
+  private String key(int rank) {
+    return prefix + "rank/" + rank;
   }
 
-  private static byte[] said(byte[] value, Refused refused) {
+  private void say(int rank, byte[] said) {
+    if (!store.hold(key(rank), said, left())) {
+      store.set(key(rank), said, left());
+    }
+  }
+
+  private static byte[] bytes(Writing writing) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
-      if (refused == null) {
-        out.writeByte(SAID);
-        out.writeInt(value.length);
-        out.write(value);
-      } else {
-        out.writeByte(FAILED);
-        out.writeInt(refused.code());
-        out.writeUTF(refused.message());
-      }
+      writing.to(out);
     } catch (IOException e) {
       throw new IllegalStateException(e);
     }
     return bytes.toByteArray();
   }
 
-  private byte[] collected(String step) {
-    ByteArrayOutputStream all = new ByteArrayOutputStream();
-    for (int rank = 0; rank < size; rank++) {
-      all.writeBytes(store.await(key(step, rank), left()));
-    }
-    return all.toByteArray();
+  @FunctionalInterface
+  private interface Writing {
+    void to(DataOutputStream out) throws IOException;
   }
 
-  private List<byte[]> read(byte[] all) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(all))) {
+  private static byte[] said(String step, byte[] value, Refused refused) {
+    return bytes(
+        out -> {
+          out.writeUTF(step);
+          if (refused == null) {
+            out.writeByte(SAID);
+            out.writeInt(value.length);
+            out.write(value);
+          } else {
+            out.writeByte(FAILED);
+            out.writeInt(refused.code());
+            out.writeUTF(refused.message());
+          }
+        });
+  }
+
+  private static byte[] failed(int code, String message, List<Integer> culprits) {
+    return bytes(
+        out -> {
+          out.writeByte(FAILED);
+          out.writeInt(code);
+          out.writeUTF(message);
+          out.writeInt(culprits.size());
+          for (int rank : culprits) {
+            out.writeInt(rank);
+          }
+        });
+  }
+
+  /** The outcome of a step: what all said, or the first failure. */
+  private byte[] collected(String step) {
+    List<byte[]> values = new ArrayList<>(size);
+    for (int rank = 0; rank < size; rank++) {
+      seen[rank] = store.awaitOther(key(rank), seen[rank], left()).orElse(null);
+      if (seen[rank] == null) {
+        return failed(
+            Native.WL_PEER_LOST,
+            "rank " + rank + " came to the start and left before " + step
+                + "; see what its process says",
+            List.of(rank));
+      }
+      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(seen[rank]))) {
+        in.readUTF();
+        if (in.readByte() == FAILED) {
+          return failed(in.readInt(), "rank " + rank + ": " + in.readUTF(), List.of(rank));
+        }
+        values.add(value(in));
+      } catch (IOException e) {
+        return failed(
+            Native.WL_MISMATCH,
+            "what rank " + rank + " says at the start can't be read: " + e.getMessage(),
+            List.of(rank));
+      }
+    }
+    return bytes(
+        out -> {
+          out.writeByte(SAID);
+          for (byte[] value : values) {
+            out.writeInt(value.length);
+            out.write(value);
+          }
+        });
+  }
+
+  private static byte[] value(DataInputStream in) throws IOException {
+    byte[] value = new byte[Math.min(Math.max(0, in.readInt()), in.available())];
+    in.readFully(value);
+    return value;
+  }
+
+  /** {@code outcome}, or what was decided before. */
+  private byte[] decided(String step, byte[] outcome, Duration limit) {
+    String key = prefix + step;
+    return store.compareAndSet(key, null, outcome, limit)
+        ? outcome
+        : store.get(key, limit).orElseThrow();
+  }
+
+  private List<byte[]> read(byte[] outcome) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(outcome))) {
+      if (in.readByte() == FAILED) {
+        int code = in.readInt();
+        String message = in.readUTF();
+        int count = Math.min(Math.max(0, in.readInt()), size);
+        List<Integer> culprits = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+          culprits.add(in.readInt());
+        }
+        throw failures.make(code, message, null, "", culprits);
+      }
       List<byte[]> said = new ArrayList<>(size);
       for (int rank = 0; rank < size; rank++) {
-        if (in.readByte() == FAILED) {
-          int code = in.readInt();
-          throw failures.make(code, "rank " + rank + ": " + in.readUTF(), null, "", List.of(rank));
-        }
-        byte[] value = new byte[Math.min(Math.max(0, in.readInt()), in.available())];
-        in.readFully(value);
-        said.add(value);
+        said.add(value(in));
       }
       return said;
     } catch (IOException e) {
@@ -132,39 +242,46 @@ final class Gathering {
     }
   }
 
-  /** The deadline has passed: who has not come so far. */
-  private RuntimeException late(String step, RuntimeException failure) {
+  /** The outcome of a step whose deadline has passed: who has not come so far. */
+  private byte[] late(String step, RuntimeException failure) {
+    long untilNs = System.nanoTime() + LAST_LOOK.toNanos();
     List<Integer> missing = new ArrayList<>();
     try {
-      List<String> keys = store.keys(prefix + step + "/rank/", LAST_LOOK);
       for (int rank = 0; rank < size; rank++) {
-        if (!keys.contains(key(step, rank))) {
+        Duration rest = Duration.ofNanos(Math.max(1, untilNs - System.nanoTime()));
+        if (!isAt(step, store.get(key(rank), rest))) {
           missing.add(rank);
         }
       }
+      if (missing.isEmpty()) {
+        throw failure;
+      }
+      String message =
+          (missing.size() == 1 ? "rank " : "ranks ")
+              + listed(missing)
+              + " of "
+              + size
+              + " had not come to "
+              + store.address()
+              + " when the deadline passed, in step "
+              + step
+              + "; see why they did not start, or give more time";
+      return decided(step, failed(Native.WL_TIMEOUT, message, missing), LAST_LOOK);
     } catch (RuntimeException e) {
-      failure.addSuppressed(e);
-      return failure;
+      if (e != failure) {
+        failure.addSuppressed(e);
+      }
+      throw failure;
     }
-    if (missing.isEmpty()) {
-      return failure;
+  }
+
+  private static boolean isAt(String step, Optional<byte[]> said) {
+    try (DataInputStream in =
+        new DataInputStream(new ByteArrayInputStream(said.orElse(new byte[0])))) {
+      return in.readUTF().equals(step);
+    } catch (IOException e) {
+      return false;
     }
-    return failures.make(
-        Native.WL_TIMEOUT,
-        (missing.size() == 1 ? "rank " : "ranks ")
-            + listed(missing)
-            + " of "
-            + size
-            + " had not come to "
-            + step
-            + " at "
-            + store.address()
-            + " within "
-            + Duration.ofNanos(limitNs).toMillis()
-            + " ms; see why they did not start, or give more time",
-        failure,
-        "",
-        missing);
   }
 
   private static String listed(List<Integer> ranks) {

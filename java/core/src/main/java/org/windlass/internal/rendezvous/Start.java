@@ -41,7 +41,8 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks.
+   * Meets the other ranks. Rank 0's process returns, or throws, once the others have left the store,
+   * so that it may close it; they leave it by closing their way in.
    *
    * @param store where they meet, for this start alone
    * @param own the ranks of this process
@@ -61,7 +62,19 @@ public final class Start {
       FailureMaker failures) {
     Natives.require(failures);
     Gathering ranks = new Gathering(store, "start/", size, deadline, failures);
-    return new Start(ranks, size, config, failures).join(own);
+    boolean isDone = false;
+    try {
+      long[] handles = new Start(ranks, size, config, failures).join(own);
+      isDone = true;
+      if (own.contains(0)) {
+        ranks.end(own);
+      }
+      return handles;
+    } finally {
+      if (!isDone && own.contains(0)) {
+        ranks.fail(own);
+      }
+    }
   }
 
   private long[] join(List<Integer> own) {

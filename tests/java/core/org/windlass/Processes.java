@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.windlass.internal.rendezvous.Token;
+
+/**
+ * The ranks of a test, each a JVM that runs a static method of a class of tests, with what a
+ * launcher would tell it. Closing this ends those that are left; so does the end of the test's JVM.
+ */
+final class Processes implements AutoCloseable {
+  private static final Duration LIMIT = Duration.ofSeconds(90);
+
+  /** What a launcher around the tests may have set. */
+  private static final String LAUNCHER =
+      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB)"
+          + "|(MASTER|OMPI|PMIX|SLURM)_.*";
+
+  private final Class<?> bodies;
+  private final int size;
+  private final Path token;
+  private final int port = freePort();
+  private final List<Rank> ranks = new ArrayList<>();
+
+  /** {@code size} ranks that run static methods of {@code bodies}; the token lies in {@code folder}. */
+  Processes(Class<?> bodies, int size, Path folder) throws IOException {
+    this.bodies = bodies;
+    this.size = size;
+    token =
+        Files.createFile(
+            folder.resolve("token-" + port),
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    Files.writeString(token, Token.random().digits());
+  }
+
+  /** A port that was free just now. */
+  static int freePort() {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** One of them, and what it has said so far. */
+  static final class Rank {
+    private final int rank;
+    private final Process process;
+    private final StringBuilder said = new StringBuilder();
+    private final Thread reader = new Thread(this::read, "test-output");
+
+    private Rank(int rank, Process process) {
+      this.rank = rank;
+      this.process = process;
+      reader.setDaemon(true);
+      reader.start();
+    }
+
+    private void read() {
+      try (BufferedReader lines = process.inputReader()) {
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+          synchronized (said) {
+            said.append(line).append('\n');
+            said.notifyAll();
+          }
+        }
+      } catch (IOException e) {
+        // It was ended.
+      }
+    }
+
+    long pid() {
+      return process.pid();
+    }
+
+    String said() {
+      synchronized (said) {
+        return said.toString();
+      }
+    }
+
+    /** Until it has said {@code text}. */
+    void await(String text) throws InterruptedException {
+      long start = System.nanoTime();
+      synchronized (said) {
+        while (said.indexOf(text) < 0) {
+          long left = LIMIT.toMillis() - (System.nanoTime() - start) / 1_000_000;
+          assertThat(left > 0 && process.isAlive())
+              .as("rank %d says \"%s\"; it said: %s", rank, text, said)
+              .isTrue();
+          said.wait(Math.min(left, 100));
+        }
+      }
+    }
+
+    /** SIGKILL. */
+    void kill() {
+      process.destroyForcibly();
+    }
+
+    /** What it has said once it has ended, with status 0. */
+    String ended() throws InterruptedException {
+      assertThat(process.waitFor(LIMIT.toMillis(), TimeUnit.MILLISECONDS))
+          .as("rank %d ends; it said: %s", rank, said())
+          .isTrue();
+      reader.join(LIMIT.toMillis());
+      assertThat(process.exitValue()).as("rank %d said: %s", rank, said()).isZero();
+      return said();
+    }
+  }
+
+  Rank start(int rank, String body) throws IOException {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-Xmx128m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xshare:auto",
+            "--enable-native-access=ALL-UNNAMED",
+            "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+            "-cp",
+            System.getProperty("java.class.path"),
+            Processes.class.getName(),
+            bodies.getName(),
+            body);
+    builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
+    builder.environment().put("WINDLASS_RANK", String.valueOf(rank));
+    builder.environment().put("WINDLASS_WORLD_SIZE", String.valueOf(size));
+    builder.environment().put("WINDLASS_RENDEZVOUS", "127.0.0.1:" + port);
+    builder.environment().put("WINDLASS_TOKEN_FILE", token.toString());
+    Rank started = new Rank(rank, builder.redirectErrorStream(true).start());
+    ranks.add(started);
+    return started;
+  }
+
+  /** All of them, in rank order. */
+  List<Rank> start(String body) throws IOException {
+    List<Rank> all = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      all.add(start(rank, body));
+    }
+    return all;
+  }
+
+  @Override
+  public void close() {
+    ranks.forEach(Rank::kill);
+    ranks.forEach(rank -> rank.process.onExit().orTimeout(90, TimeUnit.SECONDS).join());
+  }
+
+  /** Runs a method of a class in such a process. */
+  public static void main(String[] arguments) throws Exception {
+    Thread parent = new Thread(Processes::endWithParent, "test-parent");
+    parent.setDaemon(true);
+    parent.start();
+    Method body = Class.forName(arguments[0]).getDeclaredMethod(arguments[1]);
+    body.setAccessible(true);
+    try {
+      body.invoke(null);
+    } catch (InvocationTargetException e) {
+      e.getCause().printStackTrace();
+      Runtime.getRuntime().halt(1);
+    }
+    System.exit(0);
+  }
+
+  private static void endWithParent() {
+    try {
+      while (System.in.read() >= 0) {
+        // Nobody writes there.
+      }
+    } catch (IOException e) {
+      // As at the end.
+    }
+    Runtime.getRuntime().halt(2);
+  }
+}

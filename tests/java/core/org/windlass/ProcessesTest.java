@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
+import org.windlass.testing.Resources;
+
+/**
+ * Ranks that are processes: operations on the tensors of windows, parts, what is refused, failures,
+ * and what starts leave behind. Methods without {@code @Test} are what the ranks run.
+ */
+@Timeout(180)
+class ProcessesTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+
+  @TempDir Path folder;
+
+  private void run(int size, String body) throws Exception {
+    try (Processes processes = new Processes(ProcessesTest.class, size, folder)) {
+      for (Processes.Rank rank : processes.start(body)) {
+        rank.ended();
+      }
+    }
+  }
+
+  private static Communicator start() {
+    return Communicator.fromEnvironment(CommunicatorOptions.defaults().withDeadline(SOON), SOON);
+  }
+
+  /** The element {@code i} of what rank {@code from} has for rank {@code to}. */
+  private static double value(int from, int to, long i) {
+    return 100 * from + 10 * to + i % 7;
+  }
+
+  /** A tensor's elements in order, or what they are to be. */
+  @FunctionalInterface
+  private interface Elements {
+    double at(int part, int i);
+  }
+
+  private static double[] values(int parts, int each, Elements elements) {
+    double[] values = new double[parts * each];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = elements.at(i / each, i % each);
+    }
+    return values;
+  }
+
+  private static void assertHas(Tensor tensor, int parts, int each, Elements elements) {
+    double[] values = new double[(int) tensor.numel()];
+    tensor.copyTo(values);
+    assertThat(values).isEqualTo(values(parts, each, elements));
+  }
+
+  @Test
+  void operationsMoveWhatLiesInWindows() throws Exception {
+    run(3, "operations");
+  }
+
+  static void operations() {
+    try (Communicator comm = start();
+        Window window = comm.window(8 << 20)) {
+      assertThat(comm.size()).isEqualTo(3);
+      for (int each : new int[] {3, 40_001}) {
+        equalParts(comm, window, each);
+      }
+      unequalParts(comm, window);
+      oneSided(comm, window);
+      redistribution(comm, window);
+      parts(comm);
+      outsideOfWindows(comm, window);
+      comm.barrier();
+    }
+  }
+
+  private static void equalParts(Communicator comm, Window window, int each) {
+    int n = comm.size();
+    int own = comm.rank();
+    Tensor in = window.tensor(DType.F32, n, each);
+    Tensor one = window.tensor(DType.F32, each);
+    Tensor out = window.tensor(DType.F32, n, each);
+    Tensor part = window.tensor(DType.F32, each);
+    in.copyFrom(values(n, each, (p, i) -> value(own, p, i)));
+    one.copyFrom(values(1, each, (p, i) -> value(own, 0, i)));
+    Elements sum = (p, i) -> value(0, own, i) + value(1, own, i) + value(2, own, i);
+    Elements sumOfFirst = (p, i) -> value(0, 0, i) + value(1, 0, i) + value(2, 0, i);
+
+    for (Algorithm algorithm : List.of(Algorithm.AUTO, Algorithm.PUSH, Algorithm.PULL)) {
+      out.fill(-1);
+      comm.allToAll(in, out, algorithm);
+      assertHas(out, n, each, (p, i) -> value(p, own, i));
+    }
+    comm.allGather(one, out);
+    assertHas(out, n, each, (p, i) -> value(p, 0, i));
+    comm.allGatherColumns(one.reshape(1, each), out.reshape(1, (long) n * each));
+    assertHas(out, n, each, (p, i) -> value(p, 0, i));
+    comm.reduceScatter(in, part, ReduceOp.SUM);
+    assertHas(part, 1, each, sum);
+    for (Algorithm algorithm : List.of(Algorithm.AUTO, Algorithm.RING)) {
+      part.fill(-1);
+      comm.allReduce(one, part, ReduceOp.SUM, algorithm);
+      assertHas(part, 1, each, sumOfFirst);
+    }
+    for (int root = 0; root < n; root++) {
+      int from = root;
+      part.fill(-1);
+      comm.broadcast(one, part, root);
+      assertHas(part, 1, each, (p, i) -> value(from, 0, i));
+      comm.scatter(in, part, root);
+      assertHas(part, 1, each, (p, i) -> value(from, own, i));
+      out.fill(-1);
+      comm.gather(one, out, root);
+      assertHas(out, n, each, (p, i) -> own == from ? value(p, 0, i) : -1);
+      part.fill(-1);
+      comm.reduce(one, part, ReduceOp.SUM, root);
+      assertHas(part, 1, each, (p, i) -> own == from ? sumOfFirst.at(p, i) : -1);
+    }
+    comm.allReduce(one, ReduceOp.SUM);
+    assertHas(one, 1, each, sumOfFirst);
+  }
+
+  private static void unequalParts(Communicator comm, Window window) {
+    int n = comm.size();
+    int own = comm.rank();
+    long[] toEach = {own + 1, own + 1, own + 1};
+    long[] fromEach = {1, 2, 3};
+    Tensor in = window.tensor(DType.F32, 3 * 3);
+    Tensor out = window.tensor(DType.F32, 6);
+    in.fill(own);
+    for (int round = 0; round < 2; round++) {
+      out.fill(-1);
+      if (round == 0) {
+        comm.allToAllv(in, toEach, out, fromEach);
+      } else {
+        assertThat(comm.allToAllv(in, toEach, out)).isEqualTo(fromEach);
+      }
+      assertHas(out, 1, 6, (p, i) -> i == 0 ? 0 : i < 3 ? 1 : 2);
+    }
+    out.fill(-1);
+    comm.allGatherv(in.narrow(0, 0, own + 1), out, fromEach);
+    assertHas(out, 1, 6, (p, i) -> i == 0 ? 0 : i < 3 ? 1 : 2);
+    Tensor whole = window.tensor(DType.F32, 6);
+    whole.copyFrom(values(1, 6, (p, i) -> 10 * i + own));
+    comm.reduceScatterv(whole, out.narrow(0, 0, own + 1), fromEach, ReduceOp.SUM);
+    int first = own * (own + 1) / 2;
+    assertHas(out.narrow(0, 0, own + 1), 1, own + 1, (p, i) -> 10 * n * (first + i) + 3);
+  }
+
+  private static void oneSided(Communicator comm, Window window) {
+    int own = comm.rank();
+    int next = (own + 1) % 3;
+    int last = (own + 2) % 3;
+    int count = 5000;
+    Signals signals = window.signals(1).within(SOON);
+    DistributedTensor inbox = window.tensor(DType.F32, count);
+    DistributedTensor added = window.tensor(DType.F32, count);
+    added.fill(1);
+    Tensor row = Tensor.allocate(DType.F32, count); // the caller's own memory may lie anywhere
+    comm.barrier();
+    for (int round = 1; round <= 3; round++) {
+      row.fill(100 * round + own);
+      window.put(row, next, inbox);
+      window.accumulate(row, next, added);
+      signals.notify(next, 0, round);
+      signals.await(last, 0, round);
+      int now = round;
+      assertHas(inbox, 1, count, (p, i) -> 100 * now + last);
+      comm.barrier();
+      window.get(row, next, inbox);
+      assertHas(row, 1, count, (p, i) -> 100 * now + own);
+      comm.barrier();
+    }
+    assertHas(added, 1, count, (p, i) -> 601 + 3 * last);
+  }
+
+  private static void redistribution(Communicator comm, Window window) {
+    int own = comm.rank();
+    int rows = 6;
+    int columns = 512;
+    Layout from = Layout.parse("3:S0");
+    Layout to = Layout.parse("3:R");
+    Tensor source = window.tensor(DType.F32, rows / 3, columns);
+    Tensor target = window.tensor(DType.F32, rows, columns);
+    source.copyFrom(values(rows / 3, columns, (row, i) -> value(2 * own + row, 0, i)));
+    Batch batch =
+        Batch.of(comm)
+            .add(
+                TensorSpec.of("w", DType.F32, from, rows, columns),
+                source,
+                TensorSpec.of("w", DType.F32, to, rows, columns),
+                target);
+    try (Transfer transfer = batch.register(SOON)) {
+      for (int version = 1; version <= 2; version++) {
+        target.fill(-1);
+        transfer.run(version, SOON);
+        assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
+      }
+    }
+  }
+
+  private static void parts(Communicator comm) {
+    int own = comm.rank();
+    try (Communicator pair = comm.split(own == 1 ? 1 : 0, -own, SOON)) {
+      assertThat(pair.size()).isEqualTo(own == 1 ? 1 : 2);
+      assertThat(pair.rank()).isEqualTo(own == 0 ? 1 : 0);
+      assertSums(pair, own, own == 1 ? 1 : 2);
+    }
+    Communicator listed = comm.subset(2, 1);
+    if (own == 0) {
+      assertThat(listed).isNull();
+      return;
+    }
+    try (listed) {
+      assertThat(listed.rank()).isEqualTo(2 - own);
+      assertSums(listed, own, 3);
+    }
+  }
+
+  private static void assertSums(Communicator comm, double own, double sum) {
+    try (Window window = comm.window(1 << 20)) {
+      Tensor tensor = window.tensor(DType.F32, 100_000);
+      tensor.fill(own);
+      comm.allReduce(tensor, ReduceOp.SUM);
+      assertHas(tensor, 1, 100_000, (p, i) -> sum);
+    }
+  }
+
+  /** What no peer can reach is refused on all ranks, and the communicator lives. */
+  private static void outsideOfWindows(Communicator comm, Window window) {
+    Tensor small = Tensor.allocate(DType.F32, 4);
+    small.fill(comm.rank());
+    comm.allReduce(small, ReduceOp.SUM);
+    assertHas(small, 1, 4, (p, i) -> 3);
+    Tensor large = Tensor.allocate(DType.F32, 1 << 18);
+    Throwable refused = catchThrowable(() -> comm.allReduce(large, ReduceOp.SUM));
+    assertThat(refused).isInstanceOf(UnsupportedException.class);
+    System.out.println("refused: " + refused.getMessage());
+    assertThat(comm.failure()).isEmpty();
+    comm.barrier();
+  }
+
+  @Test
+  void aHangIsReportedAndAnAbortEndsIt() throws Exception {
+    run(3, "abort");
+  }
+
+  static void abort() throws Exception {
+    Communicator comm = start();
+    if (comm.rank() != 1) {
+      WindlassException failure = (WindlassException) catchThrowable(comm::barrier);
+      assertThat(failure).isInstanceOf(AbortedException.class).hasMessageContaining("it is enough");
+      assertThat(failure.culprits()).containsExactly(1);
+    } else {
+      awaitOthersIn("barrier", comm);
+      Report report = comm.report();
+      assertThat(report.ranks()).hasSize(3);
+      assertThat(report.toString()).contains("in barrier");
+      comm.abort("it is enough");
+    }
+    assertThat(comm.failure()).isPresent();
+    comm.close();
+  }
+
+  @Test
+  void aKilledRankIsNamedToThoseWhoWaitForIt() throws Exception {
+    try (Processes processes = new Processes(ProcessesTest.class, 3, folder)) {
+      List<Processes.Rank> ranks = processes.start("lostPeer");
+      ranks.get(1).await("the others wait");
+      ranks.get(1).kill();
+      for (int rank : new int[] {0, 2}) {
+        assertThat(ranks.get(rank).ended())
+            .contains("process " + ranks.get(1).pid() + " has ended: rank 1 is lost")
+            .contains("it finished barrier #"); // what the lost rank did last
+      }
+    }
+  }
+
+  static void lostPeer() throws Exception {
+    try (Communicator comm = start();
+        Window window = comm.window(1 << 20)) {
+      Tensor tensor = window.tensor(DType.F32, 1000);
+      comm.barrier();
+      if (comm.rank() == 1) {
+        awaitOthersIn("all-reduce(", comm);
+        System.out.println("the others wait");
+        Thread.sleep(SOON.toMillis());
+        return;
+      }
+      long start = System.nanoTime();
+      WindlassException lost =
+          (WindlassException) catchThrowable(() -> comm.allReduce(tensor, ReduceOp.SUM));
+      assertThat(lost).isInstanceOf(PeerLostException.class);
+      assertThat(lost.culprits()).containsExactly(1);
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
+      assertThatThrownBy(comm::barrier).isInstanceOf(PeerLostException.class);
+      System.out.println("lost: " + lost.getMessage());
+    }
+  }
+
+  /** Until ranks 0 and 2 wait for rank 1, which is this one. */
+  private static void awaitOthersIn(String operation, Communicator comm)
+      throws InterruptedException {
+    long start = System.nanoTime();
+    while (!List.of(0, 2).stream()
+        .map(comm.report().ranks()::get)
+        .allMatch(
+            rank ->
+                rank.waitsFor().contains(1)
+                    && rank.current().toString().contains(operation))) {
+      assertThat(System.nanoTime() - start).isLessThan(SOON.toNanos());
+      Thread.sleep(10);
+    }
+  }
+
+  @Test
+  void aRankThatIsKilledDuringTheStartIsNamed() throws Exception {
+    try (Processes processes = new Processes(ProcessesTest.class, 3, folder)) {
+      Processes.Rank first = processes.start(0, "failedStart");
+      Processes.Rank killed = processes.start(1, "failedStart");
+      first.await("starts");
+      killed.await("starts");
+      Thread.sleep(500);
+      killed.kill(); // while both wait for rank 2
+      assertThat(first.ended()).contains("failed: ranks 1, 2 of 3 had not come to");
+    }
+  }
+
+  static void failedStart() {
+    failedStart(Duration.ofMillis(500)); // loads what it takes
+    Resources before = Resources.now();
+    System.out.println("starts");
+    System.out.println("failed: " + failedStart(Duration.ofSeconds(3)));
+    before.requireNoMoreNow();
+  }
+
+  private static String failedStart(Duration deadline) {
+    Throwable failure =
+        catchThrowable(
+            () -> Communicator.fromEnvironment(CommunicatorOptions.defaults(), deadline));
+    assertThat(failure).isInstanceOf(DeadlineExceededException.class);
+    return failure.getMessage();
+  }
+
+  @Test
+  void startsInARowLeaveNothingBehind() throws Exception {
+    run(2, "startsInARow");
+  }
+
+  static void startsInARow() {
+    onceMore();
+    Resources before = Resources.now();
+    for (int i = 0; i < 16; i++) {
+      onceMore();
+    }
+    before.requireNoMoreNow();
+  }
+
+  private static void onceMore() {
+    try (Communicator comm = start()) {
+      assertSums(comm, comm.rank(), 1);
+      comm.barrier();
+    }
+  }
+
+  @Test
+  void manyProcessesMeet() throws Exception {
+    run(Boolean.getBoolean("windlass.long") ? 64 : 16, "meet");
+  }
+
+  static void meet() {
+    try (Communicator comm = start();
+        Window window = comm.window(1 << 16)) {
+      Tensor tensor = window.tensor(DType.F32, 4);
+      tensor.fill(1);
+      comm.allReduce(tensor, ReduceOp.SUM);
+      assertHas(tensor, 1, 4, (p, i) -> comm.size());
+      comm.barrier();
+    }
+  }
+}

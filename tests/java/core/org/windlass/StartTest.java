@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.rendezvous.Token;
+import org.windlass.testing.Resources;
+
+/**
+ * Starts from launchers' variables, here those of threads of one JVM: what each rank is told where
+ * one fails, and that nothing is left then.
+ */
+@Timeout(60)
+class StartTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration SHORT = Duration.ofMillis(1500);
+
+  /** Beyond a start's own deadline: to tell others of its failure, on a loaded machine. */
+  private static final Duration TELLING = Duration.ofSeconds(10);
+
+  private final String address = "127.0.0.1:" + Processes.freePort();
+  private final String token = Token.random().digits();
+  private Resources before;
+
+  @BeforeEach
+  void count() {
+    Communicator.local(2).close(); // loads the natives
+    before = Resources.now();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    before.requireNoMoreNow();
+  }
+
+  /** A rank's variables and what it asks for. */
+  private final class Rank {
+    private final Map<String, String> variables = new HashMap<>();
+    private CommunicatorOptions options = CommunicatorOptions.defaults();
+    private Duration deadline = SHORT;
+
+    Rank(int rank, int size) {
+      variables.put("WINDLASS_RANK", String.valueOf(rank));
+      variables.put("WINDLASS_WORLD_SIZE", String.valueOf(size));
+      variables.put("WINDLASS_RENDEZVOUS", address);
+      variables.put("WINDLASS_TOKEN", token);
+    }
+
+    Rank with(String name, String value) {
+      variables.put(name, value);
+      return this;
+    }
+
+    Rank without(String name) {
+      variables.remove(name);
+      return this;
+    }
+
+    Rank with(CommunicatorOptions other) {
+      options = other;
+      return this;
+    }
+
+    Rank within(Duration other) {
+      deadline = other;
+      return this;
+    }
+
+    Communicator join() {
+      return new EnvironmentStart(variables, options, deadline).join();
+    }
+
+    /** What its start, which fails in time, throws. */
+    WindlassException failure() {
+      long start = System.nanoTime();
+      try (Communicator communicator = join()) {
+        throw new AssertionError("has started: " + communicator);
+      } catch (WindlassException e) {
+        assertThat(Duration.ofNanos(System.nanoTime() - start))
+            .isLessThan(deadline.plus(TELLING));
+        return e;
+      }
+    }
+  }
+
+  private static <T> List<T> all(List<Callable<T>> calls) throws Exception {
+    List<FutureTask<T>> tasks = new ArrayList<>();
+    for (Callable<T> call : calls) {
+      tasks.add(new FutureTask<>(call));
+      new Thread(tasks.get(tasks.size() - 1)).start();
+    }
+    List<T> results = new ArrayList<>();
+    for (FutureTask<T> task : tasks) {
+      results.add(task.get(50, TimeUnit.SECONDS));
+    }
+    return results;
+  }
+
+  private List<WindlassException> failures(Rank... ranks) throws Exception {
+    List<Callable<WindlassException>> calls = new ArrayList<>();
+    for (Rank rank : ranks) {
+      calls.add(rank::failure);
+    }
+    return all(calls);
+  }
+
+  private static void assertMissing(WindlassException failure, Integer... ranks) {
+    assertThat(failure).isInstanceOf(DeadlineExceededException.class);
+    assertThat(failure.culprits()).as(failure.getMessage()).containsExactly(ranks);
+  }
+
+  private void assertStarts(int size) throws Exception {
+    List<Callable<Integer>> calls = new ArrayList<>();
+    for (int i = 0; i < size; i++) {
+      Rank rank = new Rank(i, size).within(LONG);
+      calls.add(
+          () -> {
+            try (Communicator communicator = rank.join()) {
+              communicator.barrier();
+              return communicator.rank();
+            }
+          });
+    }
+    assertThat(all(calls)).hasSize(size).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void startsFollowOneAnotherAtOnePlace() throws Exception {
+    for (int i = 0; i < 16; i++) {
+      assertStarts(2);
+    }
+    assertStarts(5);
+    assertStarts(1);
+  }
+
+  @Test
+  void aRankThatNeverComesIsNamedOnAllOthers() throws Exception {
+    // Those of the longer deadline are told what the first one found.
+    List<WindlassException> failures =
+        failures(new Rank(0, 4), new Rank(1, 4).within(LONG), new Rank(3, 4).within(LONG));
+    for (WindlassException failure : failures) {
+      assertMissing(failure, 2);
+      assertThat(failure)
+          .hasMessage(
+              "rank 2 of 4 had not come to " + address + " when the deadline passed, in step arrive;"
+                  + " see why they did not start, or give more time");
+    }
+    assertStarts(4);
+  }
+
+  @Test
+  void theFirstDeadlineThatPassesCountsForAll() throws Exception {
+    List<WindlassException> failures =
+        failures(new Rank(0, 3).within(SHORT.multipliedBy(2)), new Rank(1, 3));
+    assertThat(failures.get(0)).hasMessage(failures.get(1).getMessage());
+    assertMissing(failures.get(0), 2);
+  }
+
+  @Test
+  void withoutRankZeroTheOthersNameIt() throws Exception {
+    for (WindlassException failure : failures(new Rank(1, 3), new Rank(2, 3))) {
+      assertMissing(failure, 0);
+      assertThat(failure)
+          .hasMessageStartingWith("waiting for rank 0, whose process has the store")
+          .hasMessageContaining("no store there after");
+    }
+  }
+
+  @Test
+  void aWrongTokenIsRefusedAndHarmsNobody() throws Exception {
+    Rank wrong = new Rank(1, 2).with("WINDLASS_TOKEN", Token.random().digits());
+    List<WindlassException> failures = failures(new Rank(0, 2), wrong);
+    assertMissing(failures.get(0), 1);
+    assertThat(failures.get(1))
+        .isInstanceOf(ResourceException.class)
+        .hasMessageContaining("as rank 1 of 2")
+        .hasMessageContaining("the store holds another token than this member");
+    assertStarts(2);
+  }
+
+  @Test
+  void twoProcessesOfOneRankAreTold() throws Exception {
+    List<WindlassException> failures =
+        failures(new Rank(0, 3), new Rank(1, 3), new Rank(1, 3));
+    assertMissing(failures.get(0), 2);
+    WindlassException refused = failures.get(failures.get(1) instanceof MismatchException ? 1 : 2);
+    assertThat(refused)
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("is connected already, from 127.0.0.1:")
+        .hasMessageContaining("two may not have one rank");
+  }
+
+  @Test
+  void twoProcessesOfRankZeroAreTold() throws Exception {
+    List<WindlassException> failures = failures(new Rank(0, 2), new Rank(0, 2));
+    WindlassException refused = failures.get(failures.get(0) instanceof ResourceException ? 0 : 1);
+    assertThat(refused)
+        .isInstanceOf(ResourceException.class)
+        .hasMessageStartingWith("rank 0: no store can be opened at " + address)
+        .hasMessageContaining("another process that has rank 0 too");
+    assertMissing(failures.get(refused == failures.get(0) ? 1 : 0), 1);
+  }
+
+  @Test
+  void differentOptionsAreToldAlikeOnAllRanks() throws Exception {
+    CommunicatorOptions other = CommunicatorOptions.defaults().withBlocks(3);
+    for (int round = 0; round < 8; round++) {
+      List<WindlassException> failures =
+          failures(
+              new Rank(0, 3).within(LONG),
+              new Rank(1, 3).within(LONG),
+              new Rank(2, 3).within(LONG).with(other));
+      for (WindlassException failure : failures) {
+        assertThat(failure)
+            .isInstanceOf(MismatchException.class)
+            .hasMessageStartingWith("ranks 0 and 2 ask for ")
+            .hasMessageContaining("blocks=3")
+            .hasMessage(failures.get(0).getMessage());
+        assertThat(failure.culprits()).containsExactly(0, 2);
+      }
+    }
+    assertStarts(3);
+  }
+
+  @Test
+  void differentNumbersOfRanksAreTold() throws Exception {
+    List<WindlassException> failures = failures(new Rank(0, 2), new Rank(1, 3));
+    WindlassException refused = failures.get(1);
+    if (refused instanceof MismatchException) {
+      assertThat(refused).hasMessageContaining("on how many they are");
+      assertMissing(failures.get(0), 1);
+    } else {
+      // It came first, and the rank that has the store itself was refused.
+      assertThat(failures.get(0))
+          .isInstanceOf(MismatchException.class)
+          .hasMessageContaining("on how many they are");
+    }
+  }
+
+  @Test
+  void wrongVariablesAreRefusedAtOnce() {
+    assertThatThrownBy(() -> new EnvironmentStart(Map.of(), CommunicatorOptions.defaults(), LONG))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("no launcher has set its variables")
+        .hasMessageContaining("windlass run");
+    assertThat(new Rank(1, 2).without("WINDLASS_TOKEN").failure())
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("there is no token")
+        .hasMessageContaining("WINDLASS_TOKEN_FILE");
+    assertThat(
+            new Rank(1, 2)
+                .without("WINDLASS_TOKEN")
+                .with("WINDLASS_TOKEN_FILE", "/nonexistent/token")
+                .failure())
+        .isInstanceOf(ResourceException.class)
+        .hasMessageContaining("/nonexistent/token: a token can't be read");
+    assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("does not say where the ranks meet");
+    assertThat(new Rank(1, 2).with("WINDLASS_RENDEZVOUS", "nowhere.invalid:7000").failure())
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("nowhere.invalid");
+  }
+
+  @Test
+  void aDeadlineThatIsTooShortIsSaidOnEachRank() throws Exception {
+    for (int rank = 0; rank < 2; rank++) {
+      Duration none = Duration.ZERO;
+      assertThat(new Rank(rank, 2).within(none).failure())
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("deadline is PT0S");
+    }
+    Duration moment = Duration.ofNanos(1000);
+    for (WindlassException failure :
+        failures(new Rank(0, 2).within(moment), new Rank(1, 2).within(moment))) {
+      assertThat(failure).isInstanceOf(DeadlineExceededException.class);
+    }
+  }
+
+  @Test
+  void anInterruptedRankLeavesAndTheOthersNameIt() throws Exception {
+    List<Callable<WindlassException>> calls = new ArrayList<>();
+    calls.add(new Rank(0, 3)::failure);
+    calls.add(
+        () -> {
+          Thread own = Thread.currentThread();
+          Thread interrupter =
+              new Thread(
+                  () -> {
+                    try {
+                      Thread.sleep(SHORT.toMillis() / 3);
+                    } catch (InterruptedException e) {
+                      return;
+                    }
+                    own.interrupt();
+                  });
+          interrupter.start();
+          return new Rank(1, 3).failure();
+        });
+    List<WindlassException> failures = all(calls);
+    assertMissing(failures.get(0), 1, 2);
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("interrupted");
+  }
+}

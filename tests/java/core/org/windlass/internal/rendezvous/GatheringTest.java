@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.internal.Native;
+
+/** Steps of ranks at a store: what all of them are told where one fails, goes or is late. */
+@Timeout(60)
+class GatheringTest {
+  private static Gathering gathering(Store store, int size, Duration deadline) {
+    return new Gathering(store, "test/", size, deadline, Failure::make);
+  }
+
+  private static Map<Integer, byte[]> own(int rank) {
+    return Map.of(rank, new byte[] {(byte) rank});
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
+      Gathering rank1 = gathering(store1, 2, Meeting.LONG);
+      Gathering.Refused refused = new Gathering.Refused(Native.WL_RESOURCE, "no room");
+      CompletableFuture<Throwable> other =
+          CompletableFuture.supplyAsync(
+              () -> catchThrowable(() -> rank1.gather("share", own(1), refused)));
+      Throwable first = catchThrowable(() -> rank0.gather("share", own(0), null));
+      assertThat(first).hasMessage("rank 1: no room");
+      assertThat(other.get(20, TimeUnit.SECONDS)).hasMessage("rank 1: no room");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatGoesBetweenTwoStepsIsNamedAtOnce(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
+      Gathering rank1 = gathering(store1, 2, Meeting.LONG);
+      CompletableFuture<List<byte[]>> said =
+          CompletableFuture.supplyAsync(() -> rank1.gather("arrive", own(1), null));
+      assertThat(rank0.gather("arrive", own(0), null)).hasSize(2);
+      assertThat(said.get(20, TimeUnit.SECONDS)).containsExactly(new byte[] {0}, new byte[] {1});
+      store1.close();
+      Failure.assertFails(Native.WL_PEER_LOST, () -> rank0.gather("share", own(0), null))
+          .startsWith("rank 1 came to the start and left before share");
+    }
+  }
+
+  @Test
+  void rankZeroStaysUntilOthersHaveReadWhy() throws Exception {
+    try (Meeting meeting = new Meeting(Meeting.Kind.LOCAL)) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
+      store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
+      rank0.gather("arrive", own(0), null);
+      CompletableFuture<Void> end = CompletableFuture.runAsync(() -> rank0.fail(List.of(0)));
+      Thread.sleep(100);
+      assertThat(end).isNotDone(); // rank 1 has not read yet
+      store1.close();
+      end.get(20, TimeUnit.SECONDS);
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotGoHoldsUpNoFailure() throws Exception {
+    try (Meeting meeting = new Meeting(Meeting.Kind.LOCAL)) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
+      store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
+      rank0.gather("arrive", own(0), null);
+      CompletableFuture.runAsync(() -> rank0.fail(List.of(0))).get(20, TimeUnit.SECONDS);
+    }
+  }
+
+  /** What a rank says that says nothing. */
+  private static byte[] said(String step) {
+    byte[] bytes = new byte[2 + step.length() + 1 + Integer.BYTES];
+    bytes[1] = (byte) step.length();
+    for (int i = 0; i < step.length(); i++) {
+      bytes[2 + i] = (byte) step.charAt(i);
+    }
+    return bytes;
+  }
+}
