@@ -47,31 +47,6 @@ class SocketStoreTest {
   }
 
   @Test
-  void whoIsInStaysWhereNobodyMoreComesIn() {
-    Token token = Token.random();
-    InetSocketAddress address;
-    try (StoreServer server = open(StoreServer.loopback(), token);
-        SocketStore store = connect(server.address(), token, LONG)) {
-      address = server.address();
-      server.stopListening();
-      server.stopListening();
-      assertFails(Native.WL_TIMEOUT, () -> connect(address, token, SHORT)).contains("refused");
-      store.set("key", bytes(7), LONG);
-      assertThat(store.get("key", LONG)).contains(bytes(7));
-      // Another may take the address while those of this one are still there.
-      try (StoreServer other = open(address, token);
-          SocketStore late = connect(other.address(), token, LONG)) {
-        assertThat(late.get("key", LONG)).isEmpty();
-      }
-    }
-  }
-
-  private static StoreServer open(InetSocketAddress address, Token token) {
-    return StoreServer.open(
-        address, token, LIBRARY, StoreServer.Bounds.defaults(), Failure::make);
-  }
-
-  @Test
   void ranksMeet() throws Exception {
     int ranks = 8;
     try (Meeting meeting = new Meeting(Kind.SOCKET)) {

@@ -17,7 +17,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
@@ -70,10 +69,6 @@ public final class StoreServer implements AutoCloseable {
   private long pausedNs;
 
   private volatile boolean closing;
-  private volatile boolean takesNoMore;
-
-  /** Open as long as somebody may connect. */
-  private final CountDownLatch deaf = new CountDownLatch(1);
 
   /**
    * How many may be connected, and how long without a word.
@@ -186,20 +181,6 @@ public final class StoreServer implements AutoCloseable {
     Sockets.join(thread, CLOSE_MS);
   }
 
-  /**
-   * Lets nobody connect from now on: its address is free for another once this is closed, and who
-   * looks for that one doesn't meet this. Those who are connected stay. Idempotent.
-   */
-  public void stopListening() {
-    takesNoMore = true;
-    selector.wakeup();
-    try {
-      deaf.await(CLOSE_MS, TimeUnit.MILLISECONDS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
   Token token() {
     return token;
   }
@@ -243,11 +224,8 @@ public final class StoreServer implements AutoCloseable {
     try {
       while (!closing) {
         selector.select(timeoutMs());
-        if (takesNoMore && listener.isOpen()) {
-          closeListener();
-        }
         Set<SelectionKey> ready = selector.selectedKeys();
-        boolean accepts = ready.remove(listening) && listener.isOpen();
+        boolean accepts = ready.remove(listening);
         for (SelectionKey key : ready) {
           receive((Session) key.attachment());
         }
@@ -267,15 +245,7 @@ public final class StoreServer implements AutoCloseable {
       log.tellRest();
       Sockets.close(listener);
       Sockets.close(selector);
-      deaf.countDown();
     }
-  }
-
-  private void closeListener() throws IOException {
-    listener.close();
-    selector.selectNow(); // which gives the socket back
-    pausedNs = 0;
-    deaf.countDown();
   }
 
   private long timeoutMs() {
