@@ -33,6 +33,8 @@ class RunCommandTest {
     all.addAll(List.of(arguments));
     List<String> command = ChildCommand.of(all.toArray()).command();
     command.add(1, "-Djava.io.tmpdir=" + folder);
+    // Where a shell runs the tests in its background, the signal is ignored.
+    command.addAll(0, List.of("env", "--default-signal=INT"));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().keySet().removeIf(name -> name.startsWith("WINDLASS_TOKEN"));
     return builder;
