@@ -75,6 +75,8 @@ std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> me
 
 Group::~Group() {
   watch_.reset();
+  // What goes with it looks at the group once more.
+  retired_.clear();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
