@@ -86,7 +86,9 @@ struct Guest {
       const wl_process_t& process = meeting.processes[peer];
       if (wl_group_watch(group, &process, &peer, 1, silenceNs, &error) != WL_OK) std::abort();
     }
-    if (wl_window_create(comm, kSegment, 0, &window, &error) != WL_OK) std::abort();
+    const int32_t code = wl_window_create(comm, kSegment, 0, &window, &error);
+    // A peer may be killed this early.
+    if (code != WL_OK && code != WL_PEER_LOST) std::abort();
   }
   ~Guest() {
     wl_window_free(window);

@@ -238,7 +238,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           return 0;
         },
         [&](const std::vector<pid_t>& children) {
-          usleep(30'000 + moment);
+          usleep(30'000 * static_cast<useconds_t>(kSlow) + moment);
           kill(children[static_cast<size_t>(victim)], SIGKILL);
         });
     for (int rank = 0; rank < kRanks; ++rank)
