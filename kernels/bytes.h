@@ -12,7 +12,7 @@ using Row =
     GlobalTensor<T, Shape<1, 1, 1, 1, DYNAMIC>, Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
 
 template <typename T>
-WL_CORE inline Row<T> row(T* data, uint64_t length) {
+WL_CORE_INLINE Row<T> row(T* data, uint64_t length) {
   const auto n = static_cast<int64_t>(length);
   return Row<T>(data, Shape<1, 1, 1, 1, DYNAMIC>(n),
                 Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>(n, n, n, n));
@@ -38,11 +38,11 @@ struct Run {
 };
 
 // By the rank whose input is read, or by the one whose output is written. In place nothing moves.
-WL_CORE inline void put(const Run& run) {
+WL_CORE_INLINE void put(const Run& run) {
   ByteTile tile;
   if (run.in != run.out && run.bytes > 0) TPUT(run.target(), run.source(), tile);
 }
-WL_CORE inline void get(const Run& run) {
+WL_CORE_INLINE void get(const Run& run) {
   ByteTile tile;
   if (run.in != run.out && run.bytes > 0) TGET(run.target(), run.source(), tile);
 }

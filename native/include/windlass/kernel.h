@@ -34,6 +34,8 @@
 #ifndef WL_CORE
 #define WL_CORE
 #endif
+// The same of a function that does less than a call of it would cost.
+#define WL_CORE_INLINE WL_CORE inline __attribute__((always_inline))
 
 namespace windlass {
 
