@@ -4,8 +4,6 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.net.ServerSocket;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -19,7 +17,6 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -32,24 +29,22 @@ class LaunchersTest {
   private static final Duration SHORT = Duration.ofMillis(50);
 
   @TempDir private Path folder;
+  @TempDir private Path tokens;
 
   @BeforeEach
   void closeFolder() throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
   }
 
-  /** A process of a rank: two communicators, one after the other, whose ranks add up their own. */
-  static final class Rank {
-    public static void main(String[] arguments) {
-      for (int i = 0; i < 2; i++) {
-        try (Communicator comm =
-                Communicator.fromEnvironment(CommunicatorOptions.defaults(), LONG);
-            Window window = comm.window(64)) {
-          Tensor sum = window.tensor(DType.I32, 1);
-          sum.asByteBuffer().asIntBuffer().put(comm.rank() + 1);
-          comm.allReduce(sum, sum, ReduceOp.SUM);
-          System.out.print(sum.asByteBuffer().asIntBuffer().get() + " ");
-        }
+  /** What a rank runs: two communicators, one after the other, whose ranks add up their own. */
+  static void sums() {
+    for (int i = 0; i < 2; i++) {
+      try (Communicator comm = Communicator.fromEnvironment(CommunicatorOptions.defaults(), LONG);
+          Window window = comm.window(64)) {
+        Tensor sum = window.tensor(DType.I32, 1);
+        sum.asByteBuffer().asIntBuffer().put(comm.rank() + 1);
+        comm.allReduce(sum, sum, ReduceOp.SUM);
+        System.out.println(sum.asByteBuffer().asIntBuffer().get());
       }
     }
   }
@@ -64,22 +59,6 @@ class LaunchersTest {
     return variables;
   }
 
-  private static Process start(Map<String, String> variables) throws Exception {
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Xmx64m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
-            "-cp",
-            System.getProperty("java.class.path"),
-            Rank.class.getName());
-    builder.environment().clear();
-    builder.environment().putAll(variables);
-    return builder.redirectErrorStream(true).start();
-  }
-
   @Test
   void processesMeetUnderEachLauncher() throws Exception {
     Map<String, List<String>> launchers = new LinkedHashMap<>();
@@ -92,23 +71,18 @@ class LaunchersTest {
     launchers.put("torchrun", List.of("RANK=0" + torchrun, "RANK=1" + torchrun));
     String slurm = " SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0";
     launchers.put("srun", List.of("SLURM_PROCID=0" + slurm, "SLURM_PROCID=1" + slurm));
-    List<Process> ranks = new ArrayList<>();
-    try {
+    try (Processes processes = new Processes(LaunchersTest.class, 2, tokens)) {
+      List<Processes.Rank> ranks = new ArrayList<>();
       for (List<String> job : launchers.values()) {
-        for (String rank : job) {
-          ranks.add(start(variables(rank)));
+        for (int rank = 0; rank < job.size(); rank++) {
+          ranks.add(processes.start(rank, "sums", variables(job.get(rank))));
         }
       }
-      for (Process rank : ranks) {
-        String said =
-            new String(rank.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(rank.waitFor(60, TimeUnit.SECONDS)).isTrue();
-        assertThat(said).as("%s", launchers).isEqualTo("3 3 ");
+      for (Processes.Rank rank : ranks) {
+        assertThat(rank.ended()).as("%s", launchers).endsWith("3\n3\n");
       }
-      assertThat(folder).isEmptyDirectory();
-    } finally {
-      ranks.forEach(Process::destroyForcibly);
     }
+    assertThat(folder).isEmptyDirectory();
   }
 
   private Communicator join(String text, Duration deadline) {
@@ -150,12 +124,8 @@ class LaunchersTest {
 
   @Test
   void oneJobStartsAgainAndAgainAtOneAddress() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0)) {
-      port = free.getLocalPort();
-    }
     startAgainAndAgain(
-        "WINDLASS_RENDEZVOUS=127.0.0.1:" + port + " WINDLASS_TOKEN=" + "ab".repeat(32));
+        "WINDLASS_RENDEZVOUS=" + Processes.loopback() + " WINDLASS_TOKEN=" + "ab".repeat(32));
   }
 
   @Test

@@ -16,6 +16,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.windlass.internal.rendezvous.Token;
 
@@ -29,12 +30,12 @@ final class Processes implements AutoCloseable {
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB)"
-          + "|(MASTER|OMPI|PMIX|SLURM)_.*";
+          + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   private final Class<?> bodies;
   private final int size;
   private final Path token;
-  private final int port = freePort();
+  private final String address = loopback();
   private final List<Rank> ranks = new ArrayList<>();
 
   /** {@code size} ranks that run static methods of {@code bodies}; the token lies in {@code folder}. */
@@ -43,15 +44,15 @@ final class Processes implements AutoCloseable {
     this.size = size;
     token =
         Files.createFile(
-            folder.resolve("token-" + port),
+            folder.resolve("token-" + address.replace(':', '-')),
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     Files.writeString(token, Token.random().digits());
   }
 
-  /** A port that was free just now. */
-  static int freePort() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+  /** HOST:PORT of the loopback interface, where nobody listened just now. */
+  static String loopback() {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+      return "127.0.0.1:" + socket.getLocalPort();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -125,6 +126,18 @@ final class Processes implements AutoCloseable {
   }
 
   Rank start(int rank, String body) throws IOException {
+    return start(
+        rank,
+        body,
+        Map.of(
+            "WINDLASS_RANK", String.valueOf(rank),
+            "WINDLASS_WORLD_SIZE", String.valueOf(size),
+            "WINDLASS_RENDEZVOUS", address,
+            "WINDLASS_TOKEN_FILE", token.toString()));
+  }
+
+  /** One that is told {@code variables}, and nothing else of a launcher's. */
+  Rank start(int rank, String body, Map<String, String> variables) throws IOException {
     ProcessBuilder builder =
         new ProcessBuilder(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -140,10 +153,7 @@ final class Processes implements AutoCloseable {
             bodies.getName(),
             body);
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
-    builder.environment().put("WINDLASS_RANK", String.valueOf(rank));
-    builder.environment().put("WINDLASS_WORLD_SIZE", String.valueOf(size));
-    builder.environment().put("WINDLASS_RENDEZVOUS", "127.0.0.1:" + port);
-    builder.environment().put("WINDLASS_TOKEN_FILE", token.toString());
+    builder.environment().putAll(variables);
     Rank started = new Rank(rank, builder.redirectErrorStream(true).start());
     ranks.add(started);
     return started;

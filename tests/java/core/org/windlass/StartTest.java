@@ -31,7 +31,7 @@ class StartTest {
   /** Beyond a start's own deadline: to tell others of its failure, on a loaded machine. */
   private static final Duration TELLING = Duration.ofSeconds(10);
 
-  private final String address = "127.0.0.1:" + Processes.freePort();
+  private final String address = Processes.loopback();
   private final String token = Token.random().digits();
   private Resources before;
 
