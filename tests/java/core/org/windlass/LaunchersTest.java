@@ -86,7 +86,7 @@ class LaunchersTest {
   }
 
   private Communicator join(String text, Duration deadline) {
-    return new EnvironmentStart(variables(text), CommunicatorOptions.defaults(), deadline).join();
+    return new EnvironmentStart(variables(text), 1, CommunicatorOptions.defaults(), deadline).join();
   }
 
   /** Ranks as threads, none of which waits for the others between two starts. */

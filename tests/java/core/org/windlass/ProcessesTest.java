@@ -8,9 +8,13 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.redistribute.Batch;
@@ -39,6 +43,11 @@ class ProcessesTest {
     return Communicator.fromEnvironment(CommunicatorOptions.defaults().withDeadline(SOON), SOON);
   }
 
+  private static LocalGroup startAll(int ranks) {
+    return LocalGroup.fromEnvironment(
+        ranks, CommunicatorOptions.defaults().withDeadline(SOON), SOON);
+  }
+
   /** The element {@code i} of what rank {@code from} has for rank {@code to}. */
   private static double value(int from, int to, long i) {
     return 100 * from + 10 * to + i % 7;
@@ -48,6 +57,15 @@ class ProcessesTest {
   @FunctionalInterface
   private interface Elements {
     double at(int part, int i);
+  }
+
+  /** Of what all of {@code n} ranks have for rank {@code to}. */
+  private static double sumTo(int n, int to, long i) {
+    double sum = 0;
+    for (int from = 0; from < n; from++) {
+      sum += value(from, to, i);
+    }
+    return sum;
   }
 
   private static double[] values(int parts, int each, Elements elements) {
@@ -64,15 +82,40 @@ class ProcessesTest {
     assertThat(values).isEqualTo(values(parts, each, elements));
   }
 
-  @Test
-  void operationsMoveWhatLiesInWindows() throws Exception {
-    run(3, "operations");
+  /** One test for ranks as processes, as both, and as threads. */
+  @ParameterizedTest(name = "{0} processes of {1} ranks")
+  @CsvSource({"4, 1", "2, 2", "1, 4"})
+  void operationsMoveWhatLiesInWindows(int processes, int ranks) throws Exception {
+    run(processes, "operationsOf" + ranks);
   }
 
-  static void operations() {
-    try (Communicator comm = start();
-        Window window = comm.window(8 << 20)) {
-      assertThat(comm.size()).isEqualTo(3);
+  static void operationsOf1() {
+    try (Communicator comm = start()) {
+      operations(comm);
+    }
+  }
+
+  static void operationsOf2() {
+    operationsOf(2);
+  }
+
+  static void operationsOf4() {
+    operationsOf(4);
+  }
+
+  private static void operationsOf(int ranks) {
+    try (LocalGroup group = startAll(ranks)) {
+      int first = group.communicators().get(0).rank();
+      assertThat(first % ranks).isZero();
+      assertThat(group.call(Communicator::rank))
+          .isEqualTo(IntStream.range(first, first + ranks).boxed().toList());
+      group.run(ProcessesTest::operations);
+    }
+  }
+
+  private static void operations(Communicator comm) {
+    try (Window window = comm.window(8 << 20)) {
+      assertThat(comm.size()).isEqualTo(4);
       for (int each : new int[] {3, 40_001}) {
         equalParts(comm, window, each);
       }
@@ -80,7 +123,6 @@ class ProcessesTest {
       oneSided(comm, window);
       redistribution(comm, window);
       parts(comm);
-      outsideOfWindows(comm, window);
       comm.barrier();
     }
   }
@@ -94,8 +136,8 @@ class ProcessesTest {
     Tensor part = window.tensor(DType.F32, each);
     in.copyFrom(values(n, each, (p, i) -> value(own, p, i)));
     one.copyFrom(values(1, each, (p, i) -> value(own, 0, i)));
-    Elements sum = (p, i) -> value(0, own, i) + value(1, own, i) + value(2, own, i);
-    Elements sumOfFirst = (p, i) -> value(0, 0, i) + value(1, 0, i) + value(2, 0, i);
+    Elements sum = (p, i) -> sumTo(n, own, i);
+    Elements sumOfFirst = (p, i) -> sumTo(n, 0, i);
 
     for (Algorithm algorithm : List.of(Algorithm.AUTO, Algorithm.PUSH, Algorithm.PULL)) {
       out.fill(-1);
@@ -134,11 +176,13 @@ class ProcessesTest {
   private static void unequalParts(Communicator comm, Window window) {
     int n = comm.size();
     int own = comm.rank();
-    long[] toEach = {own + 1, own + 1, own + 1};
-    long[] fromEach = {1, 2, 3};
-    Tensor in = window.tensor(DType.F32, 3 * 3);
-    Tensor out = window.tensor(DType.F32, 6);
+    long[] toEach = LongStream.generate(() -> own + 1).limit(n).toArray();
+    long[] fromEach = LongStream.rangeClosed(1, n).toArray();
+    int all = n * (n + 1) / 2;
+    Tensor in = window.tensor(DType.F32, n * n);
+    Tensor out = window.tensor(DType.F32, all);
     in.fill(own);
+    Elements ranks = (p, i) -> (int) ((Math.sqrt(8 * i + 1) - 1) / 2); // 0, 1, 1, 2, 2, 2, ...
     for (int round = 0; round < 2; round++) {
       out.fill(-1);
       if (round == 0) {
@@ -146,22 +190,24 @@ class ProcessesTest {
       } else {
         assertThat(comm.allToAllv(in, toEach, out)).isEqualTo(fromEach);
       }
-      assertHas(out, 1, 6, (p, i) -> i == 0 ? 0 : i < 3 ? 1 : 2);
+      assertHas(out, 1, all, ranks);
     }
     out.fill(-1);
     comm.allGatherv(in.narrow(0, 0, own + 1), out, fromEach);
-    assertHas(out, 1, 6, (p, i) -> i == 0 ? 0 : i < 3 ? 1 : 2);
-    Tensor whole = window.tensor(DType.F32, 6);
-    whole.copyFrom(values(1, 6, (p, i) -> 10 * i + own));
+    assertHas(out, 1, all, ranks);
+    Tensor whole = window.tensor(DType.F32, all);
+    whole.copyFrom(values(1, all, (p, i) -> 10 * i + own));
     comm.reduceScatterv(whole, out.narrow(0, 0, own + 1), fromEach, ReduceOp.SUM);
     int first = own * (own + 1) / 2;
-    assertHas(out.narrow(0, 0, own + 1), 1, own + 1, (p, i) -> 10 * n * (first + i) + 3);
+    Elements sums = (p, i) -> 10 * n * (first + i) + n * (n - 1) / 2;
+    assertHas(out.narrow(0, 0, own + 1), 1, own + 1, sums);
   }
 
   private static void oneSided(Communicator comm, Window window) {
     int own = comm.rank();
-    int next = (own + 1) % 3;
-    int last = (own + 2) % 3;
+    int n = comm.size();
+    int next = (own + 1) % n;
+    int last = (own + n - 1) % n;
     int count = 5000;
     Signals signals = window.signals(1).within(SOON);
     DistributedTensor inbox = window.tensor(DType.F32, count);
@@ -187,13 +233,14 @@ class ProcessesTest {
 
   private static void redistribution(Communicator comm, Window window) {
     int own = comm.rank();
-    int rows = 6;
+    int n = comm.size();
+    int rows = 2 * n;
     int columns = 512;
-    Layout from = Layout.parse("3:S0");
-    Layout to = Layout.parse("3:R");
-    Tensor source = window.tensor(DType.F32, rows / 3, columns);
+    Layout from = Layout.parse(n + ":S0");
+    Layout to = Layout.parse(n + ":R");
+    Tensor source = window.tensor(DType.F32, 2, columns);
     Tensor target = window.tensor(DType.F32, rows, columns);
-    source.copyFrom(values(rows / 3, columns, (row, i) -> value(2 * own + row, 0, i)));
+    source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
     Batch batch =
         Batch.of(comm)
             .add(
@@ -212,13 +259,14 @@ class ProcessesTest {
 
   private static void parts(Communicator comm) {
     int own = comm.rank();
-    try (Communicator pair = comm.split(own == 1 ? 1 : 0, -own, SOON)) {
-      assertThat(pair.size()).isEqualTo(own == 1 ? 1 : 2);
-      assertThat(pair.rank()).isEqualTo(own == 0 ? 1 : 0);
-      assertSums(pair, own, own == 1 ? 1 : 2);
+    try (Communicator part = comm.split(own == 1 ? 1 : 0, -own, SOON)) {
+      List<Integer> ranks = own == 1 ? List.of(1) : List.of(3, 2, 0);
+      assertThat(part.size()).isEqualTo(ranks.size());
+      assertThat(part.rank()).isEqualTo(ranks.indexOf(own));
+      assertSums(part, own, own == 1 ? 1 : 5);
     }
     Communicator listed = comm.subset(2, 1);
-    if (own == 0) {
+    if (own == 0 || own == 3) {
       assertThat(listed).isNull();
       return;
     }
@@ -237,8 +285,18 @@ class ProcessesTest {
     }
   }
 
-  /** What no peer can reach is refused on all ranks, and the communicator lives. */
-  private static void outsideOfWindows(Communicator comm, Window window) {
+  @Test
+  void whatNoPeerCanReachIsRefusedOnAllRanks() throws Exception {
+    run(3, "outsideOfWindows");
+  }
+
+  static void outsideOfWindows() {
+    try (Communicator comm = start()) {
+      outsideOfWindows(comm);
+    }
+  }
+
+  private static void outsideOfWindows(Communicator comm) {
     Tensor small = Tensor.allocate(DType.F32, 4);
     small.fill(comm.rank());
     comm.allReduce(small, ReduceOp.SUM);

@@ -51,6 +51,7 @@ class StartTest {
     private final Map<String, String> variables = new HashMap<>();
     private CommunicatorOptions options = CommunicatorOptions.defaults();
     private Duration deadline = SHORT;
+    private int ranks = 1;
 
     Rank(int rank, int size) {
       variables.put("WINDLASS_RANK", String.valueOf(rank));
@@ -74,13 +75,19 @@ class StartTest {
       return this;
     }
 
+    /** Of its process. */
+    Rank bringing(int other) {
+      ranks = other;
+      return this;
+    }
+
     Rank within(Duration other) {
       deadline = other;
       return this;
     }
 
     Communicator join() {
-      return new EnvironmentStart(variables, options, deadline).join();
+      return new EnvironmentStart(variables, ranks, options, deadline).join();
     }
 
     /** What its start, which fails in time, throws. */
@@ -109,7 +116,7 @@ class StartTest {
     return results;
   }
 
-  private List<WindlassException> failures(Rank... ranks) throws Exception {
+  private static List<WindlassException> failures(Rank... ranks) throws Exception {
     List<Callable<WindlassException>> calls = new ArrayList<>();
     for (Rank rank : ranks) {
       calls.add(rank::failure);
@@ -237,11 +244,17 @@ class StartTest {
 
   @Test
   void differentNumbersOfRanksAreTold() throws Exception {
-    List<WindlassException> failures = failures(new Rank(0, 2), new Rank(1, 3));
+    assertTold(new Rank(0, 2), new Rank(1, 3), 1);
+    assertTold(new Rank(0, 2).bringing(2), new Rank(1, 2), 2, 3);
+  }
+
+  /** @param missing those that the first misses where the second is refused */
+  private static void assertTold(Rank first, Rank second, Integer... missing) throws Exception {
+    List<WindlassException> failures = failures(first, second);
     WindlassException refused = failures.get(1);
     if (refused instanceof MismatchException) {
       assertThat(refused).hasMessageContaining("on how many they are");
-      assertMissing(failures.get(0), 1);
+      assertMissing(failures.get(0), missing);
     } else {
       // It came first, and the rank that has the store itself was refused.
       assertThat(failures.get(0))
@@ -252,10 +265,15 @@ class StartTest {
 
   @Test
   void wrongVariablesAreRefusedAtOnce() {
-    assertThatThrownBy(() -> new EnvironmentStart(Map.of(), CommunicatorOptions.defaults(), LONG))
+    assertThatThrownBy(() -> new EnvironmentStart(Map.of(), 1, CommunicatorOptions.defaults(), LONG))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("no launcher has set its variables")
         .hasMessageContaining("windlass run");
+    for (int ranks : new int[] {0, -1, 2049}) {
+      assertThatThrownBy(() -> new Rank(0, 2).bringing(ranks).join())
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("ranks is " + ranks + "; each of 2 processes has 1 to 2048");
+    }
     assertThat(new Rank(1, 2).without("WINDLASS_TOKEN").failure())
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("there is no token")

@@ -75,12 +75,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
   public static LocalGroup local(int ranks) {
-    return new LocalGroup(ranks, CommunicatorOptions.defaults());
+    return LocalGroup.local(ranks, CommunicatorOptions.defaults());
   }
 
   /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
   public static LocalGroup local(int ranks, CommunicatorOptions options) {
-    return new LocalGroup(ranks, options);
+    return LocalGroup.local(ranks, options);
   }
 
   /** {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
@@ -105,7 +105,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   public static Communicator fromEnvironment(CommunicatorOptions options, Duration deadline) {
     Objects.requireNonNull(options, "options");
     Objects.requireNonNull(deadline, "deadline");
-    return new EnvironmentStart(System.getenv(), options, deadline).join();
+    return new EnvironmentStart(System.getenv(), 1, options, deadline).join();
   }
 
   /** How long an operation may take when its call names no deadline. */

@@ -7,10 +7,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.stream.IntStream;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
-import org.windlass.internal.rendezvous.LocalStore;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.SocketStore;
@@ -19,16 +19,24 @@ import org.windlass.internal.rendezvous.Store;
 import org.windlass.internal.rendezvous.StoreServer;
 import org.windlass.internal.rendezvous.Token;
 
-/** The start of a communicator of the ranks that a launcher started, one a process. */
+/**
+ * The start of a communicator of the ranks of the processes that a launcher started, of which each
+ * brings one, or as many as the others.
+ */
 final class EnvironmentStart {
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
+  private final List<Integer> own;
+  private final int size;
   private final CommunicatorOptions options;
   private final Duration deadline;
 
-  /** @param deadline for all of it */
+  /**
+   * @param ranks of each process
+   * @param deadline for all of it
+   */
   EnvironmentStart(
-      Map<String, String> variables, CommunicatorOptions options, Duration deadline) {
+      Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
     this.variables = variables;
     this.options = options;
     this.deadline = deadline;
@@ -40,34 +48,69 @@ final class EnvironmentStart {
                         "fromEnvironment: no launcher has set its variables; start the program with"
                             + " windlass run, mpirun, torchrun or srun, or set WINDLASS_RANK,"
                             + " WINDLASS_WORLD_SIZE and WINDLASS_JOB, a name of the job's own"));
+    int most = Native.WL_MAX_RANKS / environment.size();
+    if (ranks < 1 || ranks > most) {
+      throw new InvalidArgumentException(
+          "fromEnvironment: ranks is "
+              + ranks
+              + "; each of "
+              + environment.size()
+              + " processes has 1 to "
+              + most);
+    }
+    int first = environment.rank() * ranks;
+    own = IntStream.range(first, first + ranks).boxed().toList();
+    size = environment.size() * ranks;
   }
 
+  /** The one rank of this process. */
   Communicator join() {
-    Natives.require(WindlassException::of);
     long limitNs = Deadlines.nanos(deadline, WindlassException::of);
     long startNs = System.nanoTime();
     Communicator communicator =
-        new Communicator(handle(startNs, limitNs), options.deadline(), null, "fromEnvironment");
+        new Communicator(handles(startNs, limitNs)[0], options.deadline(), null, "fromEnvironment");
     try {
-      // Behind it no rank finds the store of this start where it looks for that of the next one.
-      communicator.within(left(startNs, limitNs)).barrier();
+      meetOnceMore(communicator, startNs, limitNs);
       return communicator;
     } catch (Throwable e) {
-      try {
-        communicator.close();
-      } catch (WindlassException other) {
-        e.addSuppressed(other);
-      }
+      close(communicator, e);
       throw e;
     }
   }
 
-  /** That of this rank, once all have left the store. */
-  private long handle(long startNs, long limitNs) {
+  /** The ranks of this process. */
+  LocalGroup joinAll() {
+    long limitNs = Deadlines.nanos(deadline, WindlassException::of);
+    long startNs = System.nanoTime();
+    LocalGroup group =
+        new LocalGroup(handles(startNs, limitNs), options.deadline(), "fromEnvironment");
+    try {
+      group.run(communicator -> meetOnceMore(communicator, startNs, limitNs));
+      return group;
+    } catch (Throwable e) {
+      close(group, e);
+      throw e;
+    }
+  }
+
+  /** Behind it no rank finds the store of this start where it looks for that of the next one. */
+  private static void meetOnceMore(Communicator communicator, long startNs, long limitNs) {
+    communicator.within(left(startNs, limitNs)).barrier();
+  }
+
+  private static void close(AutoCloseable started, Throwable failure) {
+    try {
+      started.close();
+    } catch (Exception other) {
+      failure.addSuppressed(other);
+    }
+  }
+
+  /** Those of this process's ranks, once all have left the store. */
+  private long[] handles(long startNs, long limitNs) {
+    Natives.require(WindlassException::of);
     if (environment.size() == 1) {
-      try (Store store = new LocalStore(WindlassException::of)) {
-        return start(store, startNs, limitNs);
-      }
+      return LocalHandles.create(size, options);
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
@@ -92,8 +135,8 @@ final class EnvironmentStart {
   }
 
   /** Meets the others at a store, which rank 0 has until all have left it. */
-  private long meet(MeetingFile.Place place, long startNs, long limitNs) {
-    Member member = new Member(job(), environment.rank(), environment.size(), Native.wl_version());
+  private long[] meet(MeetingFile.Place place, long startNs, long limitNs) {
+    Member member = new Member(job(), own.get(0), size, Native.wl_version());
     try (Store store =
         SocketStore.connect(
             place.address(),
@@ -115,11 +158,11 @@ final class EnvironmentStart {
     }
   }
 
-  private long start(Store store, long startNs, long limitNs) {
+  private long[] start(Store store, long startNs, long limitNs) {
     return Start.join(
         store,
-        List.of(environment.rank()),
-        environment.size(),
+        own,
+        size,
         new Start.Config(
             options.firstSequence(),
             options.cores(),
@@ -127,7 +170,7 @@ final class EnvironmentStart {
             Deadlines.nanos(options.deadline(), WindlassException::of),
             options.adjustThreads()),
         left(startNs, limitNs),
-        WindlassException::of)[0];
+        WindlassException::of);
   }
 
   private static StoreServer open(MeetingFile.Place place) {

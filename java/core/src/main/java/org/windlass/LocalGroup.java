@@ -5,50 +5,89 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Copies;
 
 /**
- * A group of ranks that are threads of this process. {@link #run} gives each rank a thread; callers
- * with threads of their own take each rank's {@link #communicator}.
+ * The ranks of this process, as threads: all ranks of a communicator ({@link Communicator#local}),
+ * or some, where other processes have the others ({@link #fromEnvironment}). {@link #run} gives each
+ * a thread; callers with threads of their own take each rank's {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
   private final LocalHandles.Unclosed unclosed;
   private final AtomicBoolean running = new AtomicBoolean();
 
-  LocalGroup(int ranks, CommunicatorOptions options) {
-    Objects.requireNonNull(options, "options");
-    Duration deadline = options.deadline();
-    long[] handles =
-        LocalHandles.create(
-            ranks,
-            options.firstSequence(),
-            options.cores(),
-            options.blocks(),
-            Deadlines.nanos(deadline, WindlassException::of),
-            options.adjustThreads());
-    List<Communicator> made = new ArrayList<>(ranks);
+  /**
+   * Takes over native handles.
+   *
+   * @param handles in rank order
+   * @param maker the call that made them, as {@link Communicator} takes it
+   */
+  LocalGroup(long[] handles, Duration deadline, String maker) {
+    List<Communicator> made = new ArrayList<>(handles.length);
     for (long handle : handles) {
-      made.add(new Communicator(handle, deadline, this, "local"));
+      made.add(new Communicator(handle, deadline, this, maker));
     }
     this.communicators = Collections.unmodifiableList(made);
-    this.unclosed = LocalHandles.watch(this, "LocalGroup of " + ranks + " ranks");
+    this.unclosed = LocalHandles.watch(this, toString());
   }
 
-  /** Number of ranks. */
+  /** {@code ranks} ranks, which are all of their communicator. */
+  static LocalGroup local(int ranks, CommunicatorOptions options) {
+    Objects.requireNonNull(options, "options");
+    return new LocalGroup(LocalHandles.create(ranks, options), options.deadline(), "local");
+  }
+
+  /**
+   * Collective: {@link Communicator#fromEnvironment(CommunicatorOptions, Duration)} where each
+   * process brings {@code ranks} ranks, as many as every other. Process p of n, as the launcher
+   * numbers them, has ranks p * {@code ranks} and those that follow, of n * {@code ranks}.
+   */
+  public static LocalGroup fromEnvironment(
+      int ranks, CommunicatorOptions options, Duration deadline) {
+    return fromEnvironment(System.getenv(), ranks, options, deadline);
+  }
+
+  /**
+   * The same for a process whose environment doesn't say which one it is, such as the one that
+   * starts the others.
+   *
+   * @param variables a launcher's, as {@link LaunchEnvironment#of} takes them
+   */
+  public static LocalGroup fromEnvironment(
+      Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
+    Objects.requireNonNull(options, "options");
+    Objects.requireNonNull(deadline, "deadline");
+    return new EnvironmentStart(Copies.map(variables, "variables"), ranks, options, deadline)
+        .joinAll();
+  }
+
+  /** Number of ranks of this process. */
   public int size() {
     return communicators.size();
   }
 
-  /** Rank {@code rank}'s communicator; one thread at a time calls operations on it. */
+  /** Those of its ranks, in rank order. */
+  public List<Communicator> communicators() {
+    return communicators;
+  }
+
+  /**
+   * Rank {@code rank}'s communicator; one thread at a time calls operations on it.
+   *
+   * @throws InvalidArgumentException if it is no rank of this process
+   */
   public Communicator communicator(int rank) {
-    if (rank < 0 || rank >= size()) {
+    int first = communicators.get(0).rank();
+    if (rank < first || rank >= first + size()) {
       throw new InvalidArgumentException(
-          "communicator: rank is " + rank + "; it must lie in [0, " + size() + ")");
+          "communicator: rank is " + rank + "; it must lie in [" + first + ", " + (first + size())
+              + ")");
     }
-    return communicators.get(rank);
+    return communicators.get(rank - first);
   }
 
   /**
@@ -67,7 +106,7 @@ public final class LocalGroup implements AutoCloseable {
         });
   }
 
-  /** {@link #run} with a result from each rank, in rank order. */
+  /** {@link #run} with a result from each rank of this process, in rank order. */
   public <T, E extends Exception> List<T> call(RankFunction<T, E> function) throws E {
     Objects.requireNonNull(function, "function");
     return execute(function);
@@ -119,6 +158,15 @@ public final class LocalGroup implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "LocalGroup of " + size() + " ranks";
+    int all = communicators.get(0).size();
+    return size() == all
+        ? "LocalGroup of " + all + " ranks"
+        : "LocalGroup of "
+            + size()
+            + " of "
+            + all
+            + " ranks, from rank "
+            + communicators.get(0).rank()
+            + " on";
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
@@ -13,13 +14,8 @@ final class LocalHandles {
   private LocalHandles() {}
 
   /** A {@code wl_comm_t*} for each rank. */
-  static long[] create(
-      int ranks,
-      int firstSequence,
-      int cores,
-      int blocks,
-      long deadlineNs,
-      boolean adjustThreads) {
+  static long[] create(int ranks, CommunicatorOptions options) {
+    long deadlineNs = Deadlines.nanos(options.deadline(), WindlassException::of);
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
       throw new InvalidArgumentException(
           "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");
@@ -28,11 +24,11 @@ final class LocalHandles {
     try (Scratch scratch = Scratch.take()) {
       long config = scratch.config(Structs.GroupConfig.SIZE);
       scratch.configInt(Structs.GroupConfig.RANKS, ranks);
-      scratch.configInt(Structs.GroupConfig.FIRST_SEQUENCE, firstSequence);
-      scratch.configInt(Structs.GroupConfig.CORES, cores);
-      scratch.configInt(Structs.GroupConfig.BLOCKS, blocks);
+      scratch.configInt(Structs.GroupConfig.FIRST_SEQUENCE, options.firstSequence());
+      scratch.configInt(Structs.GroupConfig.CORES, options.cores());
+      scratch.configInt(Structs.GroupConfig.BLOCKS, options.blocks());
       scratch.configLong(Structs.GroupConfig.DEADLINE_NS, deadlineNs);
-      scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, adjustThreads ? 1 : 0);
+      scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, options.adjustThreads() ? 1 : 0);
       check(Native.wl_group_create(config, scratch.out(), scratch.error()), scratch);
       long group = scratch.outValue();
       long[] handles = new long[ranks];

@@ -47,14 +47,15 @@ final class RankThreads<T, E extends Exception> {
 
   private List<Thread> start() {
     List<Thread> threads = new ArrayList<>(results.length);
-    for (int rank = 0; rank < results.length; rank++) {
-      int own = rank;
+    for (int i = 0; i < results.length; i++) {
+      int own = i;
+      int rank = communicators.get(i).rank();
       Thread thread = new Thread(() -> runRank(own), "windlass-rank-" + rank);
       thread.setDaemon(true);
       try {
         thread.start();
       } catch (OutOfMemoryError e) {
-        fail(rank, new ResourceException("run: no thread for rank " + rank, e));
+        fail(communicators.get(i), new ResourceException("run: no thread for rank " + rank, e));
         break;
       }
       threads.add(thread);
@@ -62,21 +63,22 @@ final class RankThreads<T, E extends Exception> {
     return threads;
   }
 
-  private void runRank(int rank) {
+  private void runRank(int index) {
+    Communicator communicator = communicators.get(index);
     try {
       Native.wl_thread_adopt();
-      results[rank] = function.call(communicators.get(rank));
+      results[index] = function.call(communicator);
     } catch (Throwable failure) {
-      fail(rank, failure);
+      fail(communicator, failure);
     }
   }
 
   /** Records the failure before any peer can see the abort, so that the cause comes first. */
-  private void fail(int rank, Throwable failure) {
+  private void fail(Communicator communicator, Throwable failure) {
     synchronized (failures) {
       failures.add(failure);
     }
-    communicators.get(rank).abortAll(reason(rank, failure));
+    communicator.abortAll(reason(communicator.rank(), failure));
   }
 
   /** What ended the rank, also where what it threw can't be told. */
