@@ -52,12 +52,13 @@ class AllocationTest {
   void anIterationAllocatesNothing(Workload workload) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     Stamps stamps = new Stamps(1, ITERATIONS);
-    LineUp lineUp = new LineUp(1, 2);
     try (var group = Communicator.local(1)) {
       var allocated =
           group.call(
               comm -> {
-                try (var work = workload.open(comm)) {
+                try (var words = new SharedWords(comm, LineUp.WORDS);
+                    var work = workload.open(comm)) {
+                  LineUp lineUp = new LineUp(words, comm, 2);
                   loop(work, lineUp, stamps, comm.rank());
                   long before = threads.getCurrentThreadAllocatedBytes();
                   loop(work, lineUp, stamps, comm.rank());

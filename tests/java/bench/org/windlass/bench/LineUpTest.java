@@ -2,28 +2,33 @@
 package org.windlass.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.function.ObjIntConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.AbortedException;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DeadlineExceededException;
 
 @Timeout(60)
 class LineUpTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 8})
-  void nobodyLeavesBeforeAllHaveCome(int parties) throws InterruptedException {
+  void nobodyLeavesBeforeAllHaveCome(int parties) {
     int rounds = 2_000;
-    LineUp lineUp = new LineUp(parties, 2);
     AtomicIntegerArray entered = new AtomicIntegerArray(parties);
     AtomicInteger early = new AtomicInteger();
     run(
         parties,
-        rank -> {
+        Duration.ofSeconds(30),
+        (lineUp, rank) -> {
           for (int round = 1; round <= rounds; round++) {
             entered.set(rank, round);
             lineUp.meet();
@@ -38,36 +43,53 @@ class LineUpTest {
   }
 
   @Test
-  void cancelLetsWaitersGo() throws InterruptedException {
-    LineUp lineUp = new LineUp(3, 2);
-    AtomicInteger cancelled = new AtomicInteger();
-    run(
-        3,
-        rank -> {
-          if (rank == 0) {
-            lineUp.cancel();
-            return;
-          }
-          try {
-            lineUp.meet();
-          } catch (LineUp.Cancelled e) {
-            cancelled.incrementAndGet();
-          }
-        });
-    assertThat(cancelled).hasValue(2);
+  void aFailureLetsWaitersGo() {
+    assertThatThrownBy(
+            () ->
+                run(
+                    3,
+                    Duration.ofSeconds(30),
+                    (lineUp, rank) -> {
+                      if (rank == 1) {
+                        throw new IllegalStateException("broken");
+                      }
+                      lineUp.meet();
+                    }))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("broken")
+        .satisfies(
+            e ->
+                assertThat(e.getSuppressed())
+                    .hasSize(2)
+                    .allMatch(other -> other instanceof AbortedException));
   }
 
-  private static void run(int threads, java.util.function.IntConsumer body)
-      throws InterruptedException {
-    List<Thread> started = new ArrayList<>();
-    for (int i = 0; i < threads; i++) {
-      int rank = i;
-      Thread thread = new Thread(() -> body.accept(rank));
-      thread.start();
-      started.add(thread);
-    }
-    for (Thread thread : started) {
-      thread.join();
+  @Test
+  void whoeverDoesNotComeIsWaitedForUntilTheDeadline() {
+    assertThatThrownBy(
+            () ->
+                run(
+                    2,
+                    Duration.ofMillis(100),
+                    (lineUp, rank) -> {
+                      if (rank == 1) {
+                        lineUp.meet();
+                      }
+                    }))
+        .isInstanceOf(DeadlineExceededException.class)
+        .hasMessageContaining("rank 1");
+  }
+
+  private static void run(int parties, Duration deadline, ObjIntConsumer<LineUp> body) {
+    var options = CommunicatorOptions.defaults().withDeadline(deadline);
+    try (var group = Communicator.local(parties, options)) {
+      group.run(
+          comm -> {
+            // Each with a mapping of its own, as processes have.
+            try (SharedWords words = new SharedWords(comm, LineUp.WORDS)) {
+              body.accept(new LineUp(words, comm, 2), comm.rank());
+            }
+          });
     }
   }
 }

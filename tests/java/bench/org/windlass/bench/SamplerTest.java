@@ -4,12 +4,23 @@ package org.windlass.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Algorithm;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
 import org.windlass.VerificationFailedException;
 
 @Timeout(60)
@@ -125,6 +136,52 @@ class SamplerTest {
           .isInstanceOf(IllegalStateException.class)
           .hasMessage("broken");
       assertThat(workload.closed.get(1)).isEqualTo(1);
+    }
+  }
+
+  /** Two processes of two ranks each, here threads that attach to what they share on their own. */
+  @Test
+  void samplersOfSeveralProcessesAgree() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+      port = free.getLocalPort();
+    }
+    List<FutureTask<Sampler.Measurement>> processes = new ArrayList<>();
+    for (int process = 0; process < 2; process++) {
+      Map<String, String> variables =
+          Map.of(
+              "WINDLASS_RANK", "" + process,
+              "WINDLASS_WORLD_SIZE", "2",
+              "WINDLASS_RENDEZVOUS", "127.0.0.1:" + port,
+              "WINDLASS_TOKEN", "ab".repeat(32));
+      processes.add(new FutureTask<>(() -> run(variables)));
+      new Thread(processes.get(process)).start();
+    }
+    Sampler.Measurement measured = processes.get(0).get(50, TimeUnit.SECONDS);
+    processes.get(1).get(50, TimeUnit.SECONDS);
+    int iterations = measured.batches().stream().mapToInt(Stamps::iterations).sum();
+    assertThat(measured.samples()).hasSize(iterations).isSorted();
+    for (Stamps batch : measured.batches()) {
+      for (int i = 0; i < batch.iterations(); i++) {
+        long lastReady = Long.MIN_VALUE;
+        long firstLeave = Long.MAX_VALUE;
+        for (int rank = 0; rank < 4; rank++) {
+          lastReady = Math.max(lastReady, batch.ready(rank, i));
+          firstLeave = Math.min(firstLeave, batch.leave(rank, i));
+        }
+        assertThat(firstLeave).isGreaterThan(lastReady); // none leaves before all were ready
+      }
+    }
+  }
+
+  private static Sampler.Measurement run(Map<String, String> variables) {
+    Duration soon = Duration.ofSeconds(30);
+    var options = CommunicatorOptions.defaults().withDeadline(soon);
+    Workload workload = new BarrierWorkload(new LibrarySide(Algorithm.AUTO, false), 4);
+    try (var group = LocalGroup.fromEnvironment(variables, 2, options, soon)) {
+      Sampler.Measurement measured = new Sampler(group, workload, 2, 0.1, 2).run();
+      group.run(Communicator::barrier);
+      return measured;
     }
   }
 }

@@ -144,8 +144,8 @@ class VerifierTest {
   @Test
   void barrier() {
     BarrierWorkload workload = new BarrierWorkload(SIDE, 2);
-    assertThatCode(() -> workload.check(0, 0)).doesNotThrowAnyException();
-    assertThatThrownBy(() -> workload.check(0, 1))
+    assertThatCode(() -> workload.check(0, 5, rank -> 5 + rank)).doesNotThrowAnyException();
+    assertThatThrownBy(() -> workload.check(0, 6, rank -> 5 + rank))
         .isInstanceOf(VerificationFailedException.class)
         .hasMessageContaining("rank 0");
   }

@@ -254,7 +254,6 @@ class BenchCommandTest {
         "all-reduce --dtype c64 --bytes 64",
         "all-reduce --dtype f8e5m2 --algorithm ring",
         "all-reduce --dtype bf16 --algorithm bidirectional-ring --ranks 40",
-        "barrier --launch processes",
         "barrier --target cuda",
         "cast --dtype i32 --wire f32",
         "all-to-all --dtype f4",

@@ -2,10 +2,8 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -21,33 +19,30 @@ public final class AllGatherExample {
     Examples.main(AllGatherExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var window = comm.window((2L * ranks + 1) * COLUMNS * Integer.BYTES)) {
-              var row = window.tensor(DType.I32, COLUMNS);
-              var gathered = window.tensor(DType.I32, ranks, COLUMNS);
-              row.copyFrom(golden(comm.rank()));
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          try (var window = comm.window((2L * ranks + 1) * COLUMNS * Integer.BYTES)) {
+            var row = window.tensor(DType.I32, COLUMNS);
+            var gathered = window.tensor(DType.I32, ranks, COLUMNS);
+            row.copyFrom(golden(comm.rank()));
 
-              comm.allGather(row, gathered);
+            comm.allGather(row, gathered);
 
-              int[] values = new int[ranks * COLUMNS];
-              gathered.copyTo(values);
-              check(values);
+            int[] values = new int[ranks * COLUMNS];
+            gathered.copyTo(values);
+            check(values);
 
-              var inPlace = window.tensor(DType.I32, ranks, COLUMNS);
-              var own = inPlace.select(0, comm.rank());
-              own.copyFrom(golden(comm.rank()));
+            var inPlace = window.tensor(DType.I32, ranks, COLUMNS);
+            var own = inPlace.select(0, comm.rank());
+            own.copyFrom(golden(comm.rank()));
 
-              comm.allGather(own, inPlace);
+            comm.allGather(own, inPlace);
 
-              inPlace.copyTo(values);
-              check(values);
-            }
-          });
-    }
+            inPlace.copyTo(values);
+            check(values);
+          }
+        });
     out.printf(
         "all-gather: %d ranks, twice %d values each equal the golden ones%n",
         ranks, ranks * COLUMNS);

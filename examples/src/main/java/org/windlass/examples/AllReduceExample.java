@@ -4,11 +4,9 @@ package org.windlass.examples;
 import java.io.PrintStream;
 import java.util.List;
 import org.windlass.Algorithm;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
-import org.windlass.Target;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -31,35 +29,32 @@ public final class AllReduceExample {
     Examples.main(AllReduceExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var window = comm.window(2L * COUNT * Float.BYTES)) {
-              var in = window.tensor(DType.F32, COUNT);
-              var sum = window.tensor(DType.F32, COUNT);
-              float[] values = new float[COUNT];
-              for (int i = 0; i < COUNT; i++) {
-                values[i] = input(comm.rank(), i);
-              }
-              in.copyFrom(values);
-              for (Algorithm algorithm : ALGORITHMS) {
-                sum.fill(-1.0);
-
-                comm.allReduce(in, sum, ReduceOp.SUM, algorithm);
-
-                sum.copyTo(values);
-                check(algorithm, values, ranks);
-              }
-
-              comm.allReduce(in, ReduceOp.SUM); // In place.
-
-              in.copyTo(values);
-              check(Algorithm.AUTO, values, ranks);
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          try (var window = comm.window(2L * COUNT * Float.BYTES)) {
+            var in = window.tensor(DType.F32, COUNT);
+            var sum = window.tensor(DType.F32, COUNT);
+            float[] values = new float[COUNT];
+            for (int i = 0; i < COUNT; i++) {
+              values[i] = input(comm.rank(), i);
             }
-          });
-    }
+            in.copyFrom(values);
+            for (Algorithm algorithm : ALGORITHMS) {
+              sum.fill(-1.0);
+
+              comm.allReduce(in, sum, ReduceOp.SUM, algorithm);
+
+              sum.copyTo(values);
+              check(algorithm, values, ranks);
+            }
+
+            comm.allReduce(in, ReduceOp.SUM); // In place.
+
+            in.copyTo(values);
+            check(Algorithm.AUTO, values, ranks);
+          }
+        });
     out.printf(
         "all-reduce: %d ranks, %d sums by each of %d algorithms equal the golden ones%n",
         ranks, COUNT, ALGORITHMS.size());

@@ -2,10 +2,8 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -21,29 +19,26 @@ public final class AllToAllExample {
     Examples.main(AllToAllExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var window = comm.window(2L * ranks * COLUMNS * Integer.BYTES)) {
-              var in = window.tensor(DType.I32, ranks, COLUMNS);
-              var received = window.tensor(DType.I32, ranks, COLUMNS);
-              for (int to = 0; to < ranks; to++) {
-                in.select(0, to).fill(golden(comm.rank(), to));
-              }
-
-              comm.allToAll(in, received);
-
-              in.fill(-1L); // The call has returned, so the input is free again.
-              int[] values = new int[ranks * COLUMNS];
-              received.copyTo(values);
-              for (int i = 0; i < values.length; i++) {
-                check(values[i], golden(i / COLUMNS, comm.rank()));
-              }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          try (var window = comm.window(2L * ranks * COLUMNS * Integer.BYTES)) {
+            var in = window.tensor(DType.I32, ranks, COLUMNS);
+            var received = window.tensor(DType.I32, ranks, COLUMNS);
+            for (int to = 0; to < ranks; to++) {
+              in.select(0, to).fill(golden(comm.rank(), to));
             }
-          });
-    }
+
+            comm.allToAll(in, received);
+
+            in.fill(-1L); // The call has returned, so the input is free again.
+            int[] values = new int[ranks * COLUMNS];
+            received.copyTo(values);
+            for (int i = 0; i < values.length; i++) {
+              check(values[i], golden(i / COLUMNS, comm.rank()));
+            }
+          }
+        });
     out.printf(
         "all-to-all: %d ranks, %d values each equal the golden ones%n", ranks, ranks * COLUMNS);
   }

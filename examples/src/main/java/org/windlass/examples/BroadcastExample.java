@@ -2,10 +2,8 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.VerificationFailedException;
 
 /** Broadcast: what the root has, all ranks have. Every rank is the root once. */
@@ -18,32 +16,29 @@ public final class BroadcastExample {
     Examples.main(BroadcastExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var window = comm.window(COUNT * (long) Float.BYTES)) {
-              var buffer = window.tensor(DType.F32, COUNT);
-              float[] values = new float[COUNT];
-              for (int root = 0; root < ranks; root++) {
-                if (comm.rank() == root) {
-                  for (int i = 0; i < COUNT; i++) {
-                    values[i] = golden(root, i);
-                  }
-                  buffer.copyFrom(values);
-                }
-
-                comm.broadcast(buffer, root);
-
-                buffer.copyTo(values);
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          try (var window = comm.window(COUNT * (long) Float.BYTES)) {
+            var buffer = window.tensor(DType.F32, COUNT);
+            float[] values = new float[COUNT];
+            for (int root = 0; root < ranks; root++) {
+              if (comm.rank() == root) {
                 for (int i = 0; i < COUNT; i++) {
-                  check(values[i], golden(root, i));
+                  values[i] = golden(root, i);
                 }
+                buffer.copyFrom(values);
+              }
+
+              comm.broadcast(buffer, root);
+
+              buffer.copyTo(values);
+              for (int i = 0; i < COUNT; i++) {
+                check(values[i], golden(root, i));
               }
             }
-          });
-    }
+          }
+        });
     out.printf(
         "broadcast: %d roots to %d ranks, %d values each equal the golden ones%n",
         ranks, ranks, COUNT);

@@ -4,19 +4,21 @@ package org.windlass.examples;
 import java.io.PrintStream;
 import java.util.List;
 import java.util.Optional;
-import org.windlass.CommunicatorOptions;
+import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
 import org.windlass.Target;
 
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
   /**
-   * An example's work: runs on {@code ranks} ranks, prints what it checked, and throws {@link
-   * org.windlass.VerificationFailedException} when a value is not the golden one.
+   * An example's work: runs with the ranks of this process, of {@code ranks} in all, prints what was
+   * checked, and throws {@link org.windlass.VerificationFailedException} when a value is not the
+   * golden one.
    */
   @FunctionalInterface
   public interface Body {
-    void run(Target target, int ranks, CommunicatorOptions options, PrintStream out);
+    void run(LocalGroup group, int ranks, PrintStream out);
   }
 
   /** One bundled example: the name on the command line, a line about it, and its work. */
@@ -87,7 +89,10 @@ public final class Examples {
         default -> throw new InvalidArgumentException(args[i] + ": not --target or --ranks");
       }
     }
-    body.run(target, ranks, CommunicatorOptions.defaults(), System.out);
+    target.require();
+    try (var group = Communicator.local(ranks)) {
+      body.run(group, ranks, System.out);
+    }
   }
 
   private static int parseRanks(String text) {

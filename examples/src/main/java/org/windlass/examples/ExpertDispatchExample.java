@@ -2,10 +2,8 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 
@@ -23,39 +21,36 @@ public final class ExpertDispatchExample {
     Examples.main(ExpertDispatchExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            long[] sent = new long[ranks];
-            int[] order = byExpert(comm.rank(), ranks, sent);
-            float[] values = new float[TOKENS * HIDDEN];
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          long[] sent = new long[ranks];
+          int[] order = byExpert(comm.rank(), ranks, sent);
+          float[] values = new float[TOKENS * HIDDEN];
+          for (int i = 0; i < values.length; i++) {
+            values[i] = feature(comm.rank(), order[i / HIDDEN], i % HIDDEN);
+          }
+          long bytes = (ranks + 2L) * TOKENS * HIDDEN * Float.BYTES;
+          try (var window = comm.window(bytes)) {
+            var tokens = window.tensor(DType.F32, TOKENS, HIDDEN);
+            var arrived = window.tensor(DType.F32, (long) ranks * TOKENS, HIDDEN);
+            var returned = window.tensor(DType.F32, TOKENS, HIDDEN);
+            tokens.copyFrom(values);
+
+            long[] received = comm.allToAllv(tokens, sent, arrived);
+
+            work(comm.rank(), arrived.narrow(0, 0, sum(received) / HIDDEN));
+
+            comm.allToAllv(arrived, received, returned, sent);
+
+            returned.copyTo(values);
             for (int i = 0; i < values.length; i++) {
-              values[i] = feature(comm.rank(), order[i / HIDDEN], i % HIDDEN);
+              int token = order[i / HIDDEN];
+              float expected = feature(comm.rank(), token, i % HIDDEN);
+              check(values[i], expected * (1 + expert(comm.rank(), token, ranks)));
             }
-            long bytes = (ranks + 2L) * TOKENS * HIDDEN * Float.BYTES;
-            try (var window = comm.window(bytes)) {
-              var tokens = window.tensor(DType.F32, TOKENS, HIDDEN);
-              var arrived = window.tensor(DType.F32, (long) ranks * TOKENS, HIDDEN);
-              var returned = window.tensor(DType.F32, TOKENS, HIDDEN);
-              tokens.copyFrom(values);
-
-              long[] received = comm.allToAllv(tokens, sent, arrived);
-
-              work(comm.rank(), arrived.narrow(0, 0, sum(received) / HIDDEN));
-
-              comm.allToAllv(arrived, received, returned, sent);
-
-              returned.copyTo(values);
-              for (int i = 0; i < values.length; i++) {
-                int token = order[i / HIDDEN];
-                float expected = feature(comm.rank(), token, i % HIDDEN);
-                check(values[i], expected * (1 + expert(comm.rank(), token, ranks)));
-              }
-            }
-          });
-    }
+          }
+        });
     out.printf(
         "expert-dispatch: %d ranks, %d tokens each came back from their experts as the golden"
             + " ones%n",

@@ -6,9 +6,8 @@ import static org.windlass.layout.Placement.shard;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -51,18 +50,15 @@ public final class FusedViewsExample {
     Examples.main(FusedViewsExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            var example = new FusedViewsExample(comm);
-            example.fused();
-            example.interleaved();
-            example.stacked();
-            example.tied();
-          });
-    }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          var example = new FusedViewsExample(comm);
+          example.fused();
+          example.interleaved();
+          example.stacked();
+          example.tied();
+        });
     out.printf(
         "fused-views: fused and interleaved qkv, gate_up, stacked experts and tied embeddings on %d"
             + " ranks, every row the golden one%n",

@@ -6,9 +6,8 @@ import static org.windlass.layout.Placement.shard;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -45,23 +44,20 @@ public final class ModelLayoutsExample {
     Examples.main(ModelLayoutsExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            var example = new ModelLayoutsExample(comm);
-            Runnable[] checks = {
-              example.kvHeads(), example.vocabulary(), example.stages(), example.blockScales()
-            };
-            try (var transfer = example.batch.register()) {
-              transfer.run();
-            }
-            for (Runnable check : checks) {
-              check.run();
-            }
-          });
-    }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          var example = new ModelLayoutsExample(comm);
+          Runnable[] checks = {
+            example.kvHeads(), example.vocabulary(), example.stages(), example.blockScales()
+          };
+          try (var transfer = example.batch.register()) {
+            transfer.run();
+          }
+          for (Runnable check : checks) {
+            check.run();
+          }
+        });
     out.printf(
         "model-layouts: replicated KV heads, a padded vocabulary, pipeline stages and block scales"
             + " on %d ranks, every row the golden one%n",

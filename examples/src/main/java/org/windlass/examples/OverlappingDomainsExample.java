@@ -3,9 +3,8 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 
@@ -24,19 +23,16 @@ public final class OverlappingDomainsExample {
     Examples.main(OverlappingDomainsExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            int rank = comm.rank();
-            // Colors pair the ranks off from rank 0 in one split, and from rank 1 in the other.
-            try (var even = comm.split(rank / 2, rank);
-                var odd = comm.split((rank + 1) / 2, rank)) {
-              runningSum(rank, rank % 2 == 0 ? odd : even, rank % 2 == 0 ? even : odd);
-            }
-          });
-    }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          int rank = comm.rank();
+          // Colors pair the ranks off from rank 0 in one split, and from rank 1 in the other.
+          try (var even = comm.split(rank / 2, rank);
+              var odd = comm.split((rank + 1) / 2, rank)) {
+            runningSum(rank, rank % 2 == 0 ? odd : even, rank % 2 == 0 ? even : odd);
+          }
+        });
     out.printf(
         "overlapping-domains: %d ranks, %d running sums each equal the golden ones%n",
         ranks, COLUMNS);

@@ -3,11 +3,10 @@ package org.windlass.examples;
 
 import java.io.PrintStream;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
+import org.windlass.LocalGroup;
 import org.windlass.Signals;
-import org.windlass.Target;
 import org.windlass.VerificationFailedException;
 import org.windlass.Window;
 
@@ -28,17 +27,14 @@ public final class PutExample {
     Examples.main(PutExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            long bytes = 3L * COLUMNS * Integer.BYTES + Signals.bytes(2, ranks);
-            try (var window = comm.window(bytes)) {
-              stream(comm, window);
-            }
-          });
-    }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          long bytes = 3L * COLUMNS * Integer.BYTES + Signals.bytes(2, ranks);
+          try (var window = comm.window(bytes)) {
+            stream(comm, window);
+          }
+        });
     out.printf(
         "put: %d ranks, %d rows of %d values each equal the golden ones%n", ranks, ROWS, COLUMNS);
   }

@@ -2,11 +2,9 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
-import org.windlass.Target;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -22,39 +20,36 @@ public final class ReduceScatterExample {
     Examples.main(ReduceScatterExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var window = comm.window((ranks + 1L) * COLUMNS * Float.BYTES)) {
-              var in = window.tensor(DType.F32, ranks, COLUMNS);
-              var own = window.tensor(DType.F32, COLUMNS);
-              float[] values = new float[ranks * COLUMNS];
-              for (int i = 0; i < values.length; i++) {
-                values[i] = comm.rank() + base(i);
-              }
-              in.copyFrom(values);
-              float lastRank = ranks - 1;
-              float sumOfRanks = ranks * lastRank / 2;
-
-              comm.reduceScatter(in, own, ReduceOp.SUM);
-
-              float[] found = new float[COLUMNS];
-              own.copyTo(found);
-              for (int i = 0; i < COLUMNS; i++) {
-                check(found[i], ranks * base(comm.rank() * COLUMNS + i) + sumOfRanks);
-              }
-
-              comm.reduceScatter(in, own, ReduceOp.MAX);
-
-              own.copyTo(found);
-              for (int i = 0; i < COLUMNS; i++) {
-                check(found[i], base(comm.rank() * COLUMNS + i) + lastRank);
-              }
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    group.run(
+        comm -> {
+          try (var window = comm.window((ranks + 1L) * COLUMNS * Float.BYTES)) {
+            var in = window.tensor(DType.F32, ranks, COLUMNS);
+            var own = window.tensor(DType.F32, COLUMNS);
+            float[] values = new float[ranks * COLUMNS];
+            for (int i = 0; i < values.length; i++) {
+              values[i] = comm.rank() + base(i);
             }
-          });
-    }
+            in.copyFrom(values);
+            float lastRank = ranks - 1;
+            float sumOfRanks = ranks * lastRank / 2;
+
+            comm.reduceScatter(in, own, ReduceOp.SUM);
+
+            float[] found = new float[COLUMNS];
+            own.copyTo(found);
+            for (int i = 0; i < COLUMNS; i++) {
+              check(found[i], ranks * base(comm.rank() * COLUMNS + i) + sumOfRanks);
+            }
+
+            comm.reduceScatter(in, own, ReduceOp.MAX);
+
+            own.copyTo(found);
+            for (int i = 0; i < COLUMNS; i++) {
+              check(found[i], base(comm.rank() * COLUMNS + i) + lastRank);
+            }
+          }
+        });
     out.printf(
         "reduce-scatter: %d ranks, %d sums and %d maxima each equal the golden ones%n",
         ranks, COLUMNS, COLUMNS);

@@ -5,10 +5,8 @@ import java.io.PrintStream;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.layout.DeviceMesh;
@@ -40,8 +38,7 @@ public final class WeightSyncExample {
     Examples.main(WeightSyncExample::run, args);
   }
 
-  static void run(Target target, int ranks, CommunicatorOptions options, PrintStream out) {
-    target.require();
+  static void run(LocalGroup group, int ranks, PrintStream out) {
     int trainers = Math.max(1, ranks / 2);
     int dp = trainers % 2 == 0 ? 2 : 1;
     DeviceMesh trainer = DeviceMesh.of("dp", dp, "tp", trainers / dp);
@@ -57,14 +54,12 @@ public final class WeightSyncExample {
       weight("v", 16, 64, trainer.layout(WHOLE, ROWS), inference.layout(ROWS)),
     };
 
-    try (var group = Communicator.local(ranks, options)) {
-      group.run(
-          comm -> {
-            try (var link = Link.open(comm, "weights", trainer, inference)) {
-              sync(link, weights, comm.rank(), dp);
-            }
-          });
-    }
+    group.run(
+        comm -> {
+          try (var link = Link.open(comm, "weights", trainer, inference)) {
+            sync(link, weights, comm.rank(), dp);
+          }
+        });
     out.printf(
         "weight-sync: %d weights from %s to %s, %d steps, every value equals the golden one%n",
         weights.length, trainer, inference, STEPS);

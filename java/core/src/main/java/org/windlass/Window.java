@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import org.windlass.internal.Access;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
@@ -22,6 +23,11 @@ import org.windlass.internal.Shapes;
  * communicator is an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
+  static {
+    Access.PARTS.open(
+        Window.class, window -> rank -> Native.wl_window_address(window.handle, rank));
+  }
+
   private static final long ALIGNMENT = 64;
 
   private final Communicator communicator;

@@ -35,7 +35,7 @@ class RankProcessesTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
 
   private RankProcesses started(OutputStream to, int ranks, String script) throws IOException {
-    RankProcesses processes = new RankProcesses(to, err, grace);
+    RankProcesses processes = new RankProcesses(0, to, err, grace);
     for (int rank = 0; rank < ranks; rank++) {
       Map<String, String> variables = Map.of("RANK", "" + rank, "FOLDER", folder.toString());
       processes.start(List.of("sh", "-c", "cd \"$FOLDER\"; " + script), variables);

@@ -12,15 +12,27 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashMap;
 import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.windlass.AbortedException;
 import org.windlass.LaunchEnvironment;
 
 /** What ranks of {@code windlass run} are told. */
 class RankVariablesTest {
+  private final TokenFile token = new TokenFile();
+
+  private RankVariables variables(int ranks) throws IOException {
+    return new RankVariables(ranks, token);
+  }
+
+  @AfterEach
+  void removeToken() throws IOException {
+    token.close();
+  }
+
   @Test
   void aRankReadsWhatItWasTold() throws IOException {
-    RankVariables variables = new RankVariables(3);
+    RankVariables variables = variables(3);
     for (int rank = 0; rank < 3; rank++) {
       LaunchEnvironment read = LaunchEnvironment.of(variables.of(rank)).orElseThrow();
       assertThat(read.launcher()).isEqualTo(LaunchEnvironment.Launcher.WINDLASS);
@@ -34,7 +46,7 @@ class RankVariablesTest {
 
   @Test
   void torchrunsNamesAloneSayTheSame() throws IOException {
-    Map<String, String> told = new HashMap<>(new RankVariables(2).of(1));
+    Map<String, String> told = new HashMap<>(variables(2).of(1));
     LaunchEnvironment all = LaunchEnvironment.of(told).orElseThrow();
     told.keySet().removeIf(name -> name.startsWith("WINDLASS_"));
     assertThat(told)
@@ -48,7 +60,7 @@ class RankVariablesTest {
 
   @Test
   void bothPortsCanBeServedAt() throws IOException {
-    Map<String, String> told = new RankVariables(2).of(0);
+    Map<String, String> told = variables(2).of(0);
     InetAddress host = InetAddress.getByName(told.get("MASTER_ADDR"));
     int meeting = LaunchEnvironment.of(told).orElseThrow().rendezvous().orElseThrow().getPort();
     try (ServerSocket master = new ServerSocket(Integer.parseInt(told.get("MASTER_PORT")), 1, host);

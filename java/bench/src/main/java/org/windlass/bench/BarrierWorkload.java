@@ -2,7 +2,7 @@
 package org.windlass.bench;
 
 import java.util.OptionalDouble;
-import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.function.IntUnaryOperator;
 import org.windlass.Communicator;
 import org.windlass.VerificationFailedException;
 
@@ -11,23 +11,21 @@ import org.windlass.VerificationFailedException;
  * they leave.
  */
 public final class BarrierWorkload implements Workload {
-  private static final int PAD = 16;
   private static final int CHECKED_CALLS = 100;
 
   private final Side side;
   private final int ranks;
-  private final AtomicLongArray posts;
 
   public BarrierWorkload(Side side, int ranks) {
     this.side = side;
     this.ranks = ranks;
-    this.posts = new AtomicLongArray((ranks + 1) * PAD);
   }
 
   @Override
   public RankWork open(Communicator comm) {
     int rank = comm.rank();
     Runnable barrier = side.barrier(comm);
+    SharedWords posts = new SharedWords(comm, ranks);
     return new RankWork() {
       @Override
       public void rewrite(long iteration) {}
@@ -40,22 +38,24 @@ public final class BarrierWorkload implements Workload {
       @Override
       public void verify(long iteration) {
         for (int i = 0; i < CHECKED_CALLS; i++) {
-          long entered = posts.getPlain((rank + 1) * PAD) + 1;
-          posts.setOpaque((rank + 1) * PAD, entered);
+          int entered = posts.peek(rank) + 1;
+          posts.set(rank, entered);
           barrier.run();
-          check(rank, entered);
+          check(rank, entered, posts::peek);
         }
       }
 
       @Override
-      public void close() {}
+      public void close() {
+        posts.close();
+      }
     };
   }
 
   /** Throws unless every rank has posted {@code entered} or more. */
-  void check(int rank, long entered) {
+  void check(int rank, int entered, IntUnaryOperator posted) {
     for (int peer = 0; peer < ranks; peer++) {
-      long seen = posts.getOpaque((peer + 1) * PAD);
+      int seen = posted.applyAsInt(peer);
       if (seen < entered) {
         throw new VerificationFailedException(
             "barrier: rank "

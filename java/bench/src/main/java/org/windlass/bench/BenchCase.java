@@ -8,11 +8,13 @@ import org.windlass.Target;
 /**
  * The case that a bench measures, apart from the size.
  *
+ * @param launch what ranks are, {@code threads} or {@code processes}
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
     String op,
     Target target,
+    String launch,
     boolean plain,
     DType dtype,
     Map<String, Object> details) {}

@@ -55,7 +55,7 @@ public record BenchResult(
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("op", measured.op());
     fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
-    fields.put("launch", "threads");
+    fields.put("launch", measured.launch());
     fields.put("algorithm", algorithm.toString());
     fields.put("buffers", measured.plain() ? "plain" : "window");
     fields.put("ranks", ranks);

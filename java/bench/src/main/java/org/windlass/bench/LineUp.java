@@ -1,64 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
+import org.windlass.Communicator;
+import org.windlass.DeadlineExceededException;
 
 /**
- * The place where ranks meet before a sample. It is neutral: one atomic counter, one sense word,
- * nothing of the library under measurement. Each word stands alone in two cache lines.
+ * The place where ranks meet before a sample, threads or processes. It is neutral: one atomic
+ * counter, one sense word, no protocol of the library under measurement.
  */
 final class LineUp {
-  private static final VarHandle WORD = MethodHandles.arrayElementVarHandle(int[].class);
-  private static final int PAUSES = 1000;
-  private static final int ARRIVED = 32;
-  private static final int SENSE = 64;
-  private static final int CANCELLED = 96;
+  /** Of {@link SharedWords}. */
+  static final int WORDS = 2;
 
-  private final int[] words = new int[128];
+  private static final int ARRIVED = 0;
+  private static final int SENSE = 1;
+
+  private static final int PAUSES = 1000;
+
+  /** From which on it is looked now and then whether the others can still come. */
+  private static final int PATIENCE = 4096;
+
+  private final SharedWords words;
+  private final Communicator member;
   private final int parties;
   private final int pauses;
 
   /**
-   * @param parties how many threads meet
-   * @param cores cores that they share; a thread pauses before it yields only where each has one
+   * A place for all ranks of a communicator, one object for those of a process.
+   *
+   * @param words {@link #WORDS} or more, of this alone
+   * @param member any rank of the communicator
+   * @param cores cores that the ranks share; one pauses before it yields only where each has one
    */
-  LineUp(int parties, int cores) {
-    this.parties = parties;
+  LineUp(SharedWords words, Communicator member, int cores) {
+    this.words = words;
+    this.member = member;
+    this.parties = member.size();
     this.pauses = parties <= cores ? PAUSES : 0;
   }
 
-  /** Returns once all parties have called it as often as this one has. */
+  /**
+   * Returns once all ranks have called it as often as this one has.
+   *
+   * @throws org.windlass.WindlassException what has ended the communicator, since a rank will not
+   *     come then
+   */
   void meet() {
-    int sense = (int) WORD.getOpaque(words, SENSE);
-    if ((int) WORD.getAndAdd(words, ARRIVED, 1) + 1 == parties) {
-      WORD.setOpaque(words, ARRIVED, 0);
-      WORD.setRelease(words, SENSE, sense + 1);
+    int sense = words.peek(SENSE);
+    if (words.increment(ARRIVED) == parties) {
+      words.set(ARRIVED, 0);
+      words.publish(SENSE, sense + 1);
       return;
     }
-    for (int looks = 0; (int) WORD.getAcquire(words, SENSE) == sense; looks++) {
+    long startNs = 0;
+    for (long looks = 0; words.read(SENSE) == sense; looks++) {
       if (looks < pauses) {
         Thread.onSpinWait();
-      } else {
-        if ((int) WORD.getOpaque(words, CANCELLED) != 0) {
-          throw new Cancelled();
-        }
-        Thread.yield();
+        continue;
       }
+      if (looks % PATIENCE == PATIENCE - 1) {
+        startNs = startNs == 0 ? System.nanoTime() : startNs;
+        requireOthers(System.nanoTime() - startNs);
+      }
+      Thread.yield();
     }
   }
 
-  /** Lets everyone who waits here, now or later, go with {@link Cancelled}: a rank has failed. */
-  void cancel() {
-    WORD.setVolatile(words, CANCELLED, 1);
-  }
-
-  /** A rank that will not come has ended the line-up. */
-  static final class Cancelled extends RuntimeException {
-    private static final long serialVersionUID = 1L;
-
-    Cancelled() {
-      super("another rank has failed", null, false, false);
+  private void requireOthers(long waitedNs) {
+    member
+        .failure()
+        .ifPresent(
+            failure -> {
+              throw failure;
+            });
+    if (waitedNs > member.deadline().toNanos()) {
+      throw new DeadlineExceededException(
+          "the line-up of rank "
+              + member.rank()
+              + " with all of "
+              + parties
+              + " ranks: not all came within "
+              + member.deadline().toSeconds()
+              + " s");
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -9,6 +10,7 @@ import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
 import org.windlass.Algorithm;
+import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.Report;
 import org.windlass.bench.Workload.RankWork;
@@ -18,7 +20,8 @@ import org.windlass.bench.Workload.RankWork;
  * {@code ready}, lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready).
  * Rounds of the operation and of its floor alternate, so that both see the same machine. Iterations
  * run in batches sized by the one before, so that the time is kept on a machine that is busy with
- * other things too.
+ * other things too. Where ranks live in several processes each has a sampler, and that of rank 0
+ * decides for all of them and knows the result; stamps are of the one clock of the host.
  */
 public final class Sampler {
   private static final int BATCHES = 5;
@@ -29,15 +32,22 @@ public final class Sampler {
   private static final double EMPTY_SHARE = 0.2;
   private static final double STREAM_SHARE = 0.2;
 
+  /** Rounds and warm-up, floors included, take less than this many times the time asked for. */
+  private static final int MOST_TIMES = 20;
+
   private final LocalGroup group;
   private final Workload workload;
-  private final LineUp lineUp;
+  private final int cores;
   private final RankWork[] works;
   private final double seconds;
   private final int rounds;
+  private Crew crew;
+  private LineUp lineUp;
   private long next;
 
   /**
+   * Takes the ranks of this process.
+   *
    * @param cores cores that the ranks share
    * @param seconds time to spend on samples of the operation
    * @param rounds in which the operation and its floor alternate
@@ -45,8 +55,8 @@ public final class Sampler {
   public Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
     this.group = group;
     this.workload = workload;
-    this.lineUp = new LineUp(workload.ranks(), cores);
-    this.works = new RankWork[workload.ranks()];
+    this.cores = cores;
+    this.works = new RankWork[group.size()];
     this.seconds = seconds;
     this.rounds = rounds;
   }
@@ -69,46 +79,68 @@ public final class Sampler {
       OptionalDouble floorMicros,
       Optional<Algorithm> algorithm) {}
 
+  /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
   public Measurement run() {
-    try {
-      group.run(comm -> works[comm.rank()] = workload.open(comm));
-      sample(1);
-      verify();
-      collect(seconds * WARM_UP_SHARE, 1, this::sample);
-      List<Stamps> batches = new ArrayList<>();
-      double[] floors = new double[rounds];
-      for (int round = 0; round < rounds; round++) {
-        List<Stamps> taken = collect(seconds / rounds, FEWEST_ITERATIONS, this::sample);
-        verify();
-        batches.addAll(taken);
-        int count = Math.min(iterations(taken), MOST_FLOOR_ITERATIONS);
-        floors[round] = workload.floorMicros(count).orElse(Double.NaN);
-      }
-      List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
-      List<Stamps> stream = warmed(seconds * STREAM_SHARE, this::stream);
-      sample(1);
-      verify();
-      Arrays.sort(floors);
-      double floor = floors[rounds / 2];
-      return new Measurement(
-          batches,
-          Stamps.sortedSamples(batches),
-          Stamps.sortedSamples(empty),
-          mean(stream),
-          Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor),
-          algorithm());
+    Communicator first = group.communicators().get(0);
+    Duration limit =
+        first.deadline().plus(Duration.ofNanos((long) (seconds * MOST_TIMES * 1e9)));
+    List<SharedWords> words = group.call(comm -> new SharedWords(comm, LineUp.WORDS));
+    lineUp = new LineUp(words.get(0), first, cores);
+    try (Crew opened = new Crew(group, limit)) {
+      crew = opened;
+      group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
+      Measurement measurement = measure();
+      // Nobody takes away what others still look at.
+      crew.decided(0);
+      return measurement;
     } finally {
       for (RankWork work : works) {
         if (work != null) {
           work.close();
         }
       }
+      words.forEach(SharedWords::close);
     }
+  }
+
+  private Measurement measure() {
+    sample(1);
+    verify();
+    collect(seconds * WARM_UP_SHARE, 1, this::sample);
+    List<Stamps> batches = new ArrayList<>();
+    double[] floors = new double[rounds];
+    for (int round = 0; round < rounds; round++) {
+      List<Stamps> taken = collect(seconds / rounds, FEWEST_ITERATIONS, this::sample);
+      verify();
+      batches.addAll(taken);
+      floors[round] = floor(Math.min(iterations(taken), MOST_FLOOR_ITERATIONS));
+    }
+    List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
+    List<Stamps> stream = warmed(seconds * STREAM_SHARE, this::stream);
+    sample(1);
+    verify();
+    Arrays.sort(floors);
+    double floor = floors[rounds / 2];
+    return new Measurement(
+        batches,
+        Stamps.sortedSamples(batches),
+        Stamps.sortedSamples(empty),
+        mean(stream),
+        Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor),
+        algorithm());
+  }
+
+  /** Measured by one process, while the others sleep; NaN elsewhere, and where nothing moves. */
+  private double floor(int iterations) {
+    double micros =
+        crew.isFirst() ? workload.floorMicros(iterations).orElse(Double.NaN) : Double.NaN;
+    crew.decided(0);
+    return micros;
   }
 
   /** Of the last call of rank 0, which is the operation's. */
   private Optional<Algorithm> algorithm() {
-    return group.communicator(0).report().ranks().get(0).recent().stream()
+    return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()
         .flatMap(Report.Call::algorithm);
   }
@@ -118,34 +150,38 @@ public final class Sampler {
   }
 
   /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
-  private static List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
+  private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
     collect(time / 2, 1, batch);
     return collect(time / 2, 1, batch);
   }
 
   /** Batches for {@code time} seconds, of {@code fewest} iterations or more in all. */
-  private static List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
+  private List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
     List<Stamps> batches = new ArrayList<>();
     long start = System.nanoTime();
     long spent = 0;
     int taken = 0;
     int count = 1;
     do {
-      batches.add(batch.apply(count));
+      Stamps stamps = batch.apply(count);
+      crew.gather(stamps);
+      batches.add(stamps);
       taken += count;
       long before = spent;
       spent = System.nanoTime() - start;
       double left = Math.min(time * 1e9 - spent, time * 1e9 / BATCHES);
       double fits = left * count / (spent - before);
       fits = Math.max(fits, fewest - taken);
-      count = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
-    } while (taken < fewest || spent < time * 1e9 && taken < MOST_ITERATIONS);
+      boolean isOver = taken >= fewest && (spent >= time * 1e9 || taken >= MOST_ITERATIONS);
+      int most = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
+      count = (int) crew.decided(isOver ? 0 : most);
+    } while (count > 0);
     return batches;
   }
 
   /** One call that nobody times, since its memory and threads are cold, then {@code iterations}. */
   private Stamps sample(int iterations) {
-    Stamps stamps = new Stamps(works.length, iterations);
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
     long first = next;
     next += iterations + 1;
     forEachRank(
@@ -167,7 +203,7 @@ public final class Sampler {
   }
 
   private Stamps sampleEmpty(int iterations) {
-    Stamps stamps = new Stamps(works.length, iterations);
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
         (work, rank) -> {
           work.rewrite(0);
@@ -188,7 +224,7 @@ public final class Sampler {
    * iterations.
    */
   private Stamps stream(int calls) {
-    Stamps stamps = new Stamps(works.length, calls);
+    Stamps stamps = new Stamps(workload.ranks(), calls);
     forEachRank(
         (work, rank) -> {
           work.stream(0);
@@ -220,16 +256,7 @@ public final class Sampler {
   }
 
   private void forEachRank(ObjIntConsumer<RankWork> body) {
-    group.run(
-        comm -> {
-          try {
-            body.accept(works[comm.rank()], comm.rank());
-          } catch (LineUp.Cancelled e) {
-            // Another rank's failure, which that rank throws.
-          } catch (RuntimeException | Error e) {
-            lineUp.cancel();
-            throw e;
-          }
-        });
+    int first = group.communicators().get(0).rank();
+    group.run(comm -> body.accept(works[comm.rank() - first], comm.rank()));
   }
 }

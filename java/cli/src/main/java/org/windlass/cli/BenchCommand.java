@@ -12,8 +12,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.LongFunction;
 import org.windlass.Algorithm;
-import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
@@ -173,12 +171,21 @@ public final class BenchCommand implements Runnable {
     requireAlgorithm();
     List<Workload> workloads = workloads();
     BenchCase measured =
-        new BenchCase(op, target, isPlain(), DType.parse(dtype), details());
+        new BenchCase(op, target, moving.launch(), isPlain(), DType.parse(dtype), details());
+    moving.onRanks(
+        spec, workloads.get(0).ranks(), group -> measure(group, workloads, measured));
+  }
+
+  private void measure(LocalGroup group, List<Workload> workloads, BenchCase measured) {
+    if (group.communicators().get(0).rank() > 0) {
+      workloads.forEach(workload -> sampler(group, workload).run());
+      return;
+    }
     PrintWriter out = spec.commandLine().getOut();
     boolean headed = json.isGiven();
     try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
       for (Workload workload : workloads) {
-        Sampler.Measurement measurement = measure(workload);
+        Sampler.Measurement measurement = sampler(group, workload).run();
         BenchResult result = BenchResult.of(measured, workload, measurement);
         if (!headed) {
           out.print(BenchResult.tableHead());
@@ -193,11 +200,8 @@ public final class BenchCommand implements Runnable {
     }
   }
 
-  private Sampler.Measurement measure(Workload workload) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
-    try (LocalGroup group = Communicator.local(workload.ranks(), options)) {
-      return new Sampler(group, workload, NativeLibrary.allowedCores(), seconds, ROUNDS).run();
-    }
+  private Sampler sampler(LocalGroup group, Workload workload) {
+    return new Sampler(group, workload, NativeLibrary.allowedCores(), seconds, ROUNDS);
   }
 
   private Target checkedTarget() {

@@ -7,9 +7,8 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.Collectors;
-import org.windlass.CommunicatorOptions;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Target;
+import org.windlass.LocalGroup;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
 import picocli.CommandLine.Command;
@@ -47,7 +46,6 @@ final class ExampleCommand implements Runnable {
       throw new InvalidArgumentException("example: give " + name + " or --all, not both");
     }
     RankCount.require("--ranks", ranks);
-    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(moving.deadline());
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null) {
       for (Example example : Examples.all()) {
@@ -55,12 +53,17 @@ final class ExampleCommand implements Runnable {
       }
       return;
     }
-    Target target = moving.target();
+    moving.target();
     List<Example> chosen = all ? Examples.all() : List.of(find(name));
-    PrintStream stream = stream(out);
+    moving.onRanks(spec, ranks, group -> run(chosen, group, out));
+  }
+
+  private void run(List<Example> chosen, LocalGroup group, PrintWriter out) {
+    boolean isFirst = group.communicators().get(0).rank() == 0;
+    PrintStream stream = stream(isFirst ? out : Writer.nullWriter());
     for (Example example : chosen) {
-      out.println(example.name() + ": " + example.summary());
-      example.body().run(target, ranks, options, stream);
+      stream.println(example.name() + ": " + example.summary());
+      example.body().run(group, ranks, stream);
       stream.flush();
     }
     out.flush();

@@ -88,6 +88,9 @@ public final class Main implements Runnable {
             return ErrorCode.RESOURCE.exitStatus();
           }
           Complaint first = results.complaint().orElse(complaint);
+          if (LaunchedRank.isThis()) {
+            return LaunchedRank.tell(first);
+          }
           return json ? first.printJson(err, main.verbose) : first.print(err, main.verbose);
         };
     try {

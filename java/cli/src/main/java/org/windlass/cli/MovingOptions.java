@@ -2,13 +2,22 @@
 package org.windlass.cli;
 
 import java.time.Duration;
+import java.util.List;
+import java.util.function.Consumer;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
 /** The options that every command that moves data takes. */
 public final class MovingOptions {
+  private static final String THREADS = "threads";
+  private static final String PROCESSES = "processes";
+
   @Option(
       names = "--target",
       paramLabel = "TARGET",
@@ -29,20 +38,52 @@ public final class MovingOptions {
       names = "--launch",
       paramLabel = "LAUNCH",
       defaultValue = "threads",
-      description = "What ranks are: threads (${DEFAULT-VALUE}).")
+      description = "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}).")
   private String launch;
 
   /** The target, which is available. */
   public Target target() {
-    if (!launch.equals("threads") && !launch.equals("processes")) {
-      throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
-    }
-    if (launch.equals("processes")) {
-      throw new UnsupportedException("--launch processes: ranks are threads in this build");
-    }
+    requireLaunch();
     Target chosen = Target.parse(target);
     chosen.require();
     return chosen;
+  }
+
+  /** What ranks are: {@code threads} or {@code processes}. */
+  String launch() {
+    requireLaunch();
+    return launch;
+  }
+
+  private void requireLaunch() {
+    if (!launch.equals(THREADS) && !launch.equals(PROCESSES)) {
+      throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
+    }
+  }
+
+  /** Refuses processes for a command that has ranks as threads alone. */
+  void requireThreads(String command) {
+    if (!launch().equals(THREADS)) {
+      throw new UnsupportedException(
+          command + " --launch processes: its ranks are threads in this build");
+    }
+  }
+
+  /**
+   * Runs the body with the ranks of this process: all of them, or one, and each of the others in a
+   * process of its own that runs this command line too. Results are rank 0's to print.
+   */
+  void onRanks(CommandSpec command, int ranks, Consumer<LocalGroup> body) {
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline());
+    if (launch().equals(PROCESSES)) {
+      List<String> arguments =
+          command.root().commandLine().getParseResult().originalArgs();
+      new ProcessLaunch(arguments, ranks, options).run(body);
+      return;
+    }
+    try (LocalGroup group = Communicator.local(ranks, options)) {
+      body.accept(group);
+    }
   }
 
   /** How long an operation may go without progress. */

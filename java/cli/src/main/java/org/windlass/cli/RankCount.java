@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import org.windlass.InvalidArgumentException;
 
-/** The number of ranks that a command runs, each a thread of its own. */
+/** The number of ranks that a command runs, each a thread or a process of its own. */
 public final class RankCount {
   /** What some operations do grows with the square of the ranks. */
   public static final int MOST = 64;
@@ -18,7 +18,7 @@ public final class RankCount {
   public static void require(String given, int ranks) {
     if (ranks < 1 || ranks > MOST) {
       throw new InvalidArgumentException(
-          given + " " + ranks + ": 1 to " + MOST + " ranks run here, each a thread");
+          given + " " + ranks + ": 1 to " + MOST + " ranks run here");
     }
   }
 }

@@ -104,6 +104,7 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
+    moving.requireThreads("reshard");
     PrintWriter err = spec.commandLine().getErr();
     Reshard reshard =
         layouts

@@ -8,9 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
@@ -48,11 +46,6 @@ final class RunCommand implements Callable<Integer> {
   /** From SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
-
-  /** Where one of them is set, the ranks have a token, as two jobs that meet share one. */
-  private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
-
   @Option(
       names = "-n",
       paramLabel = "N",
@@ -80,7 +73,8 @@ final class RunCommand implements Callable<Integer> {
     try (Unfinished unfinished = new Unfinished();
         TokenFile token = new TokenFile();
         RankProcesses processes =
-            new RankProcesses(stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
+            new RankProcesses(
+                0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
       unfinished.add(token);
       start(processes, token);
@@ -98,16 +92,10 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private void start(RankProcesses processes, TokenFile token) throws IOException {
-    Map<String, String> shared = new HashMap<>();
-    if (TOKENS.stream().allMatch(name -> System.getenv().getOrDefault(name, "").isEmpty())) {
-      shared.put(TOKEN_FILE, token.create().toString());
-    }
-    RankVariables variables = new RankVariables(ranks);
+    RankVariables variables = new RankVariables(ranks, token);
     for (int rank = 0; rank < ranks; rank++) {
-      Map<String, String> own = new HashMap<>(shared);
-      own.putAll(variables.of(rank));
       try {
-        processes.start(command, own);
+        processes.start(command, variables.of(rank));
       } catch (IOException refused) {
         throw refusal(rank, refused);
       }

@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.util.function.Function;
+import java.util.function.IntToLongFunction;
 
 /**
  * The way into an object of a public type for the packages above its own, in terms of this package.
@@ -18,6 +19,9 @@ public final class Access<R> {
 
   /** Of a tensor: makes its like over other memory. */
   public static final Access<Relocation> RELOCATION = new Access<>();
+
+  /** Of a window: where each rank's part lies in this process, as long as the window is open. */
+  public static final Access<IntToLongFunction> PARTS = new Access<>();
 
   /** Of a layout. */
   public static final Access<Cutting> CUTTING = new Access<>();

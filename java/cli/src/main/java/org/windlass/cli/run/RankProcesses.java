@@ -18,8 +18,11 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 
 /**
  * The processes of a job's ranks on this machine, which end together, with all that they have
@@ -43,9 +46,10 @@ public final class RankProcesses implements AutoCloseable {
   /** How long processes that outlive a rank may hold its output without a word. */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
-  /** In {@code events}, beside the numbers of ranks that have ended. */
+  /** In {@code events}, beside the places in {@code processes} of those that have ended. */
   private static final int OUTPUT_LOST = -1;
 
+  private final int first;
   private final String mark = UUID.randomUUID().toString();
   private final Duration grace;
   private final SharedOutput output;
@@ -65,9 +69,11 @@ public final class RankProcesses implements AutoCloseable {
   /**
    * Takes where the ranks' lines go.
    *
+   * @param first the rank of the first process that is started
    * @param grace the time from SIGTERM to SIGKILL
    */
-  public RankProcesses(OutputStream out, OutputStream err, Duration grace) {
+  public RankProcesses(int first, OutputStream out, OutputStream err, Duration grace) {
+    this.first = first;
     this.grace = grace;
     output = new SharedOutput(out, err, () -> events.add(OUTPUT_LOST));
   }
@@ -78,7 +84,7 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Starts the next rank; no more once it is closed. Rank 0 has the standard input of this process,
+   * Starts the next rank; no more once this is closed. Rank 0 has the standard input of this process,
    * the others none.
    *
    * @param variables are added to this process's
@@ -88,7 +94,8 @@ public final class RankProcesses implements AutoCloseable {
     if (isEnding) {
       return;
     }
-    int rank = processes.size();
+    int index = processes.size();
+    int rank = first + index;
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().putAll(variables);
     builder.environment().put(MARK, mark);
@@ -97,7 +104,7 @@ public final class RankProcesses implements AutoCloseable {
     processes.add(process);
     lines.add(new RankLines(rank, process.getInputStream(), output::writeOut));
     lines.add(new RankLines(rank, process.getErrorStream(), output::writeErr));
-    process.onExit().thenRun(() -> events.add(rank));
+    process.onExit().thenRun(() -> events.add(index));
   }
 
   /**
@@ -107,16 +114,34 @@ public final class RankProcesses implements AutoCloseable {
   public Optional<Failure> awaitEnd() throws InterruptedException {
     List<Process> all = processes();
     for (int left = all.size(); left > 0; left--) {
-      int rank = events.take();
-      if (rank == OUTPUT_LOST) {
+      int index = events.take();
+      if (index == OUTPUT_LOST) {
         return Optional.empty();
       }
-      Process process = all.get(rank);
+      Process process = all.get(index);
       if (process.exitValue() != 0) {
-        return Optional.of(new Failure(rank, process.pid(), process.exitValue()));
+        return Optional.of(failure(index));
       }
     }
     return Optional.empty();
+  }
+
+  private Failure failure(int index) {
+    Process process = processes().get(index);
+    return new Failure(first + index, process.pid(), process.exitValue());
+  }
+
+  /** Lets ranks end by themselves for so long; those that have ended with another status than 0. */
+  public List<Failure> failures(Duration within) {
+    List<Process> all = processes();
+    CompletableFuture.allOf(
+            all.stream().map(Process::onExit).toArray(CompletableFuture<?>[]::new))
+        .completeOnTimeout(null, within.toMillis(), TimeUnit.MILLISECONDS)
+        .join();
+    return IntStream.range(0, all.size())
+        .filter(index -> !all.get(index).isAlive() && all.get(index).exitValue() != 0)
+        .mapToObj(this::failure)
+        .toList();
   }
 
   /** Waits until what ranks that have ended wrote is passed on, for as long as its reader takes. */

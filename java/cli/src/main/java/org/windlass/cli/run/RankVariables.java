@@ -10,19 +10,32 @@ import java.util.Map;
 
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that
- * torchrun gives them and under Windlass's own, and two ports of the loopback interface that the
- * first rank may serve at: {@code MASTER_PORT}, and that of {@code WINDLASS_RENDEZVOUS}.
+ * torchrun gives them and under Windlass's own, two ports of the loopback interface that the first
+ * rank may serve at, {@code MASTER_PORT} and that of {@code WINDLASS_RENDEZVOUS}, and a token.
  */
 public final class RankVariables {
   private static final String LOOPBACK = "127.0.0.1";
 
+  private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
+
+  /** Where one of them is set, the ranks have a token, as two jobs that meet share one. */
+  private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
+
   private final int ranks;
   private final int masterPort;
   private final int meetingPort;
+  private final Map<String, String> token;
 
-  /** The variables of {@code ranks} ranks; both ports are free now, and nobody holds them. */
-  public RankVariables(int ranks) throws IOException {
+  /**
+   * The variables of {@code ranks} ranks; both ports are free now, and nobody holds them.
+   *
+   * @param token is made where this process's environment has none for them
+   */
+  public RankVariables(int ranks, TokenFile token) throws IOException {
     this.ranks = ranks;
+    boolean isSet =
+        TOKENS.stream().anyMatch(name -> !System.getenv().getOrDefault(name, "").isEmpty());
+    this.token = isSet ? Map.of() : Map.of(TOKEN_FILE, token.create().toString());
     InetAddress loopback = InetAddress.getByName(LOOPBACK);
     try (ServerSocket master = new ServerSocket(0, 1, loopback);
         ServerSocket meeting = new ServerSocket(0, 1, loopback)) {
@@ -31,9 +44,9 @@ public final class RankVariables {
     }
   }
 
-  /** Those of one rank. */
+  /** Those of one rank, which come on top of this process's. */
   public Map<String, String> of(int rank) {
-    Map<String, String> variables = new LinkedHashMap<>();
+    Map<String, String> variables = new LinkedHashMap<>(token);
     for (String family : List.of("", "WINDLASS_")) {
       variables.put(family + "RANK", "" + rank);
       variables.put(family + "WORLD_SIZE", "" + ranks);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.ErrorCode;
+import org.windlass.LocalGroup;
+import org.windlass.PeerLostException;
+import org.windlass.ResourceException;
+import org.windlass.cli.run.OwnJvm;
+import org.windlass.cli.run.RankProcesses;
+import org.windlass.cli.run.RankVariables;
+import org.windlass.cli.run.TokenFile;
+
+/**
+ * A command whose ranks are processes: rank 0 is this one, and each of the others a JVM that runs
+ * the same command line. They end together, and the error is that of the rank that failed by
+ * itself.
+ */
+final class ProcessLaunch {
+  /** From SIGTERM to SIGKILL. */
+  private static final Duration GRACE = Duration.ofSeconds(5);
+
+  /** In which all JVMs are to come up, however little the operations may take. */
+  private static final Duration LEAST_START = Duration.ofSeconds(60);
+
+  /** In which a rank that is over, or whose peers have failed, ends by itself. */
+  private static final Duration LAST_WORDS = Duration.ofSeconds(5);
+
+  /** What ranks fail with that others have failed. */
+  private static final Set<ErrorCode> CONSEQUENCES =
+      Set.of(ErrorCode.ABORTED, ErrorCode.PEER_LOST, ErrorCode.TIMEOUT);
+
+  private final List<String> arguments;
+  private final int ranks;
+  private final CommunicatorOptions options;
+  private final Duration start;
+
+  /**
+   * A launch to be.
+   *
+   * @param arguments the command's, which the ranks get too
+   */
+  ProcessLaunch(List<String> arguments, int ranks, CommunicatorOptions options) {
+    this.arguments = arguments;
+    this.ranks = ranks;
+    this.options = options;
+    Duration asked = options.deadline();
+    this.start = asked.compareTo(LEAST_START) > 0 ? asked : LEAST_START;
+  }
+
+  /** Runs the body with the rank of this process, here and in each of the others. */
+  void run(Consumer<LocalGroup> body) {
+    if (LaunchedRank.isThis()) {
+      runRank(System.getenv(), body, () -> {});
+      return;
+    }
+    try (Unfinished unfinished = new Unfinished();
+        TokenFile token = new TokenFile();
+        Complaints complaints = new Complaints();
+        RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
+      unfinished.add(others);
+      unfinished.add(token);
+      unfinished.add(complaints);
+      RankVariables variables = new RankVariables(ranks, token);
+      for (int rank = 1; rank < ranks; rank++) {
+        List<String> option = List.of(LaunchedRank.option(complaints.of(rank)));
+        others.start(OwnJvm.command(option, Main.class, arguments), variables.of(rank));
+      }
+      run(variables, body, others, complaints);
+    } catch (IOException fault) {
+      throw new ResourceException("--launch processes: " + fault.getMessage(), fault);
+    }
+  }
+
+  /** Ranks print no results, and their bytes are passed on as they are, which no writer does. */
+  private static OutputStream standardError() {
+    return new FileOutputStream(FileDescriptor.err);
+  }
+
+  private void run(
+      RankVariables variables,
+      Consumer<LocalGroup> body,
+      RankProcesses others,
+      Complaints complaints)
+      throws IOException {
+    Map<String, String> own = new HashMap<>(System.getenv());
+    own.putAll(variables.of(0));
+    try (StartWatch watch = new StartWatch(others)) {
+      runRank(own, body, watch::close);
+    } catch (RuntimeException failure) {
+      throw cause(failure, others.failures(LAST_WORDS), complaints);
+    }
+    List<RankProcesses.Failure> failures = others.failures(LAST_WORDS);
+    if (!failures.isEmpty()) {
+      throw cause(lost(failures.get(0), "when all was done"), failures, complaints);
+    }
+  }
+
+  /** @param onStart runs once all ranks have met */
+  private void runRank(
+      Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
+    try (LocalGroup group = LocalGroup.fromEnvironment(variables, 1, options, start)) {
+      onStart.run();
+      body.accept(group);
+      // Nobody leaves while another may still reach it.
+      group.run(Communicator::barrier);
+    }
+  }
+
+  /** What to throw for {@code failure}: what a rank failed with by itself, if it is that. */
+  private static RuntimeException cause(
+      RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
+      throws IOException {
+    ErrorCode code = Complaint.of(failure).code();
+    if (!CONSEQUENCES.contains(code)) {
+      return failure;
+    }
+    List<Complaint> consequences = new ArrayList<>();
+    for (RankProcesses.Failure each : failures) {
+      Optional<Complaint> told = LaunchedRank.told(each.rank(), complaints.of(each.rank()));
+      if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
+        return new RankFailed(told.get(), failure);
+      }
+      if (told.isEmpty() && code != ErrorCode.PEER_LOST) {
+        return lost(each, "before all was done");
+      }
+      told.ifPresent(consequences::add);
+    }
+    // Where the start was given up, this rank knows that alone.
+    if (code == ErrorCode.ABORTED && !consequences.isEmpty()) {
+      return new RankFailed(consequences.get(0), failure);
+    }
+    return failure;
+  }
+
+  private static PeerLostException lost(RankProcesses.Failure failure, String when) {
+    return new PeerLostException(
+        "rank "
+            + failure.rank()
+            + " (process "
+            + failure.pid()
+            + ") ended with status "
+            + failure.status()
+            + " "
+            + when);
+  }
+
+  /** The files in which ranks say why they failed. */
+  private static final class Complaints implements AutoCloseable {
+    private final Path folder;
+
+    Complaints() throws IOException {
+      folder = Files.createTempDirectory("windlass-ranks-");
+    }
+
+    Path of(int rank) {
+      return folder.resolve("" + rank);
+    }
+
+    @Override
+    public void close() throws IOException {
+      File[] files = folder.toFile().listFiles();
+      for (File file : files == null ? new File[0] : files) {
+        Files.deleteIfExists(file.toPath());
+      }
+      Files.deleteIfExists(folder);
+    }
+  }
+
+  /** A watch over ranks that have not met yet: where one of them fails, this thread waits no more. */
+  private static final class StartWatch implements AutoCloseable {
+    private final Thread starting = Thread.currentThread();
+    private final Thread watching;
+    private boolean isOver;
+    private boolean hasInterrupted;
+
+    StartWatch(RankProcesses ranks) {
+      watching = new Thread(() -> watch(ranks), "windlass-launch");
+      watching.setDaemon(true);
+      watching.start();
+    }
+
+    private void watch(RankProcesses ranks) {
+      try {
+        if (ranks.awaitEnd().isPresent()) {
+          interrupt();
+        }
+      } catch (InterruptedException over) {
+        // All have met.
+      }
+    }
+
+    private synchronized void interrupt() {
+      if (!isOver) {
+        hasInterrupted = true;
+        starting.interrupt();
+      }
+    }
+
+    @Override
+    public synchronized void close() {
+      if (!isOver) {
+        isOver = true;
+        watching.interrupt();
+        if (hasInterrupted) {
+          Thread.interrupted();
+        }
+      }
+    }
+  }
+}
