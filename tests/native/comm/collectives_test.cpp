@@ -245,16 +245,16 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Outgrown,
 TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   for (const int cores : {1, 64}) {
     for (const int n : {2, 5, 16}) {
+      Shared<std::atomic<int>> came;
       LocalRanks ranks(n, 20'000'000'000, 1, cores);
-      std::atomic<int> came{0};
       std::atomic<int> early{0};
       ranks.run([&](int rank, wl_comm_t* comm) {
         Error error;
         for (int i = 1; i <= 200 / kSlow; ++i) {
           if ((i + rank) % 50 == 0) spinFor(20'000);
-          came.fetch_add(1);
+          came->fetch_add(1);
           ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
-          if (came.load() < i * n) early.fetch_add(1);
+          if (came->load() < i * n) early.fetch_add(1);
           ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
         }
       });
@@ -265,20 +265,20 @@ TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
 
 // A reader of a broadcast waits for the root alone where ranks have cores.
 TEST(Broadcast, AReaderDoesNotWaitForOtherReaders) {
+  Shared<std::atomic<bool>> secondIsDone;
   LocalRanks ranks(3, 20'000'000'000, 1, 64);
-  std::atomic<bool> secondIsDone{false};
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     uint32_t value = rank == 0 ? 42 : 0;
     if (rank == 1) {
       const int64_t start = wl_clock_ns();
-      while (!secondIsDone && wl_clock_ns() - start < 5'000'000'000) std::this_thread::yield();
-      EXPECT_TRUE(secondIsDone);
+      while (!*secondIsDone && wl_clock_ns() - start < 5'000'000'000) std::this_thread::yield();
+      EXPECT_TRUE(*secondIsDone);
     }
     ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, 0, WL_AUTO, 0, &error))
         << error.message;
     EXPECT_EQ(42u, value);
-    if (rank == 2) secondIsDone = true;
+    if (rank == 2) *secondIsDone = true;
   });
 }
 

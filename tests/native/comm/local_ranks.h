@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a body on every rank of an in-process communicator, one thread a rank.
+// Runs a body on every rank of a communicator, one thread a rank. WINDLASS_TEST_LAUNCH has the
+// ranks live in several processes, each of which runs the whole test with its own ranks: what a
+// test checks of a rank it checks in the body, and what ranks count together is Shared.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "tests/native/collective_calls.h"
+#include "tests/native/comm/test_processes.h"
 #include "windlass/windlass.h"
 
 namespace windlass_test {
@@ -39,6 +42,17 @@ inline int deviceCores() {
   return cores;
 }
 
+// Processes among which ranks are dealt out; 0: they are threads of this one.
+inline int processes(int ranks) {
+  static const std::string launch = [] {
+    const char* given = std::getenv("WINDLASS_TEST_LAUNCH");
+    return std::string(given == nullptr ? "threads" : given);
+  }();
+  if (launch == "processes") return ranks;     // one a rank
+  if (launch == "both") return std::min(ranks, 2);
+  return launch == "threads" ? 0 : (std::abort(), 0);
+}
+
 // Whether this run takes what CI has no time for.
 inline bool longForm() {
   return std::getenv("WINDLASS_TEST_LONG") != nullptr;
@@ -46,13 +60,13 @@ inline bool longForm() {
 
 // How many times less long series of operations repeat.
 inline int slow() {
-  return (deviceCores() > 0 ? 4 * kSlow : kSlow) * (longForm() ? 1 : 2);
+  return (deviceCores() > 0 || processes(1) > 0 ? 4 * kSlow : kSlow) * (longForm() ? 1 : 2);
 }
 
 // Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and
-// the device executor the same waits.
+// the device executor the same waits, and processes differ in little.
 inline bool few() {
-  return (kSlow > 1 || deviceCores() > 0) && !longForm();
+  return (kSlow > 1 || deviceCores() > 0 || processes(1) > 0) && !longForm();
 }
 
 // Numbers of ranks that suites go over.
@@ -100,13 +114,21 @@ struct LocalRanks {
     config.blocks = blocks;
     config.deadline_ns = deadlineNs;
     config.device_cores = ranks <= WL_MAX_DEVICE_RANKS ? deviceCores() : 0;
-    Error error;
-    EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
     comms.resize(static_cast<size_t>(ranks));
+    seed();  // one for all processes
+    if (processes(ranks) > 0) {
+      attach(config);
+    } else {
+      Error error;
+      EXPECT_EQ(WL_OK, wl_group_create(&config, &group, &error)) << error.message;
+    }
     for (int rank = 0; rank < ranks; ++rank) {
+      Error error;
+      if (!isOwn(rank)) continue;
       EXPECT_EQ(WL_OK, wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error))
           << error.message;
     }
+    if (others) watch();
   }
   ~LocalRanks() {
     for (wl_comm_t* comm : comms) wl_comm_free(comm);
@@ -119,13 +141,43 @@ struct LocalRanks {
   void run(const std::function<void(int rank, wl_comm_t* comm)>& body) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size(); ++rank) {
-      threads.emplace_back([&, rank] { body(rank, comms[static_cast<size_t>(rank)]); });
+      if (isOwn(rank))
+        threads.emplace_back([&, rank] { body(rank, comms[static_cast<size_t>(rank)]); });
     }
     for (std::thread& thread : threads) thread.join();
+    if (others) others->meet();
   }
 
+  // Whether the rank is one of this process.
+  bool isOwn(int rank) const { return !others || rank % others->count() == others->own(); }
+
+  // Of ranks that live in several processes; it is the last to go.
+  std::unique_ptr<TestProcesses> others;
   wl_group_t* group = nullptr;
-  std::vector<wl_comm_t*> comms;
+  std::vector<wl_comm_t*> comms;  // null for those of other processes
+
+ private:
+  void attach(const wl_group_config_t& config) {
+    Error error;
+    int32_t file = -1;
+    EXPECT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+    others = std::make_unique<TestProcesses>(processes(config.ranks));
+    EXPECT_EQ(WL_OK, wl_group_attach(file, &group, &error)) << error.message;
+    wl_file_close(file);
+  }
+
+  void watch() {
+    for (int process = 0; process < others->count(); ++process) {
+      std::vector<int32_t> theirs;
+      for (int rank = process; rank < size(); rank += others->count()) theirs.push_back(rank);
+      if (process == others->own()) continue;
+      Error error;
+      EXPECT_EQ(WL_OK, wl_group_watch(group, &others->name(process), theirs.data(),
+                                      static_cast<uint32_t>(theirs.size()), 0, &error))
+          << error.message;
+    }
+    others->meet();
+  }
 };
 
 // Threads that compute and never yield, beside the ranks.
