@@ -11,6 +11,7 @@
 #include "kernels/chunk.h"
 #include "kernels/in_line.h"
 #include "kernels/one_sided.h"
+#include "kernels/pull.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
@@ -82,7 +83,7 @@ constexpr Kernels makeKernels() {
   constexpr auto kRows = PartShape::kRows;
   constexpr Kernel kNever = {};
   constexpr Algorithm kOnePhase = {WL_ONE_PHASE, true, false, WL_MAX_RANKS,
-                                   kernel<AllReduceOnePhase>};
+                                   kernel<Across<AllReduceOnePhase, PullAllReduce>>};
 
   Kernels kernels = {};
   Collective* collectives = kernels.collectives;
@@ -92,43 +93,49 @@ constexpr Kernels makeKernels() {
   collectives[WL_OP_ALL_TO_ALL] = {
       "all-to-all", kParts, kParts, kMoved, kApart, kRun, 1,
       kEagerMove, kernel<Eager<AllToAllPull>>,
-      {algorithm<AllToAllPush>(WL_PUSH), algorithm<AllToAllPull>(WL_PULL)}};
+      {algorithm<Across<AllToAllPush, PullAllToAll>>(WL_PUSH),
+       algorithm<Across<AllToAllPull, PullAllToAll>>(WL_PULL)}};
   collectives[WL_OP_BROADCAST] = {
       "broadcast", kRootsPart, kPart, kMoved, kInPlace, kRun, 1,
-      kEagerBroadcast, kernel<Eager<Broadcast>>, {algorithm<Broadcast>(WL_STAGED)}};
+      kEagerBroadcast, kernel<Eager<Broadcast>>,
+      {algorithm<Across<Broadcast, PullBroadcast>>(WL_STAGED)}};
   collectives[WL_OP_ALL_GATHER] = {
       "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<AllGather>()}};
+      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<Across<AllGather, PullAllGather>>()}};
   collectives[WL_OP_ALL_GATHER_COLUMNS] = {
       "all-gather-columns", kPart, kParts, kMoved, kApart, kRows, 1,
-      kEagerMove, kernel<Eager<AllGatherColumnsPull>>, {algorithm<AllGatherColumns>()}};
+      kEagerMove, kernel<Eager<AllGatherColumnsPull>>,
+      {algorithm<Across<AllGatherColumns, PullAllGatherColumns>>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<ReduceScatter>>, {algorithm<ReduceScatter>()}};
+      kEagerMove, kernel<Eager<ReduceScatter>>,
+      {algorithm<Across<ReduceScatter, PullReduceScatter>>()}};
   collectives[WL_OP_ALL_REDUCE] = {
       "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
       kEagerAllReduce, kernel<Eager<AllReduceOnePhase>>,
-      {algorithm<AllReduceTwoPhase>(WL_TWO_PHASE), kOnePhase, ring<AllReduceRing>(WL_RING),
-       ring<AllReduceBidirectionalRing>(WL_BIDIRECTIONAL_RING)}};
+      {algorithm<Across<AllReduceTwoPhase, PullAllReduce>>(WL_TWO_PHASE), kOnePhase,
+       ring<Across<AllReduceRing, PullAllReduce>>(WL_RING),
+       ring<Across<AllReduceBidirectionalRing, PullAllReduce>>(WL_BIDIRECTIONAL_RING)}};
   collectives[WL_OP_SCATTER] = {
       "scatter", kRootsParts, kPart, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Scatter>()}};
+      0, kNever, {algorithm<Across<Scatter, PullScatter>>()}};
   collectives[WL_OP_GATHER] = {
       "gather", kPart, kRootsParts, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Gather>()}};
+      0, kNever, {algorithm<Across<Gather, PullGather>>()}};
   collectives[WL_OP_REDUCE] = {
       "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Reduce>()}};
+      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, PullReduce>>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
       "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
-      0, kNever, {algorithm<AllToAllV>()}};
+      0, kNever, {algorithm<Across<AllToAllV, PullAllToAllV>>()}};
   collectives[WL_OP_ALL_GATHER_V] = {
       "all-gather-v", kPart, kUnequalParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherVPull>>, {algorithm<AllGatherV>()}};
+      kEagerMove, kernel<Eager<AllGatherVPull>>, {algorithm<Across<AllGatherV, PullAllGatherV>>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
       "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<ReduceScatterV>>, {algorithm<ReduceScatterV>()}};
-  kernels.allToAllVPacked = kernel<AllToAllVPacked>;
+      kEagerMove, kernel<Eager<ReduceScatterV>>,
+      {algorithm<Across<ReduceScatterV, PullReduceScatterV>>()}};
+  kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, PullAllToAllVPacked>>;
   kernels.redistribute = kernel<Redistribute>;
   kernels.limits = kLimits;
   kernels.copy = copyBytes;

@@ -72,6 +72,23 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
   return count;
 }
 
+int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
+  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
+  if (memory->struct_size < sizeof(wl_peer_memory_t)) {
+    return fail(error, WL_INVALID_ARGUMENT, "memory->struct_size is %u, not %zu",
+                memory->struct_size, sizeof(wl_peer_memory_t));
+  }
+  if (comm != nullptr) {
+    memory->form = comm->comm.peerMemory(memory->why, sizeof memory->why);
+    return WL_OK;
+  }
+  PeerMemoryUse use = PeerMemoryUse::kAuto;
+  if (Code code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;
+  const bool reads = ownPeerMemory(use, memory->why, sizeof memory->why);
+  memory->form = reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE;
+  return WL_OK;
+}
+
 int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence) {
   return comm == nullptr ? -1 : comm->comm.group().lastToEnter(sequence);
 }

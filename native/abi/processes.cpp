@@ -95,8 +95,10 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
     if (Code code = mapping->map(file, error); code != WL_OK) return code;
     Code code = ControlBlock::check(mapping->memory(), mapping->bytes(), error);
     if (code != WL_OK) return code;
+    PeerMemoryUse use = PeerMemoryUse::kAuto;
+    if (code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;
     auto made = std::make_unique<wl_group>();
-    made->group = Group::attach(mapping->memory(), mapping);
+    made->group = Group::attach(mapping->memory(), mapping, use);
     *group = made.release();
     return WL_OK;
   } catch (const std::bad_alloc&) {

@@ -34,6 +34,7 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       waiter_(*group_, rank, *this) {
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
+  if (group_->config().spansProcesses) pulling_ = Pulling::make(*this);
 }
 
 InLine Comm::inLine(uint32_t core) const {
@@ -79,38 +80,58 @@ uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& 
   return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
 }
 
-Code Comm::checkWindows(const Call& call, bool eager) {
-  // An eager input is copied at once, and what comes of few bytes is written by its own rank.
-  if (eager && call.workBytes < kSharedWorkBytes) return WL_OK;
+Place Comm::placeOfIn(const Call& call) const {
   const PartLists* parts = call.parts;
-  const struct {
-    const char* name;
-    const void* memory;
-    uint64_t bytes;
-  } buffers[] = {{"input", call.args.in,
-                  parts != nullptr && parts->inCounts != nullptr
-                      ? endOf(parts->inCounts, parts->inOffsets, call)
-                      : call.inBytes},
-                 {"output", call.args.out,
-                  parts != nullptr && parts->outCounts != nullptr
-                      ? endOf(parts->outCounts, parts->outOffsets, call)
-                      : call.outBytes}};
-  for (const auto& buffer : buffers) {
-    if (buffer.memory == nullptr ||
-        group_->placeOf(rank_, buffer.memory, buffer.bytes).window() != kAddressSpace) {
-      continue;
-    }
-    const Code code =
-        fail(call.error, WL_UNSUPPORTED,
-             "rank %u: its %s of %s, %llu bytes, lies outside the communicator's windows, or "
-             "reaches beyond one, which alone its peers in other processes reach; use a tensor of "
-             "a window",
-             rank_, buffer.name, operationName(call.descriptor.operation()),
-             static_cast<unsigned long long>(buffer.bytes));
-    leaveCall();
-    return code;
+  if (!group_->config().spansProcesses) return group_->placeOf(rank_, call.args.in, 0);
+  return group_->placeOf(rank_, call.args.in,
+                         parts != nullptr && parts->inCounts != nullptr
+                             ? endOf(parts->inCounts, parts->inOffsets, call)
+                             : call.inBytes);
+}
+
+Place Comm::placeOfOut(const Call& call) const {
+  const PartLists* parts = call.parts;
+  if (!group_->config().spansProcesses) return group_->placeOf(rank_, call.args.out, 0);
+  return group_->placeOf(rank_, call.args.out,
+                         parts != nullptr && parts->outCounts != nullptr
+                             ? endOf(parts->outCounts, parts->outOffsets, call)
+                             : call.outBytes);
+}
+
+bool Comm::pulls(const Launch& launch) const {
+  const auto isOrdinary = [](Place place) {
+    return !place.isNone() && place.window() == kAddressSpace;
+  };
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    const RankArgs& stated = launch.of(rank);
+    if (isOrdinary(stated.in) || isOrdinary(stated.out)) return true;
   }
-  return WL_OK;
+  return false;
+}
+
+bool Comm::reachesOutput(const Launch& launch, uint32_t owner) const {
+  const Place out = launch.of(owner).out;
+  return out.isNone() || out.window() != kAddressSpace || group_->shareProcess(rank_, owner);
+}
+
+void Comm::skipInLine(uint32_t phases) const {
+  for (uint32_t core = 0; core < group_->config().deviceCores; ++core) {
+    const InLine own = inLine(core);
+    for (uint32_t peer = 0; peer < group_->ranks(); ++peer)
+      kKernels.notify(own.line(peer, rank_, core), own.word(phases));
+  }
+}
+
+Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline) {
+  if (pulling_ == nullptr) return publishNoMemory();
+  // Whoever saw all enter may have told nobody yet.
+  waiter_.ring();
+  shownPhases_ = form.phases;
+  isPulling_ = true;
+  const Code code = pulling_->run(form, launch, deadline, call.error);
+  isPulling_ = false;
+  if (code == WL_OK) allEntered_ = sequence_;
+  return code;
 }
 
 void Comm::takeSequence(const Call& call) {
@@ -123,6 +144,8 @@ void Comm::takeSequence(const Call& call) {
 
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
+  // What all ranks refuse alike, with nothing moved, leaves the communicator as it was.
+  if (code == WL_UNSUPPORTED && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED) {
     told_.store(true, std::memory_order_relaxed);
     return copyError(error, *group_->failure(), nullptr);
@@ -148,6 +171,16 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   recorder_.leave(code, waiter_.waitedNs(), code != WL_OK || waiter_.waitedNs() > 0 || isLong);
   leaveCall();
   return code;
+}
+
+int32_t Comm::peerMemory(char* why, size_t room) const {
+  if (!group_->config().spansProcesses) {
+    std::snprintf(why, room, "all ranks live in one process");
+    return WL_PEER_MEMORY_SHARED;
+  }
+  if (pulling_ != nullptr) return pulling_->form(why, room);
+  std::snprintf(why, room, "%s", noMemory(rank_).message);
+  return WL_PEER_MEMORY_OPEN;
 }
 
 Code Comm::status(wl_error_t* error) const {
@@ -211,7 +244,7 @@ void Comm::fillEntry(const Call& call, bool eager) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
-  entry.args = {group_->placeOf(rank_, call.args.in, 0), group_->placeOf(rank_, call.args.out, 0),
+  entry.args = {placeOfIn(call), placeOfOut(call),
                 call.parts == nullptr ? group_->placeOf(rank_, call.args.aux, 0)
                                       : group_->block().placeOf(&stateParts(call))};
   if (eager) {

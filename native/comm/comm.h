@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "native/comm/group.h"
+#include "native/comm/pulling.h"
 #include "native/comm/waiter.h"
 #include "native/comm/workers.h"
 
@@ -108,6 +109,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                   wl_error_t* error);
 
+  // How ranks get at ordinary memory of one another: a wl_peer_memory_form, and why. Any thread.
+  int32_t peerMemory(char* why, size_t room) const;
+
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
   // Mismatch, once this rank has left, where ranks called different things and no call of this rank
@@ -116,6 +120,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code status(wl_error_t* error) const;
 
  private:
+  friend class Pulling;
   template <class K>
   class Helped;
   template <class K>
@@ -124,12 +129,15 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
-  // Where ranks live in several processes: whether the buffers lie where all of them reach. Leaves
-  // the call where not.
-  Code checkReach(const Call& call, bool eager) {
-    return group_->config().spansProcesses ? checkWindows(call, eager) : WL_OK;
-  }
-  Code checkWindows(const Call& call, bool eager);
+  // Whether memory that a rank names, in the operation in progress that all have entered, lies
+  // where not all peers reach it, so that all pull. The same on every rank.
+  bool pulls(const Launch& launch) const;
+  Code pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline);
+  // Whether this rank may write the output of that one, which has entered.
+  bool reachesOutput(const Launch& launch, uint32_t owner) const;
+  // How this rank names its input, or its output, to its peers.
+  Place placeOfIn(const Call& call) const;
+  Place placeOfOut(const Call& call) const;
   // Bytes from the first element to the end of the last part.
   uint64_t endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const;
   // Says that this rank's thread is out of its call.
@@ -166,6 +174,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   bool help(const Launch& launch, bool ownToo);
   // A core of this rank in the operation in progress, for the device executor.
   InLine inLine(uint32_t core) const;
+  // Writes the lines of an operation that its cores leave alone.
+  void skipInLine(uint32_t phases) const;
   template <class K>
   Code awaitConcerned(const Launch& launch, Deadline& deadline);
   template <class K>
@@ -235,11 +245,16 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
   // Names the peer of a one-sided operation, which has left.
   Code publishLeft();
-  // Phases of the operation in progress that all items of `rank` have behind them, as far as shown.
-  uint32_t phasesOver(uint32_t rank) const;
+  // Steps of the operation in progress that peers see, and how many all items of `rank` have behind
+  // them, as far as shown: phases, or rounds of a phase that goes through stages.
+  uint32_t shownSteps() const;
+  uint32_t stepsOver(uint32_t rank) const;
   Code publishTimeout(int64_t limitNs);
   Code publishSignalTimeout(int64_t limitNs);
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
+  // This rank can't read the peer's memory, which gives that errno.
+  Code publishUnread(uint32_t peer, int reason);
+  Code publishNoMemory();
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
@@ -256,6 +271,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Waiter waiter_;
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
+  std::unique_ptr<Pulling> pulling_;  // null where all ranks live in this process
+  bool isPulling_ = false;            // it runs the operation in progress
 };
 
 }  // namespace windlass

@@ -39,6 +39,7 @@ bool holds(const GroupConfig& config) {
 // Eager areas and parts are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
+      stageHalfBytes_(config.stageHalfBytes()),
       eagerBytes_(config.eagerRoomBytes()),
       partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
@@ -54,6 +55,9 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   eager_ = take(2 * eagerBytes_ * ranks, kPage);
   deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
   parts_ = take(2 * partsBytes_ * ranks, kPage);
+  const uint64_t staging = config.spansProcesses ? ranks : 0;
+  stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
+  stages_ = take(2 * stageHalfBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }
 
@@ -78,6 +82,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
     for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
+    if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)

@@ -133,6 +133,16 @@ struct alignas(kLine) Doorbell {
   std::atomic<uint32_t> sleeping;
 };
 
+// What a rank of a group that spans processes tells of its ordinary memory, which peers in other
+// processes read themselves or find in its stage: native/comm/pulling.h. Each stage has two halves,
+// by the parity of a round; rounds are counted over all operations.
+struct alignas(kLine) StageLine {
+  std::atomic<uint64_t> probe;   // PeerMemory::probeAddress() of its process, once it has joined
+  std::atomic<uint32_t> answer;  // what it says of the others' memory; 0: nothing yet
+  std::atomic<uint64_t> filled;  // rounds that this rank has filled its half for
+  std::atomic<uint64_t> taken;   // rounds of which it has read all that it needs
+};
+
 struct RankLines {
   Entry entry[2];
   Work work;
@@ -173,6 +183,13 @@ struct GroupConfig {
   uint64_t eagerRoomBytes() const {
     const uint64_t words = ranks * kEagerWords * sizeof(uint64_t);
     return eagerBytes() < words ? words : eagerBytes();
+  }
+  // Bytes of one half of a rank's stage: all of them together take some MiB.
+  uint64_t stageHalfBytes() const {
+    const uint64_t share = (uint64_t{4} << 20) / ranks / 4096 * 4096;
+    constexpr uint64_t kLeast = uint64_t{64} << 10;
+    constexpr uint64_t kMost = uint64_t{128} << 10;
+    return !spansProcesses ? 0 : share < kLeast ? kLeast : share > kMost ? kMost : share;
   }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
@@ -232,6 +249,11 @@ class ControlBlock {
   PartTable& parts(uint32_t rank, uint64_t sequence) const {
     return *reinterpret_cast<PartTable*>(parts_ + (2 * rank + (sequence & 1)) * partsBytes_);
   }
+  // Where ranks live in several processes.
+  StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
+  unsigned char* stage(uint32_t rank, uint64_t round) const {
+    return stages_ + (2 * rank + (round & 1)) * stageHalfBytes_;
+  }
   // Signals of the device executor: rank 0's, then the others'.
   unsigned char* deviceLines() const { return deviceLines_; }
 
@@ -250,6 +272,9 @@ class ControlBlock {
   unsigned char* eager_ = nullptr;
   unsigned char* parts_ = nullptr;
   unsigned char* deviceLines_ = nullptr;
+  StageLine* stageLines_ = nullptr;
+  unsigned char* stages_ = nullptr;
+  uint64_t stageHalfBytes_ = 0;
   uint64_t eagerBytes_ = 0;
   uint64_t partsBytes_ = 0;
   uint64_t bytes_ = 0;

@@ -17,9 +17,6 @@ namespace windlass {
 template <class K>
 Code Comm::run(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  if constexpr (!Asks<K>::value) {
-    if (Code code = checkReach(call, K::kEager); code != WL_OK) return code;
-  }
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
@@ -37,6 +34,10 @@ Code Comm::run(const Call& call) {
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
+    if constexpr (Pulls<K>::value) {
+      if (code == WL_OK && group_->config().spansProcesses && pulls(launch))
+        code = pull(K::kPull, call, launch, deadline);
+    }
   }
   return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
@@ -80,6 +81,12 @@ Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline)
     if (code != WL_OK) return code;
     bool runs = false;
     if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
+  }
+  if constexpr (Pulls<K>::value) {
+    if (group_->config().spansProcesses) {
+      const Code code = awaitNeed(kEveryRank, 0, deadline);
+      if (code != WL_OK || pulls(launch)) return code;
+    }
   }
   const Helped<K> helped(*this, call, launch);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
@@ -135,6 +142,9 @@ bool Comm::help(const Launch& launch, bool ownToo) {
     const uint32_t owner =
         rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
     if (!group_->entered(owner, sequence_) || !agree(rank_, owner, sequence_)) continue;
+    if constexpr (K::kEager) {
+      if (group_->config().spansProcesses && !reachesOutput(launch, owner)) continue;
+    }
     const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
     if (word >= phaseWord(sequence_, K::phases(launch))) continue;
     const uint32_t phase = sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
@@ -165,6 +175,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
     if (Code code = compareAll(); code != WL_OK) return code;
     bool runs = false;
     if (Code code = ask<K>(launch, &runs); code != WL_OK) return code;
+    if constexpr (Pulls<K>::value) runs = !group_->config().spansProcesses || !pulls(launch);
     if (runs && claims()) {
       openPhase<K>(launch, 0);
     } else {

@@ -77,9 +77,6 @@ class Comm::Cores {
 template <class K>
 Code Comm::runInLine(const Call& call) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  if constexpr (!Asks<K>::value) {
-    if (Code code = checkReach(call, K::kEager); code != WL_OK) return code;
-  }
   takeSequence(call);
   Launch launch = launchOf(call);
   K::plan(launch);
@@ -93,12 +90,23 @@ Code Comm::runInLine(const Call& call) {
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);
   }
+  bool isPulled = false;
+  if constexpr (Pulls<K>::value) {
+    if (code == WL_OK && group_->config().spansProcesses) {
+      code = awaitNeed(kEveryRank, 0, deadline);
+      isPulled = code == WL_OK && pulls(launch);
+    }
+    if (isPulled) {
+      code = pull(K::kPull, call, launch, deadline);
+      skipInLine(K::phases(launch));
+    }
+  }
   if constexpr (Asks<K>::value) {
     bool runs = false;
     if (code == WL_OK) code = ask<K>(launch, &runs);
     if (!runs) launch.phases = 0;
   }
-  if (code == WL_OK) {
+  if (code == WL_OK && !isPulled) {
     Cores<K> cores(*this, launch);
     code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
     // A peer may have failed after its part: what this rank waited for is there then, though a
@@ -106,7 +114,7 @@ Code Comm::runInLine(const Call& call) {
     cores.close();
     if (code != WL_OK && cores.goOn()) code = WL_OK;
   }
-  if (code == WL_OK) {
+  if (code == WL_OK && !isPulled) {
     finishPhase(rank_, K::phases(launch));
     waiter_.announce(-1);
   }

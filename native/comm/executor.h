@@ -16,6 +16,12 @@ struct Asks : std::false_type {};
 template <class K>
 struct Asks<K, std::void_t<decltype(&K::agrees)>> : std::true_type {};
 
+// Whether kernel K may name memory that peers in other processes don't reach, but can pull.
+template <class K, class = void>
+struct Pulls : std::false_type {};
+template <class K>
+struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
+
 // As every rank sees the operation in progress, but for the kernel's own plan.
 inline Launch Comm::launchOf(const Call& call) const {
   Launch launch = {};

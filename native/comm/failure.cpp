@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends a wait, and the failure record; native/comm/failure_text.h says what it says.
 #include <algorithm>
+#include <cerrno>
 
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
@@ -99,9 +100,13 @@ Code Comm::publishSignalTimeout(int64_t limitNs) {
   });
 }
 
-uint32_t Comm::phasesOver(uint32_t rank) const {
-  const GroupConfig& config = group_->config();
-  if (config.deviceCores == 0) {
+uint32_t Comm::shownSteps() const {
+  return isPulling_ && pulling_->steps() != 0 ? pulling_->steps() : shownPhases_;
+}
+
+uint32_t Comm::stepsOver(uint32_t rank) const {
+  if (isPulling_ && pulling_->steps() != 0) return pulling_->stepsOver(rank);
+  if (group_->config().deviceCores == 0 || isPulling_) {
     const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
     return sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
   }
@@ -115,7 +120,7 @@ uint32_t Comm::phasesOver(uint32_t rank) const {
 }
 
 // Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
-// wait, or, where it shows, those of whose items the fewest phases have run: this rank too, if it
+// wait, or, where it shows, those of whose items the fewest steps have run: this rank too, if it
 // is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
@@ -142,12 +147,12 @@ Code Comm::publishTimeout(int64_t limitNs) {
     // An item of its own, or of a worker of its own.
     if (!works && own_.state.running.load() > 0) {
       culprits[count++] = static_cast<int32_t>(rank_);
-    } else if (!works && shownPhases_ != 0) {
-      uint32_t fewest = shownPhases_;
+    } else if (!works && shownSteps() != 0) {
+      uint32_t fewest = shownSteps();
       for (uint32_t rank = 0; rank < group_->ranks(); ++rank)
-        fewest = std::min(fewest, phasesOver(rank));
+        fewest = std::min(fewest, stepsOver(rank));
       const auto slowest = [&](uint32_t rank) {
-        return fewest < shownPhases_ && phasesOver(rank) == fewest;
+        return fewest < shownSteps() && stepsOver(rank) == fewest;
       };
       if (!collect(slowest) && slowest(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
     }
@@ -160,6 +165,26 @@ Code Comm::publishTimeout(int64_t limitNs) {
 Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
   return publishDisagreement(
       a, b, sequence, [&](Text& out) { writeMismatch(out, *group_, a, b, sequence); });
+}
+
+Code Comm::publishUnread(uint32_t peer, int reason) {
+  const auto culprit = static_cast<int32_t>(peer);
+  const int32_t pid = group_->processOf(peer).pid;
+  if (reason == ESRCH) {
+    return publish(WL_PEER_LOST, &culprit, 1, [&](Text& out) {
+      writeLost(out, *group_, pid, "has ended", &culprit, 1);
+    });
+  }
+  return publish(WL_ABORTED, &culprit, 1, [&](Text& out) {
+    writeUnread(out, rank_, peer, pid, own_.state, reason);
+  });
+}
+
+Code Comm::publishNoMemory() {
+  const auto self = static_cast<int32_t>(rank_);
+  return publish(WL_RESOURCE, &self, 1, [&](Text& out) {
+    out.add("%s", noMemory(rank_).message);
+  });
 }
 
 Code Comm::publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence) {

@@ -2,8 +2,10 @@
 #include "native/comm/failure_text.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
@@ -227,6 +229,14 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
   }
   if (count > kNamed) out.add("; and %u more", count - kNamed);
   out.add(". See what that process logged last, and whether it was killed for memory");
+}
+
+void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
+                 int reason) {
+  out.add("rank %u can't read what rank %u names in %s: process_vm_readv of process %d: %s; ", rank,
+          peer, OperationText(state).text(), pid, std::strerror(reason));
+  out.add(reason == EFAULT ? "memory that a call names stays mapped until the call returns"
+                           : "WINDLASS_PEER_MEMORY=stage in all processes does without");
 }
 
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {

@@ -50,6 +50,9 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
 // The process `pid`, which holds those ranks, is gone or silent: `why`.
 void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                uint32_t count);
+// `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
+void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
+                 int reason);
 // Ranks a and b, which entered `sequence`, call different things.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
 // `other` left without what `caller` entered as `sequence`.

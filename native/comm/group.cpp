@@ -66,8 +66,10 @@ void Group::settle(uint32_t ranks) {
   place(mapping_);
 }
 
-std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory) {
+std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory,
+                                     PeerMemoryUse use) {
   std::shared_ptr<Group> group(new Group(static_cast<const SharedLines*>(block)->config));
+  group->peerMemoryUse_ = use;
   group->place(block);
   group->memory_ = std::move(memory);
   return group;
@@ -123,6 +125,28 @@ wl_process_t Group::processOf(uint32_t rank) const {
           state.pidNamespace.load(std::memory_order_relaxed)};
 }
 
+bool Group::shareProcess(uint32_t a, uint32_t b) const {
+  const wl_process_t ofA = processOf(a);
+  const wl_process_t ofB = processOf(b);
+  return ofA.pid == ofB.pid && ofA.started == ofB.started &&
+         ofA.pid_namespace == ofB.pid_namespace;
+}
+
+Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error) {
+  uint32_t first = 0;
+  while (!shareProcess(first, rank)) ++first;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto found = peerMemories_.find(first); found != peerMemories_.end()) {
+    *memory = &found->second;
+    return WL_OK;
+  }
+  PeerMemory opened;
+  const uint64_t probe = block_.stageLine(first).probe.load(std::memory_order_acquire);
+  if (Code code = opened.open(processOf(first), probe, error); code != WL_OK) return code;
+  *memory = &peerMemories_.emplace(first, std::move(opened)).first->second;
+  return WL_OK;
+}
+
 Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
   const auto address = reinterpret_cast<uint64_t>(memory);
   const uint32_t count = windowCount_.load(std::memory_order_acquire);
@@ -146,6 +170,8 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
   uint32_t joined = 0;
   if (!lines(rank).state.joined.compare_exchange_strong(joined, 1))
     return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
+  if (config_.spansProcesses)
+    block_.stageLine(rank).probe.store(PeerMemory::probeAddress(), std::memory_order_relaxed);
   State& state = lines(rank).state;
   state.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
   state.started.store(process.started, std::memory_order_relaxed);

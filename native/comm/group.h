@@ -14,6 +14,7 @@
 #include "native/comm/control_block.h"
 #include "native/comm/flight_recorder.h"
 #include "native/comm/signal.h"
+#include "native/window/peer_memory.h"
 #include "native/window/window.h"
 
 namespace windlass {
@@ -30,9 +31,10 @@ class Group {
   void settle(uint32_t ranks);
   // What follows from how many ranks and cores there are, where a configuration leaves it open.
   static void decide(GroupConfig* config);
-  // Of a control block in memory that processes share, and that `memory` keeps. Throws
-  // std::bad_alloc.
-  static std::shared_ptr<Group> attach(void* block, std::shared_ptr<const void> memory);
+  // Of a control block in memory that processes share, and that `memory` keeps. `use`: what this
+  // process was asked to do about ordinary memory of others. Throws std::bad_alloc.
+  static std::shared_ptr<Group> attach(void* block, std::shared_ptr<const void> memory,
+                                       PeerMemoryUse use);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -68,6 +70,11 @@ class Group {
   // Whether that rank lives in this process, and the process of one that has joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
+  bool shareProcess(uint32_t a, uint32_t b) const;
+  PeerMemoryUse peerMemoryUse() const { return peerMemoryUse_; }
+  // The memory of the process of that rank, which has joined; opened by whichever of this process's
+  // ranks asks first. WL_UNSUPPORTED says why it can't be read. Throws std::bad_alloc.
+  Code peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error);
   // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
   // where no window holds them all.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
@@ -159,6 +166,8 @@ class Group {
   std::vector<std::shared_ptr<const void>> retired_;
   std::shared_ptr<const void> held_[kMostWindows];
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
+  PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
+  std::map<uint32_t, PeerMemory> peerMemories_;  // by the lowest rank of each process
   std::mutex watchMutex_;  // guards
   std::unique_ptr<Watch> watch_;
 };

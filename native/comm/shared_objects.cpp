@@ -90,7 +90,7 @@ class SharedGroup {
     Code code = ControlBlock::check(mapping_.memory(), mapping_.bytes(), error);
     if (code != WL_OK) return code;
     // Whoever has the group has this.
-    std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr);
+    std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
     std::vector<bool> watched(members.size());
     for (uint32_t first = 0; first < members.size(); ++first) {
       if (watched[first] || whole.isHere(members[first])) continue;

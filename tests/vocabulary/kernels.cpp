@@ -12,6 +12,7 @@
 #include "kernels/chunk.h"
 #include "kernels/in_line.h"
 #include "kernels/one_sided.h"
+#include "kernels/pull.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
@@ -31,6 +32,17 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
           AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
           Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
           ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
+}
+
+template <typename... Pulls>
+WL_CORE uint64_t pullEach(const Launch& launch) {
+  return (Pulls::pulled(launch, 0, 1, 0).bytes + ...);
+}
+
+WL_CORE uint64_t pullAll(const Launch& launch) {
+  return pullEach<PullAllToAll, PullBroadcast, PullAllGather, PullAllGatherColumns,
+                  PullReduceScatter, PullAllReduce, PullReduce, PullScatter, PullGather,
+                  PullAllToAllV, PullAllToAllVPacked, PullAllGatherV, PullReduceScatterV>(launch);
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {

@@ -360,6 +360,34 @@ struct InLine {
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
 };
 
+// What one rank reads of another's input, or of its output.
+struct Pulled {
+  uint64_t from;   // offset in that
+  uint64_t into;   // in the reader's output
+  uint64_t bytes;  // 0: nothing
+};
+
+// One phase of an operation in which every rank writes its own output alone.
+struct PullPhase {
+  bool folds;      // what a rank reads of all ranks, the same of each, is folded in ascending rank
+  bool apart;      // each reader reads its own part; else all that read a rank read the same of it
+  bool ofOutputs;  // what is read are the outputs of the phase before
+  bool byColumns;  // what is read of a rank are launch.rows() rows, which become its columns
+};
+
+// How a collective runs where ranks can't write one another's memory: kernels/pull.h.
+struct PullForm {
+  static constexpr uint32_t kMostPhases = 2;
+
+  uint32_t phases;
+  PullPhase phase[kMostPhases];
+  // What rank `to` reads of rank `from` in phase k. Asked by all ranks, once all have entered and
+  // all phases before are over.
+  Pulled (*pulled)(const Launch& launch, uint32_t from, uint32_t to, uint32_t k);
+  // What `rank` does before phase 0 is over; nullptr: nothing.
+  void (*lead)(const Launch& launch, uint32_t rank);
+};
+
 // How far a core has come in it. `left`: its rank may be left.
 struct Position {
   uint32_t phase = 0;

@@ -194,8 +194,8 @@ WL_API void wl_group_release(wl_group_t* group);
  * The ranks of a group may live in several processes. One of them shares the group's memory, which
  * has no name; the others inherit it, get it over a unix socket, or open it by the process and the
  * number that it has there. All attach to it, join their own ranks, and watch one another. How the
- * processes' names get from one to another is the callers'. Operations then move what lies in
- * windows. */
+ * processes' names get from one to another is the callers'. Nobody writes another process's memory
+ * but in windows: where a collective names other memory, each rank writes its own output alone. */
 
 typedef struct wl_process {
   uint32_t struct_size;
@@ -305,6 +305,24 @@ WL_API int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t
 /* The rank that entered operation `sequence` last, of those that have; -1 if no rank's record has
  * it any more. Any thread. */
 WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
+
+typedef enum wl_peer_memory_form {
+  WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on it when an operation first needs it */
+  WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
+  WL_PEER_MEMORY_READV = 2,  /* each process reads the others' by process_vm_readv */
+  WL_PEER_MEMORY_STAGE = 3   /* its owner copies it to a stage that all map */
+} wl_peer_memory_form;
+typedef struct wl_peer_memory {
+  uint32_t struct_size;
+  int32_t form;  /* wl_peer_memory_form */
+  char why[256]; /* UTF-8, NUL-terminated */
+} wl_peer_memory_t;
+/* How ranks in other processes get at memory outside windows, and why: the setting
+ * WINDLASS_PEER_MEMORY, which is auto, readv or stage, and what the kernel permits. comm NULL: what
+ * this process would say by itself. WL_INVALID_ARGUMENT: the setting is none of these. Any
+ * thread. */
+WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory,
+                                   wl_error_t* error);
 
 /* 1 when no rank of this communicator can still touch memory named in an operation that failed:
  * none has failed, or no rank is inside a call. Any thread. */

@@ -60,7 +60,7 @@ class SharedFile {
   // As process `process` maps it.
   std::shared_ptr<Group> attach(int process) const {
     void* memory = map(ranges_[process], MAP_FIXED);
-    std::shared_ptr<Group> group = Group::attach(memory, nullptr);
+    std::shared_ptr<Group> group = Group::attach(memory, nullptr, windlass::PeerMemoryUse::kAuto);
     group->holdWindow(windlass::kControlBlock + 1, nullptr,
                       static_cast<unsigned char*>(memory) + blockBytes_, kWindow, kWindow);
     return group;
@@ -382,27 +382,6 @@ TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
                                  error.culprits[0] == 1;
               if (!named) std::printf("%s\n", error.message);
               return named ? 0 : 1;
-            }));
-}
-
-TEST_P(Processes, RefuseMemoryThatPeersDoNotReach) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
-              constexpr uint64_t kCount = 60'000;
-              std::vector<uint32_t> own(kCount);
-              uint32_t* beyond = window + kWindow / sizeof *window - kCount / 2;
-              const std::pair<uint32_t*, uint32_t*> buffers[] = {
-                  {own.data(), window}, {window, own.data()}, {beyond, window}, {window, beyond}};
-              for (const auto& [in, out] : buffers) {
-                Error error;
-                const int code =
-                    runCollective(comm, WL_OP_ALL_REDUCE, in, out, kCount, WL_AUTO, 0, &error);
-                if (code == WL_UNSUPPORTED && contains(error.message, "240000 bytes, lies outside"))
-                  continue;
-                std::printf("%s\n", error.message);
-                return 1;
-              }
-              Error later;
-              return windlass::barrier(comm, 0, &later) == WL_OK ? 0 : 1;
             }));
 }
 

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -29,7 +30,8 @@ final class Processes implements AutoCloseable {
 
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
-      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB)"
+      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
+          + "|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   private final Class<?> bodies;
@@ -37,6 +39,7 @@ final class Processes implements AutoCloseable {
   private final Path token;
   private final String address = loopback();
   private final List<Rank> ranks = new ArrayList<>();
+  private final Map<String, String> settings = new HashMap<>();
 
   /** {@code size} ranks that run static methods of {@code bodies}; the token lies in {@code folder}. */
   Processes(Class<?> bodies, int size, Path folder) throws IOException {
@@ -47,6 +50,12 @@ final class Processes implements AutoCloseable {
             folder.resolve("token-" + address.replace(':', '-')),
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     Files.writeString(token, Token.random().digits());
+  }
+
+  /** Has the processes that start from now on have that in their environment. */
+  Processes with(String variable, String value) {
+    settings.put(variable, value);
+    return this;
   }
 
   /** HOST:PORT of the loopback interface, where nobody listened just now. */
@@ -154,6 +163,7 @@ final class Processes implements AutoCloseable {
             body);
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
     builder.environment().putAll(variables);
+    builder.environment().putAll(settings);
     Rank started = new Rank(rank, builder.redirectErrorStream(true).start());
     ranks.add(started);
     return started;

@@ -5,7 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -125,6 +132,43 @@ class ProcessesTest {
       parts(comm);
       comm.barrier();
     }
+  }
+
+  @Test
+  void operationsMoveWhatLiesAnywhere() throws Exception {
+    run(3, "ordinaryMemory");
+  }
+
+  @Test
+  void operationsMoveWhatLiesAnywhereThroughStages() throws Exception {
+    try (Processes processes =
+        new Processes(ProcessesTest.class, 3, folder).with("WINDLASS_PEER_MEMORY", "stage")) {
+      for (Processes.Rank rank : processes.start("ordinaryMemory")) {
+        rank.ended();
+      }
+    }
+  }
+
+  static void ordinaryMemory() {
+    try (Communicator comm = start();
+        Window window = comm.window(8 << 20)) {
+      outsideOfWindows(comm, window);
+    }
+  }
+
+  @Test
+  void aSettingThatIsNoneIsRefused() throws Exception {
+    try (Processes processes =
+        new Processes(ProcessesTest.class, 2, folder).with("WINDLASS_PEER_MEMORY", "fast")) {
+      for (Processes.Rank rank : processes.start("wrongSetting")) {
+        rank.ended();
+      }
+    }
+  }
+
+  static void wrongSetting() {
+    assertThatThrownBy(ProcessesTest::start)
+        .hasMessageContaining("WINDLASS_PEER_MEMORY is 'fast', none of auto, readv and stage");
   }
 
   private static void equalParts(Communicator comm, Window window, int each) {
@@ -285,28 +329,49 @@ class ProcessesTest {
     }
   }
 
-  @Test
-  void whatNoPeerCanReachIsRefusedOnAllRanks() throws Exception {
-    run(3, "outsideOfWindows");
-  }
-
-  static void outsideOfWindows() {
-    try (Communicator comm = start()) {
-      outsideOfWindows(comm);
+  /** What peers can't map moves too, from each of the places where a tensor may lie. */
+  private static void outsideOfWindows(Communicator comm, Window window) {
+    int own = comm.rank();
+    int n = comm.size();
+    for (int each : new int[] {4, 100_003}) {
+      for (Tensor in : List.of(
+          Tensor.allocate(DType.F32, n, each), direct(n, each), mapped(n, each))) {
+        in.copyFrom(values(n, each, (p, i) -> value(own, p, i)));
+        Tensor out = direct(n, each);
+        comm.allToAll(in, out);
+        assertHas(out, n, each, (p, i) -> value(p, own, i));
+        Tensor shared = window.tensor(DType.F32, n, each);
+        comm.allToAll(in, shared);
+        assertHas(shared, n, each, (p, i) -> value(p, own, i));
+        comm.allReduce(in, ReduceOp.SUM);
+        assertHas(in, n, each, (p, i) -> sumTo(n, p, i));
+      }
     }
+    String way = System.getenv("WINDLASS_PEER_MEMORY");
+    assertThat(comm.report().peerMemory())
+        .startsWith(way == null ? "process_vm_readv: " : way + ": ");
+    comm.barrier();
   }
 
-  private static void outsideOfWindows(Communicator comm) {
-    Tensor small = Tensor.allocate(DType.F32, 4);
-    small.fill(comm.rank());
-    comm.allReduce(small, ReduceOp.SUM);
-    assertHas(small, 1, 4, (p, i) -> 3);
-    Tensor large = Tensor.allocate(DType.F32, 1 << 18);
-    Throwable refused = catchThrowable(() -> comm.allReduce(large, ReduceOp.SUM));
-    assertThat(refused).isInstanceOf(UnsupportedException.class);
-    System.out.println("refused: " + refused.getMessage());
-    assertThat(comm.failure()).isEmpty();
-    comm.barrier();
+  private static Tensor direct(int n, int each) {
+    ByteBuffer bytes = ByteBuffer.allocateDirect(4 * n * each).order(ByteOrder.nativeOrder());
+    return Tensor.of(bytes, DType.F32, n, each);
+  }
+
+  /** In a file of this process alone, mapped. */
+  private static Tensor mapped(int n, int each) {
+    try {
+      Path file = Files.createTempFile("windlass", ".bin");
+      try (FileChannel channel =
+          FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        ByteBuffer bytes = channel.map(FileChannel.MapMode.READ_WRITE, 0, 4L * n * each);
+        return Tensor.of(bytes.order(ByteOrder.nativeOrder()), DType.F32, n, each);
+      } finally {
+        Files.delete(file);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   @Test

@@ -224,6 +224,7 @@ class CommandTest {
     assertThat(facts.get("abi")).isInstanceOf(Long.class);
     assertThat(facts.get("shm_free_bytes")).isInstanceOf(Long.class);
     assertThat(facts.get("version")).isInstanceOf(String.class);
+    assertThat((String) facts.get("peer_memory")).matches("(process_vm_readv|stage): .+");
     assertThat(facts).containsKeys("features", "targets", "transports");
   }
 

@@ -12,6 +12,7 @@ import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.PeerMemory;
 import org.windlass.internal.RankLook;
 
 /**
@@ -252,7 +253,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public Report report() {
     try {
-      return Report.of(RankLook.all(endpoint), (WindlassException) endpoint.failure());
+      return Report.of(
+          RankLook.all(endpoint),
+          (WindlassException) endpoint.failure(),
+          PeerMemory.of(endpoint.handle, WindlassException::of));
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -5,6 +5,7 @@ import java.util.Optional;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
+import org.windlass.internal.PeerMemory;
 
 /**
  * The native library of this process: whether it loads, where from, and what it says of itself and of
@@ -40,6 +41,17 @@ public final class NativeLibrary {
   public static String vectorPath() {
     Natives.require(WindlassException::of);
     return Native.wl_isa_path();
+  }
+
+  /**
+   * How this process would get at memory outside windows of ranks in other processes, as far as it
+   * can tell alone, and why: {@code process_vm_readv: ...} or {@code stage: ...}.
+   *
+   * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
+   */
+  public static String peerMemory() {
+    Natives.require(WindlassException::of);
+    return PeerMemory.of(PeerMemory.NO_COMM, WindlassException::of);
   }
 
   /** The cores that this process may use, by affinity and quota. */

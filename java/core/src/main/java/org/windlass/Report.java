@@ -20,8 +20,11 @@ import org.windlass.internal.RankLook;
  *
  * @param ranks in rank order
  * @param failure why the communicator is dead; empty while it lives
+ * @param peerMemory how ranks get at memory outside windows of one another, and why: {@code shared:
+ *     ...} where all live in one process, {@code process_vm_readv: ...}, {@code stage: ...}, or
+ *     {@code not yet: ...} until an operation has needed it
  */
-public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
+public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Of the ranks that one waits for, how many the table names. */
   private static final int NAMED = 4;
 
@@ -29,6 +32,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
   public Report {
     ranks = Copies.list(ranks, "ranks");
     Objects.requireNonNull(failure, "failure");
+    Objects.requireNonNull(peerMemory, "peerMemory");
     for (int i = 0; i < ranks.size(); i++) {
       if (ranks.get(i).rank() != i) {
         throw new InvalidArgumentException(
@@ -132,7 +136,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
     }
   }
 
-  static Report of(List<RankLook> looks, WindlassException failure) {
+  static Report of(List<RankLook> looks, WindlassException failure, String peerMemory) {
     long now = Native.wl_clock_ns();
     List<Rank> ranks =
         IntStream.range(0, looks.size())
@@ -147,7 +151,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure) {
                       look.recorded().stream().map(one -> Call.of(one, now)).toList());
                 })
             .toList();
-    return new Report(ranks, Optional.ofNullable(failure));
+    return new Report(ranks, Optional.ofNullable(failure), peerMemory);
   }
 
   /**

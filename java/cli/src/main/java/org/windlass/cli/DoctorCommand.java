@@ -107,6 +107,7 @@ final class DoctorCommand implements Runnable {
       String state = targets.get(Target.loaded());
       facts.put("kernels", state.equals(AVAILABLE) ? NativeLibrary.vectorPath() : state);
       facts.put("allowed_cores", NativeLibrary.allowedCores());
+      facts.put("peer_memory", peerMemory());
     }
     sharedMemory()
         .ifPresentOrElse(
@@ -114,6 +115,14 @@ final class DoctorCommand implements Runnable {
             () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
     return facts;
+  }
+
+  private static String peerMemory() {
+    try {
+      return NativeLibrary.peerMemory();
+    } catch (InvalidArgumentException refused) {
+      return "refused: " + refused.getMessage();
+    }
   }
 
   private static Optional<String> cpuinfo(String key) {

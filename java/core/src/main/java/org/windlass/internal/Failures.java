@@ -2,7 +2,6 @@
 package org.windlass.internal;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -16,24 +15,12 @@ public final class Failures {
    */
   public static RuntimeException of(int code, ByteBuffer error, FailureMaker maker) {
     int operation = error.getInt(Structs.Error.OPERATION);
-    return maker.make(code, message(error), null, operation(operation), culprits(error));
+    String message = Structs.text(error, Structs.Error.MESSAGE, Native.WL_ERROR_MESSAGE);
+    return maker.make(code, message, null, operation(operation), culprits(error));
   }
 
   private static String operation(int operation) {
     return operation == Native.WL_OP_NONE ? "" : Native.wl_operation_name(operation);
-  }
-
-  private static String message(ByteBuffer error) {
-    byte[] bytes = new byte[Native.WL_ERROR_MESSAGE];
-    int length = 0;
-    while (length < bytes.length) {
-      byte b = error.get(Structs.Error.MESSAGE + length);
-      if (b == 0) {
-        break;
-      }
-      bytes[length++] = b;
-    }
-    return new String(bytes, 0, length, StandardCharsets.UTF_8);
   }
 
   private static List<Integer> culprits(ByteBuffer error) {

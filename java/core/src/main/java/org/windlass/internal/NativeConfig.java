@@ -45,6 +45,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_error_t",
                 "wl_group_config_t",
                 "wl_rank_state_t",
+                "wl_peer_memory_t",
                 "wl_record_t",
                 "wl_tensor_t",
                 "wl_transfer_config_t",

@@ -2,7 +2,6 @@
 package org.windlass.internal;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -77,17 +76,11 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
   }
 
   private static Recorded recorded(ByteBuffer records, int at) {
-    byte[] text = new byte[Native.WL_RECORD_TEXT];
-    records.get(at + Structs.Record.TEXT, text);
-    int length = 0;
-    while (length < text.length && text[length] != 0) {
-      length++;
-    }
     return new Recorded(
         records.getInt(at + Structs.Record.SEQUENCE),
         records.getInt(at + Structs.Record.OPERATION),
         records.getInt(at + Structs.Record.ALGORITHM),
-        new String(text, 0, length, StandardCharsets.US_ASCII),
+        Structs.text(records, at + Structs.Record.TEXT, Native.WL_RECORD_TEXT),
         records.getLong(at + Structs.Record.BYTES),
         records.getInt(at + Structs.Record.CODE),
         records.getLong(at + Structs.Record.ENTERED_NS),

@@ -3,6 +3,7 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 
 /** The places of the fields of the C ABI's structs, in bytes, asked once of the compiled header. */
 public final class Structs {
@@ -11,6 +12,17 @@ public final class Structs {
   /** A zeroed direct buffer in native order, for structs and arrays of the C ABI. */
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  /** The text from {@code at} on, of at most {@code room} bytes, that NUL ends. */
+  static String text(ByteBuffer struct, int at, int room) {
+    byte[] bytes = new byte[room];
+    int length = 0;
+    while (length < room && struct.get(at + length) != 0) {
+      bytes[length] = struct.get(at + length);
+      length++;
+    }
+    return new String(bytes, 0, length, StandardCharsets.UTF_8);
   }
 
   /** {@code wl_error_t}. */
@@ -58,6 +70,15 @@ public final class Structs {
     public static final int CONTESTED = NativeStruct.offset("wl_rank_state_t", "contested");
 
     private RankState() {}
+  }
+
+  /** {@code wl_peer_memory_t}. */
+  public static final class PeerMemory {
+    public static final int SIZE = NativeStruct.bytes("wl_peer_memory_t");
+    public static final int FORM = NativeStruct.offset("wl_peer_memory_t", "form");
+    public static final int WHY = NativeStruct.offset("wl_peer_memory_t", "why");
+
+    private PeerMemory() {}
   }
 
   /** {@code wl_record_t}. */

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.nio.ByteBuffer;
+
+/** How ranks in other processes get at memory outside windows. */
+public final class PeerMemory {
+  /** For this process alone, in place of a communicator. */
+  public static final long NO_COMM = 0;
+
+  private PeerMemory() {}
+
+  /**
+   * Which way it is, and why.
+   *
+   * @throws RuntimeException of {@code failures}, where the setting names no way
+   */
+  public static String of(long comm, FailureMaker failures) {
+    ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
+    memory.putInt(0, Structs.PeerMemory.SIZE);
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_comm_peer_memory(comm, NativeMemory.address(memory), scratch.error());
+      if (code != Native.WL_OK) {
+        throw Failures.of(code, scratch.errorBuffer(), failures);
+      }
+    }
+    int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;
+    return name(memory.getInt(Structs.PeerMemory.FORM))
+        + ": "
+        + Structs.text(memory, Structs.PeerMemory.WHY, room);
+  }
+
+  private static String name(int form) {
+    return switch (form) {
+      case Native.WL_PEER_MEMORY_SHARED -> "shared";
+      case Native.WL_PEER_MEMORY_READV -> "process_vm_readv";
+      case Native.WL_PEER_MEMORY_STAGE -> "stage";
+      default -> "not yet";
+    };
+  }
+}

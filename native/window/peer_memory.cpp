@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/peer_memory.h"
+
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "native/base/process.h"
+#include "native/base/small_file.h"
+
+namespace windlass {
+namespace {
+
+constexpr uint64_t kProbe = 0x5057696e646c6173u;
+const volatile uint64_t probe = kProbe;
+
+constexpr const char* kYamaScope = "/proc/sys/kernel/yama/ptrace_scope";
+
+// Whether the process has CAP_SYS_PTRACE, for which yama makes an exception.
+bool mayTraceAny() {
+  const FileText status("/proc/self/status");
+  const char* line = std::strstr(status.text(), "CapEff:");
+  constexpr int kSysPtrace = 19;
+  return line != nullptr && (std::strtoull(line + 7, nullptr, 16) >> kSysPtrace & 1) != 0;
+}
+
+// 0, or an errno.
+int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
+  auto* into = static_cast<unsigned char*>(to);
+  while (bytes > 0) {
+    const iovec local = {into, bytes};
+    const iovec remote = {reinterpret_cast<void*>(from), bytes};
+    const ssize_t read = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return errno;
+    // Some bytes before a page that one of the two lacks.
+    if (read == 0) return EFAULT;
+    into += read;
+    from += static_cast<uint64_t>(read);
+    bytes -= static_cast<uint64_t>(read);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error) {
+  *use = PeerMemoryUse::kAuto;
+  const char* asked = std::getenv("WINDLASS_PEER_MEMORY");
+  if (asked == nullptr || *asked == 0 || std::strcmp(asked, "auto") == 0) return WL_OK;
+  if (std::strcmp(asked, "readv") == 0) {
+    *use = PeerMemoryUse::kReadv;
+  } else if (std::strcmp(asked, "stage") == 0) {
+    *use = PeerMemoryUse::kStage;
+  } else {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "WINDLASS_PEER_MEMORY is '%.40s', none of auto, readv and stage", asked);
+  }
+  return WL_OK;
+}
+
+bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room) {
+  if (use == PeerMemoryUse::kStage) {
+    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage");
+    return false;
+  }
+  uint64_t found = 0;
+  // What a sandbox forbids, or an old kernel lacks, it refuses of its own memory too.
+  const int refused = copyFrom(getpid(), &found, PeerMemory::probeAddress(), sizeof found);
+  if (refused != 0) {
+    std::snprintf(why, room, "process_vm_readv: %s", std::strerror(refused));
+    return false;
+  }
+  const FileText scope(kYamaScope);
+  if (std::atoi(scope.text()) > 0 && !mayTraceAny()) {
+    std::snprintf(why, room, "kernel.yama.ptrace_scope is %.1s: only a parent may", scope.text());
+    return false;
+  }
+  std::snprintf(why, room, "process_vm_readv works");
+  return true;
+}
+
+uint64_t PeerMemory::probeAddress() {
+  return reinterpret_cast<uint64_t>(&probe);
+}
+
+
+Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* error) {
+  pid_ = process.pid;
+  if (Code code = openProcess(process, &process_, error); code != WL_OK) {
+    // Whatever it is, its memory can't be read safely.
+    if (error != nullptr) error->code = WL_UNSUPPORTED;
+    return WL_UNSUPPORTED;
+  }
+  if (!process_) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  uint64_t found = 0;
+  const int refused = read(&found, at, sizeof found);
+  if (refused == ESRCH) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  if (refused == EPERM) {
+    const FileText scope(kYamaScope);
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%.1s", pid_,
+                std::strerror(refused),
+                *scope.text() == 0 ? "" : "; kernel.yama.ptrace_scope is ", scope.text());
+  }
+  if (refused != 0) {
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s", pid_,
+                std::strerror(refused));
+  }
+  if (found == kProbe) return WL_OK;
+  return fail(error, WL_UNSUPPORTED, "process %d is not the one that joined, as its memory shows",
+              pid_);
+}
+
+int PeerMemory::read(void* to, uint64_t from, uint64_t bytes) const {
+  const int failed = copyFrom(pid_, to, from, bytes);
+  // While it has not ended, nobody else has its number.
+  return hasEnded() ? ESRCH : failed;
+}
+
+bool PeerMemory::hasEnded() const {
+  pollfd ended = {process_.number(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+}  // namespace windlass

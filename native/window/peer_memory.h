@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordinary memory of another process of this host, read by one copy and never written: outside
+// windows, whatever backs it. Where the kernel forbids that, its owner copies it to a stage that
+// both map; native/comm/pulling.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "native/base/error.h"
+#include "native/base/open_file.h"
+
+namespace windlass {
+
+// What WINDLASS_PEER_MEMORY asks for.
+enum class PeerMemoryUse : uint32_t {
+  kAuto,   // read it where all processes may, else through stages
+  kReadv,  // read it, or refuse
+  kStage,  // through stages
+};
+// WL_INVALID_ARGUMENT where the setting is none of auto, readv and stage.
+Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error);
+
+// Whether this process would read memory of others that are no children of its own, as far as it
+// can tell alone, and why.
+bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room);
+
+class PeerMemory {
+ public:
+  // Where this process has what its peers read to see whether they may.
+  static uint64_t probeAddress();
+
+  // Opens that process, which has its probe at that address, and reads the probe. WL_UNSUPPORTED
+  // says why its memory can't be read; WL_PEER_LOST: it has ended.
+  Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
+  // 0, or an errno: ESRCH where the process has ended, whatever else has its number by now.
+  int read(void* to, uint64_t from, uint64_t bytes) const;
+
+ private:
+  bool hasEnded() const;
+
+  int32_t pid_ = 0;
+  OpenFile process_;
+};
+
+}  // namespace windlass

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks in several processes, forked, which meet by the C ABI, each with a window.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/native/comm/local_ranks.h"
+
+namespace windlass_test {
+
+constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
+constexpr int kMostProcesses = 3;
+
+// How many ranks, of which process p has p, p + processes and so on.
+struct Spread {
+  int processes;
+  int ranks;
+  int cores;
+  int deviceCores;
+  const char* use;  // WINDLASS_PEER_MEMORY
+};
+
+inline void PrintTo(const Spread& spread, std::ostream* out) {
+  *out << spread.ranks << " ranks in " << spread.processes << " processes, " << spread.cores
+       << " cores, " << spread.deviceCores << " device cores, " << spread.use;
+}
+
+// One rank in one of the processes.
+struct Member {
+  const Spread& spread;
+  int rank;
+  wl_comm_t* comm;
+  unsigned char* window;  // its segment
+};
+
+// Runs the body on every rank; what it returns counts failures. The results of the processes: -1
+// where one ended by a signal. `before` runs in each process before it attaches.
+class Members {
+ public:
+  Members(const Spread& spread, const std::function<int(Member&)>& body,
+            const std::function<void(int process)>& before = {},
+            const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = spread.ranks;
+    config.first_sequence = 0xffffffe0u;
+    config.cores = spread.cores;
+    config.blocks = 1;
+    config.deadline_ns = 20'000 * kMs;
+    config.device_cores = spread.deviceCores;
+    Error error;
+    int32_t file = -1;
+    if (wl_group_share(&config, &file, &error) != WL_OK) std::abort();
+    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) std::abort();
+    std::vector<pid_t> children;
+    for (int process = 0; process < spread.processes; ++process) {
+      const pid_t child = fork();
+      if (child == 0) {
+        if (spread.use != nullptr) setenv("WINDLASS_PEER_MEMORY", spread.use, 1);
+        if (before) before(process);
+        _exit(run(spread, process, file, static_cast<Meeting*>(page), body));
+      }
+      children.push_back(child);
+    }
+    const int64_t start = wl_clock_ns();
+    while (meanwhile && static_cast<Meeting*>(page)->running < spread.ranks &&
+           wl_clock_ns() - start < 60'000 * kMs) {
+      usleep(1000);
+    }
+    if (meanwhile) meanwhile(children);
+    for (const pid_t child : children) {
+      int status = 0;
+      while (waitpid(child, &status, WNOHANG) == 0) {
+        if (wl_clock_ns() - start > 240'000 * kMs) kill(child, SIGKILL);
+        usleep(1000);
+      }
+      results.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    }
+    munmap(page, 4096);
+    wl_file_close(file);
+  }
+
+  std::vector<int> results;
+
+ private:
+  struct Meeting {
+    std::atomic<int> running;  // ranks that are in the body
+    std::atomic<int> ready[kMostProcesses];
+    wl_process_t processes[kMostProcesses];
+  };
+
+  static int run(const Spread& spread, int process, int32_t file, Meeting* meeting,
+                 const std::function<int(Member&)>& body) {
+    Error error;
+    wl_group_t* group = nullptr;
+    if (wl_group_attach(file, &group, &error) != WL_OK) std::abort();
+    std::vector<wl_comm_t*> comms(static_cast<size_t>(spread.ranks));
+    for (int rank = process; rank < spread.ranks; rank += spread.processes) {
+      if (wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error) != WL_OK)
+        std::abort();
+    }
+    wl_process_t& own = meeting->processes[process];
+    own.struct_size = sizeof own;
+    if (wl_process_self(&own, &error) != WL_OK) std::abort();
+    meeting->ready[process] = 1;
+    for (int other = 0; other < spread.processes; ++other) {
+      if (other == process) continue;
+      while (meeting->ready[other] == 0) usleep(100);
+      std::vector<int32_t> ranks;
+      for (int rank = other; rank < spread.ranks; rank += spread.processes) ranks.push_back(rank);
+      const int code = wl_group_watch(group, &meeting->processes[other], ranks.data(),
+                                      static_cast<uint32_t>(ranks.size()), 0, &error);
+      if (code != WL_OK) std::abort();
+    }
+    std::atomic<int> failures{0};
+    std::vector<std::thread> threads;
+    for (int rank = process; rank < spread.ranks; rank += spread.processes) {
+      threads.emplace_back([&, rank] {
+        wl_comm_t* comm = comms[static_cast<size_t>(rank)];
+        wl_window_t* window = nullptr;
+        Error failed;
+        if (wl_window_create(comm, kWindowBytes, 0, &window, &failed) != WL_OK) std::abort();
+        Member member = {spread, rank, comm,
+                         static_cast<unsigned char*>(wl_window_address(window, rank))};
+        ++meeting->running;
+        failures += body(member);
+        wl_window_free(window);
+        wl_comm_free(comm);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    wl_group_release(group);
+    return std::min(failures.load(), 100);
+  }
+};
+
+// As its results are where nothing is wrong.
+inline std::vector<int> allWell(const Spread& spread) {
+  return std::vector<int>(static_cast<size_t>(spread.processes), 0);
+}
+
+// 0, or the line of the first check that fails.
+#define CHECK_IN_MEMBER(condition)                                                           \
+  if (!(condition))                                                                          \
+  return std::fprintf(stderr, "rank %d, line %d: %s: %s\n", member.rank, __LINE__, #condition, \
+                      error.message),                                                        \
+         1
+
+inline bool mayRead() {
+  wl_peer_memory_t memory = {};
+  memory.struct_size = sizeof memory;
+  Error error;
+  return wl_comm_peer_memory(nullptr, &memory, &error) == WL_OK &&
+         memory.form == WL_PEER_MEMORY_READV;
+}
+
+// Skips what the system forbids.
+#define NEEDS_READING_FOR(use)                              \
+  if (std::strcmp(use, "readv") == 0 && !mayRead()) {       \
+    GTEST_SKIP() << "this process may not read others' memory"; \
+  }
+
+}  // namespace windlass_test
