@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr int kMostInterruptions = 1000;
+// Of a process that is ending: from when its files are closed to when its end shows.
+constexpr int kLongestEndMs = 1000;
 
 // The number after `name` where a line starts with it; `none` where no line does.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
@@ -137,7 +139,7 @@ Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
   const int reason = errno;
   // Until here its number was its own, so that this is its file.
   pollfd ended = {process.number(), POLLIN, 0};
-  if (poll(&ended, 1, 0) > 0)
+  if (poll(&ended, 1, !opened && reason == ENOENT ? kLongestEndMs : 0) > 0)
     return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
   if (!opened) {
     return fail(error, WL_RESOURCE,

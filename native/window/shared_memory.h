@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <mutex>
 
 #include "native/base/error.h"
