@@ -26,6 +26,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
+import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 
 /**

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.rendezvous.Token;
+import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 
 /**

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -25,7 +25,7 @@ import org.windlass.internal.rendezvous.Token;
  * The ranks of a test, each a JVM that runs a static method of a class of tests, with what a
  * launcher would tell it. Closing this ends those that are left; so does the end of the test's JVM.
  */
-final class Processes implements AutoCloseable {
+public final class Processes implements AutoCloseable {
   private static final Duration LIMIT = Duration.ofSeconds(90);
 
   /** What a launcher around the tests may have set. */
@@ -42,7 +42,7 @@ final class Processes implements AutoCloseable {
   private final Map<String, String> settings = new HashMap<>();
 
   /** {@code size} ranks that run static methods of {@code bodies}; the token lies in {@code folder}. */
-  Processes(Class<?> bodies, int size, Path folder) throws IOException {
+  public Processes(Class<?> bodies, int size, Path folder) throws IOException {
     this.bodies = bodies;
     this.size = size;
     token =
@@ -53,13 +53,13 @@ final class Processes implements AutoCloseable {
   }
 
   /** Has the processes that start from now on have that in their environment. */
-  Processes with(String variable, String value) {
+  public Processes with(String variable, String value) {
     settings.put(variable, value);
     return this;
   }
 
   /** HOST:PORT of the loopback interface, where nobody listened just now. */
-  static String loopback() {
+  public static String loopback() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
       return "127.0.0.1:" + socket.getLocalPort();
     } catch (IOException e) {
@@ -68,7 +68,7 @@ final class Processes implements AutoCloseable {
   }
 
   /** One of them, and what it has said so far. */
-  static final class Rank {
+  public static final class Rank {
     private final int rank;
     private final Process process;
     private final StringBuilder said = new StringBuilder();
@@ -94,18 +94,18 @@ final class Processes implements AutoCloseable {
       }
     }
 
-    long pid() {
+    public long pid() {
       return process.pid();
     }
 
-    String said() {
+    public String said() {
       synchronized (said) {
         return said.toString();
       }
     }
 
     /** Until it has said {@code text}. */
-    void await(String text) throws InterruptedException {
+    public void await(String text) throws InterruptedException {
       long start = System.nanoTime();
       synchronized (said) {
         while (said.indexOf(text) < 0) {
@@ -119,12 +119,12 @@ final class Processes implements AutoCloseable {
     }
 
     /** SIGKILL. */
-    void kill() {
+    public void kill() {
       process.destroyForcibly();
     }
 
     /** What it has said once it has ended, with status 0. */
-    String ended() throws InterruptedException {
+    public String ended() throws InterruptedException {
       assertThat(process.waitFor(LIMIT.toMillis(), TimeUnit.MILLISECONDS))
           .as("rank %d ends; it said: %s", rank, said())
           .isTrue();
@@ -134,7 +134,7 @@ final class Processes implements AutoCloseable {
     }
   }
 
-  Rank start(int rank, String body) throws IOException {
+  public Rank start(int rank, String body) throws IOException {
     return start(
         rank,
         body,
@@ -146,7 +146,7 @@ final class Processes implements AutoCloseable {
   }
 
   /** One that is told {@code variables}, and nothing else of a launcher's. */
-  Rank start(int rank, String body, Map<String, String> variables) throws IOException {
+  public Rank start(int rank, String body, Map<String, String> variables) throws IOException {
     ProcessBuilder builder =
         new ProcessBuilder(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -155,6 +155,7 @@ final class Processes implements AutoCloseable {
             "-XX:TieredStopAtLevel=1",
             "-Xshare:auto",
             "--enable-native-access=ALL-UNNAMED",
+            "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
             "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
             "-cp",
             System.getProperty("java.class.path"),
@@ -170,7 +171,7 @@ final class Processes implements AutoCloseable {
   }
 
   /** All of them, in rank order. */
-  List<Rank> start(String body) throws IOException {
+  public List<Rank> start(String body) throws IOException {
     List<Rank> all = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
       all.add(start(rank, body));
