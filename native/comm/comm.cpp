@@ -109,6 +109,17 @@ bool Comm::pulls(const Launch& launch) const {
   return false;
 }
 
+Code Comm::pullItems(const Call& call, const Launch& launch, PhaseOfItems phase,
+                     Deadline& deadline) {
+  if (pulling_ == nullptr) return publishNoMemory();
+  shownPhases_ = launch.phases;
+  isPulling_ = true;
+  const Code code =
+      pulling_->runItems(*call.far, launch, phase, call.firstPhase, deadline, call.error);
+  isPulling_ = false;
+  return code;
+}
+
 bool Comm::reachesOutput(const Launch& launch, uint32_t owner) const {
   const Place out = launch.of(owner).out;
   return out.isNone() || out.window() != kAddressSpace || group_->shareProcess(rank_, owner);

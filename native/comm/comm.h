@@ -27,7 +27,8 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 // takes about as long as a wake, and the ring waits for the operation's end.
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
-struct Kernel;  // native/comm/kernels.h
+struct FarPlan;  // native/comm/far.h
+struct Kernel;   // native/comm/kernels.h
 enum class Executor : uint32_t;
 
 // What a rank's own addresses are of what it states as RankArgs.
@@ -50,6 +51,9 @@ struct Call {
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
   uint32_t phases = 0;               // Launch::phases
+  // Of a transfer in which any rank reads ordinary memory of other processes; nullptr elsewhere.
+  FarPlan* far = nullptr;
+  uint32_t firstPhase = 0;           // of the transfer's, in this operation
   int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 
@@ -133,6 +137,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // where not all peers reach it, so that all pull. The same on every rank.
   bool pulls(const Launch& launch) const;
   Code pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline);
+  // Runs the items of a transfer, of which `phase` runs one table's, phase after phase.
+  Code pullItems(const Call& call, const Launch& launch, PhaseOfItems phase, Deadline& deadline);
   // Whether this rank may write the output of that one, which has entered.
   bool reachesOutput(const Launch& launch, uint32_t owner) const;
   // How this rank names its input, or its output, to its peers.

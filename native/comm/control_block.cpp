@@ -39,6 +39,7 @@ bool holds(const GroupConfig& config) {
 // Eager areas and parts are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
+      ranks_(config.ranks),
       stageHalfBytes_(config.stageHalfBytes()),
       eagerBytes_(config.eagerRoomBytes()),
       partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
@@ -57,6 +58,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   parts_ = take(2 * partsBytes_ * ranks, kPage);
   const uint64_t staging = config.spansProcesses ? ranks : 0;
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
+  stagePairs_ = reinterpret_cast<StagePair*>(take(sizeof(StagePair) * staging * ranks, kLine));
   stages_ = take(2 * stageHalfBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }
@@ -85,6 +87,8 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
+  for (uint64_t i = 0; config.spansProcesses && i < uint64_t{config.ranks} * config.ranks; ++i)
+    new (&block.stagePairs_[i]) StagePair();
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);

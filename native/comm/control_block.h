@@ -143,6 +143,14 @@ struct alignas(kLine) StageLine {
   std::atomic<uint64_t> taken;   // rounds of which it has read all that it needs
 };
 
+// What a rank has for one reader in the operation of a transfer: its part of either half of the
+// stage, by turns.
+struct StagePair {
+  std::atomic<uint32_t> filled;  // times, over all operations
+  std::atomic<uint32_t> taken;
+  uint32_t bytes[2];  // in each half
+};
+
 struct RankLines {
   Entry entry[2];
   Work work;
@@ -251,6 +259,9 @@ class ControlBlock {
   }
   // Where ranks live in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
+  StagePair& stagePair(uint32_t owner, uint32_t reader) const {
+    return stagePairs_[uint64_t{owner} * ranks_ + reader];
+  }
   unsigned char* stage(uint32_t rank, uint64_t round) const {
     return stages_ + (2 * rank + (round & 1)) * stageHalfBytes_;
   }
@@ -273,7 +284,9 @@ class ControlBlock {
   unsigned char* parts_ = nullptr;
   unsigned char* deviceLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
+  StagePair* stagePairs_ = nullptr;
   unsigned char* stages_ = nullptr;
+  uint32_t ranks_ = 0;
   uint64_t stageHalfBytes_ = 0;
   uint64_t eagerBytes_ = 0;
   uint64_t partsBytes_ = 0;

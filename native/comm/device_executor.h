@@ -105,6 +105,11 @@ Code Comm::runInLine(const Call& call) {
     bool runs = false;
     if (code == WL_OK) code = ask<K>(launch, &runs);
     if (!runs) launch.phases = 0;
+    if (code == WL_OK && runs && call.far != nullptr) {
+      isPulled = true;
+      code = pullItems(call, launch, K::phase, deadline);
+      skipInLine(launch.phases);
+    }
   }
   if (code == WL_OK && !isPulled) {
     Cores<K> cores(*this, launch);

@@ -17,6 +17,11 @@
 namespace windlass {
 
 class Comm;
+struct FarBox;
+struct FarPlan;
+
+// Runs the items of `block` of phase k, of the table that `rank` has stated.
+using PhaseOfItems = void (*)(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k);
 
 class Pulling {
  public:
@@ -29,6 +34,11 @@ class Pulling {
   // Runs the operation in progress, which all ranks have entered. WL_UNSUPPORTED, on all ranks and
   // with nothing moved, where one was told to read by process_vm_readv and one can't.
   Code run(const PullForm& form, const Launch& launch, Deadline& deadline, wl_error_t* error);
+
+  // The same of the operation in progress of a transfer, whose phases are those from firstPhase on.
+  // Each rank runs its own items; of those that read what it can't reach, it has a copy first.
+  Code runItems(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t firstPhase,
+                Deadline& deadline, wl_error_t* error);
 
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
   // many halves of them `rank` has filled or read.
@@ -84,6 +94,19 @@ class Pulling {
   // Ok, or what ends the operation.
   Code goesOn(const Phase& phase);
 
+  // This rank's items of a phase of a transfer.
+  Code runOwnItems(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t k,
+                   Deadline& deadline);
+  // Copies what the item reads of other processes beside it.
+  Code localize(FarPlan& far, uint64_t* item, Deadline& deadline);
+  Code readBox(uint32_t from, const FarBox& box, unsigned char* to);
+  Code takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
+               Deadline& deadline);
+  // Fills what readers have room for; whether all have got all of the phase.
+  bool serve(const FarPlan& far);
+  bool serve(const FarPlan& far, uint32_t reader);
+  uint64_t pairBytes() const;
+
   Comm& comm_;
   const uint32_t rank_;
   const uint32_t ranks_;
@@ -97,6 +120,15 @@ class Pulling {
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;  // over all operations
   uint32_t steps_ = 0;
+  // In a phase of a transfer, for each reader: what comes next for it, in its words and in bytes of
+  // that box; and for each owner, how much of its half this rank has read.
+  struct Served {
+    uint64_t at;
+    uint64_t from;
+  };
+  uint32_t servedPhase_ = 0;
+  std::vector<Served> served_;
+  std::vector<uint32_t> read_;
   char why_[256] = {};   // this rank can't read another's memory
 };
 

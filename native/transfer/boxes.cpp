@@ -156,12 +156,6 @@ class ChunkReader {
                   nameOf(dtype_));
     }
     const auto rank = static_cast<uint32_t>(from);
-    if (source.place.window() == kAddressSpace && !bound_.peers.shareProcess(rank, bound_.rank)) {
-      return fail(error_, WL_UNSUPPORTED,
-                  "chunk %llu: source binding %lld of rank %u, of another process, lies outside "
-                  "every window",
-                  index_, static_cast<long long>(binding), rank);
-    }
     uint64_t offset = 0;
     if (Code code = place(source.shape, source.strides, start, source.dtype, "source", &offset);
         code != WL_OK) {

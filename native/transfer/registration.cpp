@@ -39,6 +39,11 @@ class Registration {
     code = exchange_.exchange(&words_);
     if (code != WL_OK) return code;
     step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
+    if (comm_.group().config().spansProcesses) {
+      code = exchange_.exchange(&words_);
+      if (code != WL_OK) return code;
+      step("for what others read", [&](wl_error_t*) { plan_->far->served.swap(words_); });
+    }
     code = exchange_.sum(workBytes_.data(), workBytes_.size());
     if (code == WL_OK) conclude(out);
     return code;
@@ -95,7 +100,7 @@ class Registration {
 
   void join() {
     for (const WordList& asked : words_) phases_ = std::max(phases_, asked.front());
-    workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases);
+    workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases + 1);
     peers_->dropStages();
     answer(rank_, *peers_, 1, &words_);
   }
@@ -113,12 +118,53 @@ class Registration {
       plan_->progress->setItems(chunk++, items.add(joined.box, joined.part, joined.turn));
       targetBytes_ += box.bytes();
     });
-    const Code code = items.finish(&plan_->table, error);
-    for (uint32_t w = 0; w < workBytes_.size(); ++w) workBytes_[w] = plan_->table.workBytes(w);
-    return code;
+    if (Code code = items.finish(&plan_->table, error); code != WL_OK) return code;
+    for (uint32_t w = 0; w + 1 < workBytes_.size(); ++w)
+      workBytes_[w] = plan_->table.workBytes(w);
+    return comm_.group().config().spansProcesses ? findFar(&workBytes_.back(), error) : WL_OK;
+  }
+
+  // words_ become what this rank reads of each other process's ordinary memory; *far, how many
+  // boxes.
+  Code findFar(uint64_t* far, wl_error_t* error) {
+    words_.assign(comm_.group().ranks(), {});
+    uint64_t largestItem = 0;
+    uint64_t room = 0;
+    plan_->table.forEachItem([&](const ChunkItem& item, uint32_t phase) {
+      uint64_t itemRoom = 0;
+      for (uint32_t s = 0; s < item.sources(); ++s) {
+        const uint64_t* source = item.source(s);
+        const uint32_t from = ChunkItem::rankOf(source);
+        const Place place = ChunkItem::placeOf(source);
+        if (place.window() != kAddressSpace || peers_->shareProcess(from, rank_)) continue;
+        ++*far;
+        WordList& words = words_[from];
+        const uint64_t elementBytes = sizeOf(ChunkItem::dtypeOf(source));
+        words.insert(words.end(),
+                     {ServedBox::head(phase, elementBytes, item.ndim()), place.offset()});
+        append(&words, item.extents(), item.ndim());
+        append(&words, ChunkItem::sourceStrides(source), item.ndim());
+        itemRoom += farRoom(ServedBox{words.data() + words.size() - ServedBox::kHeadWords -
+                                      2 * item.ndim()}
+                                .box()
+                                .bytes());
+      }
+      largestItem = std::max(largestItem, item.size());
+      room = std::max(room, itemRoom);
+    });
+    plan_->far = std::make_unique<FarPlan>();
+    plan_->far->item.resize(ChunkTable::kHeadWords + 2 + largestItem);
+    if (room == 0) return WL_OK;
+    void* scratch = nullptr;
+    if (Code code = allocateMemory(room, 0, &scratch, error); code != WL_OK) return code;
+    plan_->scratch.reset(scratch);
+    plan_->far->scratch = static_cast<unsigned char*>(scratch);
+    return WL_OK;
   }
 
   void conclude(Transfer* out) {
+    if (workBytes_.back() == 0) plan_->far.reset();
+    workBytes_.pop_back();
     out->id_ = comm_.sequence();
     out->plan_ = std::move(plan_);
     out->peers_ = std::move(peers_);
@@ -139,7 +185,8 @@ class Registration {
   WordList boxes_;  // of this rank's chunks
   std::vector<WordList> words_;  // to each rank, then from each
   uint64_t phases_ = 1;          // of the rank that needs most
-  std::vector<uint64_t> workBytes_;  // for each kMostPhases of them
+  // For each kMostPhases of them; then, how many boxes ranks read of other processes.
+  std::vector<uint64_t> workBytes_;
   uint64_t targetBytes_ = 0;
 };
 

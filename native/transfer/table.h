@@ -21,6 +21,19 @@ class PlanTable {
   // Bytes that the items of these phases write, to peers and to stages too.
   uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
   const WordList& words() const { return words_; }
+  // visit(item, phase) for each item, in the order in which one thread runs them.
+  template <class Visit>
+  void forEachItem(Visit&& visit) const {
+    for (uint32_t w = 0; w < workBytes_.size(); ++w) {
+      const ChunkTable table = {window(w)};
+      for (uint32_t k = 0; k < table.phases(); ++k) {
+        const uint64_t first = uint64_t{k} * table.blocks();
+        const uint64_t* end = table.start(first + table.blocks());
+        for (ChunkItem item = {table.start(first)}; item.words != end; item.words += item.size())
+          visit(static_cast<const ChunkItem&>(item), w * kMostPhases + k);
+      }
+    }
+  }
 
  private:
   friend class ItemMaker;

@@ -61,6 +61,8 @@ Code Transfer::runWindow(Call* call, uint32_t w) {
   call->phases = std::min(phases_ - w * kMostPhases, kMostPhases);
   call->args.aux = plan_->table.window(w);
   call->workBytes = workBytes_[w];
+  call->far = plan_->far.get();
+  call->firstPhase = w * kMostPhases;
   return comm_.run(kKernels.redistribute, *call);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/comm/comm.h"
+#include "native/comm/far.h"
 #include "native/transfer/peers.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"
@@ -14,11 +15,17 @@
 
 namespace windlass {
 
+struct FreeScratch {
+  void operator()(void* memory) const { freeMemory(memory); }
+};
+
 // What a rank's peers touch while a transfer runs.
 struct BoundPlan {
   PlanTable table;
   Stages stages;
   std::shared_ptr<Progress> progress;
+  std::unique_ptr<FarPlan> far;  // where any rank reads ordinary memory of other processes
+  std::unique_ptr<void, FreeScratch> scratch;
 };
 
 class Transfer {

@@ -122,6 +122,21 @@ int PeerMemory::read(void* to, uint64_t from, uint64_t bytes) const {
   return hasEnded() ? ESRCH : failed;
 }
 
+int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
+  iovec remote[kMostRuns];
+  iovec local = {to, 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    remote[i] = {reinterpret_cast<void*>(runs[i].from), runs[i].bytes};
+    local.iov_len += runs[i].bytes;
+  }
+  ssize_t got = 0;
+  do {
+    got = process_vm_readv(pid_, &local, 1, remote, count, 0);
+  } while (got < 0 && errno == EINTR);
+  const int failed = got < 0 ? errno : static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
+  return hasEnded() ? ESRCH : failed;
+}
+
 bool PeerMemory::hasEnded() const {
   pollfd ended = {process_.number(), POLLIN, 0};
   return poll(&ended, 1, 0) > 0;

@@ -35,6 +35,13 @@ class PeerMemory {
   Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
   // 0, or an errno: ESRCH where the process has ended, whatever else has its number by now.
   int read(void* to, uint64_t from, uint64_t bytes) const;
+  // The same of several runs, side by side.
+  struct Run {
+    uint64_t from;
+    uint64_t bytes;
+  };
+  static constexpr uint32_t kMostRuns = 256;
+  int read(void* to, const Run* runs, uint32_t count) const;
 
  private:
   bool hasEnded() const;

@@ -195,7 +195,7 @@ WL_API void wl_group_release(wl_group_t* group);
  * has no name; the others inherit it, get it over a unix socket, or open it by the process and the
  * number that it has there. All attach to it, join their own ranks, and watch one another. How the
  * processes' names get from one to another is the callers'. Nobody writes another process's memory
- * but in windows: where a collective names other memory, each rank writes its own output alone. */
+ * but in windows: where an operation names other memory, each rank writes its own output alone. */
 
 typedef struct wl_process {
   uint32_t struct_size;

@@ -354,20 +354,6 @@ TEST_P(Processes, RunTransfersBetweenWindows) {
             }));
 }
 
-TEST_P(Processes, RefuseATransferFromMemoryThatPeersDoNotReach) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
-              const std::vector<uint32_t> own(100);
-              Error error;
-              windlass::Transfer transfer(comm);
-              const int code = registerGather(comm, own.data(), window, 100, &transfer, &error);
-              const bool refused = code == WL_UNSUPPORTED &&
-                                   contains(error.message, "lies outside every window");
-              if (!refused) std::printf("%s\n", error.message);
-              Error later;
-              return refused && windlass::barrier(comm, 0, &later) == WL_OK ? 0 : 1;
-            }));
-}
-
 TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
   EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
               if (comm.rank() == 1) {

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.plan.TransferMode;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
@@ -129,7 +131,7 @@ class ProcessesTest {
       }
       unequalParts(comm, window);
       oneSided(comm, window);
-      redistribution(comm, window);
+      redistribution(comm, 512, (rows, columns) -> window.tensor(DType.F32, rows, columns));
       parts(comm);
       comm.barrier();
     }
@@ -154,6 +156,8 @@ class ProcessesTest {
     try (Communicator comm = start();
         Window window = comm.window(8 << 20)) {
       outsideOfWindows(comm, window);
+      redistribution(comm, 512, ProcessesTest::direct);
+      redistribution(comm, 60_000, ProcessesTest::mapped);
     }
   }
 
@@ -276,28 +280,32 @@ class ProcessesTest {
     assertHas(added, 1, count, (p, i) -> 601 + 3 * last);
   }
 
-  private static void redistribution(Communicator comm, Window window) {
+  /** Rows that ranks hold become whole on all, in each mode, from tensors and to tensors of those. */
+  private static void redistribution(
+      Communicator comm, int columns, BiFunction<Integer, Integer, Tensor> tensors) {
     int own = comm.rank();
     int n = comm.size();
     int rows = 2 * n;
-    int columns = 512;
     Layout from = Layout.parse(n + ":S0");
     Layout to = Layout.parse(n + ":R");
-    Tensor source = window.tensor(DType.F32, 2, columns);
-    Tensor target = window.tensor(DType.F32, rows, columns);
-    source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
-    Batch batch =
-        Batch.of(comm)
-            .add(
-                TensorSpec.of("w", DType.F32, from, rows, columns),
-                source,
-                TensorSpec.of("w", DType.F32, to, rows, columns),
-                target);
-    try (Transfer transfer = batch.register(SOON)) {
-      for (int version = 1; version <= 2; version++) {
-        target.fill(-1);
-        transfer.run(version, SOON);
-        assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
+    for (TransferMode mode : TransferMode.values()) {
+      Tensor source = tensors.apply(2, columns);
+      Tensor target = tensors.apply(rows, columns);
+      source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
+      Batch batch =
+          Batch.of(comm)
+              .mode(mode)
+              .add(
+                  TensorSpec.of("w", DType.F32, from, rows, columns),
+                  source,
+                  TensorSpec.of("w", DType.F32, to, rows, columns),
+                  target);
+      try (Transfer transfer = batch.register(SOON)) {
+        for (int version = 1; version <= 2; version++) {
+          target.fill(-1);
+          transfer.run(version, SOON);
+          assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
+        }
       }
     }
   }
