@@ -11,5 +11,9 @@ module org.windlass {
   exports org.windlass.plan;
   exports org.windlass.redistribute;
   exports org.windlass.internal to
-      org.windlass.checkpoint;
+      org.windlass.checkpoint, org.windlass.etcd;
+  exports org.windlass.internal.rendezvous to
+      org.windlass.etcd;
+
+  uses org.windlass.internal.rendezvous.StoreProvider;
 }

@@ -63,6 +63,14 @@ class LaunchEnvironmentTest {
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:1",
             "windlass run: rank 0 of 2, rendezvous h port 1, no token"),
         arguments(
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=etcd://h:1,[::1]:2/p/q",
+            "windlass run: rank 0 of 2, rendezvous etcd://h:1,[::1]:2/p/q, no job or token"),
+        arguments(
+            "RANK=0 WORLD_SIZE=2 WINDLASS_RENDEZVOUS=etcd://h:1/p MASTER_ADDR=a MASTER_PORT=1"
+                + " TORCHELASTIC_RUN_ID=j WINDLASS_TOKEN_FILE=/t",
+            "torchrun: rank 0 of 2, job j, rendezvous etcd://h:1/p, token from"
+                + " WINDLASS_TOKEN_FILE"),
+        arguments(
             "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1"
                 + " OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=1 PMIX_NAMESPACE=3370450945"
                 + " WINDLASS_TOKEN=" + DIGITS,
@@ -108,6 +116,10 @@ class LaunchEnvironmentTest {
     assertThat(least.localSize()).isEqualTo(OptionalInt.empty());
     assertThat(least.job()).isEmpty();
     assertThat(least.rendezvous()).isEmpty();
+    assertThat(least.store()).isEmpty();
+    LaunchEnvironment etcd = of("RANK=0 WORLD_SIZE=1 WINDLASS_RENDEZVOUS=etcd://h:1/p");
+    assertThat(etcd.store()).contains("etcd://h:1/p");
+    assertThat(etcd.rendezvous()).isEmpty();
     assertThat(least.tokenVariable()).isEmpty();
   }
 
@@ -183,6 +195,10 @@ class LaunchEnvironmentTest {
         arguments(
             rank + "WINDLASS_RENDEZVOUS=head",
             "WINDLASS_RENDEZVOUS is 'head'; it must be HOST:PORT"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=etcd://", "WINDLASS_RENDEZVOUS is no address"),
+        arguments(
+            rank + "WINDLASS_RENDEZVOUS=etcd://user:secret@h:1/p", "neither user nor password"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=etcd://" + "h".repeat(1001), "at most 1000 letters"),
         arguments(rank + "WINDLASS_RENDEZVOUS=::1:7000", "must be HOST:PORT"),
         arguments(rank + "WINDLASS_RENDEZVOUS=:7000", "must be HOST:PORT"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:", "its port must be a number from 1 to 65535"),
@@ -200,7 +216,8 @@ class LaunchEnvironmentTest {
   void whatIsWrongIsNamed(String text, String reason) {
     assertThatThrownBy(() -> LaunchEnvironment.of(variables(text)))
         .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContaining(reason);
+        .hasMessageContaining(reason)
+        .hasMessageNotContaining("secret");
   }
 
   private static final List<String> NAMES =
@@ -216,6 +233,7 @@ class LaunchEnvironmentTest {
   private static final List<String> VALUES =
       List.of(
           "0", "0", "1", "1", "2", "2", "3", "4", "4096", "65535", "", "-1", "x", "h:1", "[::1]:2",
+          "etcd://h:1/p",
           ":", "99999999999999999999", "\0", "\ud800", "\n", DIGITS, "a".repeat(300));
 
   @RandomSeeds(500)

@@ -144,6 +144,15 @@ class LaunchersTest {
   }
 
   @Test
+  void aStoreWhoseArtifactIsNotThereIsNamed() {
+    String rank = "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_JOB=j WINDLASS_RENDEZVOUS=";
+    assertThatThrownBy(() -> join(rank + "etcd://127.0.0.1:2379/windlass", LONG))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageContaining("etcd://127.0.0.1:2379/windlass")
+        .hasMessageContaining("org.windlass:windlass-etcd");
+  }
+
+  @Test
   void anAddressATokenOrAJobThatLacksIsNamed() {
     String rank = "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2";
     Map<String, String> lacking = new LinkedHashMap<>();

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.IntStream;
 import org.windlass.internal.Deadlines;
@@ -16,6 +17,7 @@ import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.Store;
+import org.windlass.internal.rendezvous.StoreProviders;
 import org.windlass.internal.rendezvous.StoreServer;
 import org.windlass.internal.rendezvous.Token;
 
@@ -112,6 +114,20 @@ final class EnvironmentStart {
     if (environment.size() == 1) {
       return LocalHandles.create(size, options);
     }
+    if (environment.store().isPresent()) {
+      String address = environment.store().get();
+      try (Store store =
+          StoreProviders.of(address, WindlassException::of)
+              .connect(
+                  address,
+                  storeName(),
+                  member(),
+                  variables,
+                  left(startNs, limitNs),
+                  WindlassException::of)) {
+        return start(store, startNs, limitNs);
+      }
+    }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
       if (environment.rank() > 0) {
@@ -136,12 +152,11 @@ final class EnvironmentStart {
 
   /** Meets the others at a store, which rank 0 has until all have left it. */
   private long[] meet(MeetingFile.Place place, long startNs, long limitNs) {
-    Member member = new Member(job(), own.get(0), size, Native.wl_version());
     try (Store store =
         SocketStore.connect(
             place.address(),
             place.token(),
-            member,
+            member(),
             left(startNs, limitNs),
             WindlassException::of)) {
       return start(store, startNs, limitNs);
@@ -156,6 +171,10 @@ final class EnvironmentStart {
           "",
           List.of(0));
     }
+  }
+
+  private Member member() {
+    return new Member(job(), own.get(0), size, Native.wl_version());
   }
 
   private long[] start(Store store, long startNs, long limitNs) {
@@ -244,11 +263,30 @@ final class EnvironmentStart {
     return environment.launcher().name() + "\n" + environment.size() + "\n" + job;
   }
 
+  /** What tells this job from others that meet at one store. */
+  private String storeName() {
+    Optional<Token> token = Token.fromEnvironment(variables, WindlassException::of);
+    if (environment.job().isEmpty() && token.isEmpty()) {
+      throw new InvalidArgumentException(
+          "fromEnvironment: nothing tells this job from others that meet at "
+              + environment.store().orElseThrow()
+              + "; set WINDLASS_JOB to a name of its own, or WINDLASS_TOKEN_FILE, on all ranks");
+    }
+    String text = environment.launcher().name() + "\n" + environment.job().orElse("");
+    return token
+        .map(held -> held.name(text))
+        .orElseGet(() -> unique(text.getBytes(StandardCharsets.UTF_8)));
+  }
+
   /** The job's name, as short as a member's has to be. */
   private String job() {
     byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
     return name.length <= Member.JOB
         ? new String(name, StandardCharsets.UTF_8)
-        : UUID.nameUUIDFromBytes(name).toString();
+        : unique(name);
+  }
+
+  private static String unique(byte[] name) {
+    return UUID.nameUUIDFromBytes(name).toString();
   }
 }

@@ -112,6 +112,9 @@ public final class LaunchEnvironment {
   private static final Pattern HOST =
       Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
 
+  /** Of a store that an artifact of its own brings along. */
+  private static final Pattern STORE = Pattern.compile("[a-z][a-z0-9]*://[!-~&&[^@]]{1,1000}");
+
   private static final Pattern HOST_AND_PORT =
       Pattern.compile("(?:\\[(?<literal>[^\\[\\]]+)\\]|(?<name>[^:\\[\\]]+)):(?<port>.*)");
 
@@ -125,6 +128,7 @@ public final class LaunchEnvironment {
   private final OptionalInt localSize;
   private final Optional<String> job;
   private final Optional<InetSocketAddress> rendezvous;
+  private final Optional<String> store;
   private final Optional<String> tokenVariable;
 
   private LaunchEnvironment(LaunchVariables variables, Launcher launcher) {
@@ -136,7 +140,9 @@ public final class LaunchEnvironment {
     localSize = localSize(variables, launcher, size);
     localRank = localRank(variables, launcher, localSize, size);
     tokenVariable = tokenVariable(variables);
-    Optional<InetSocketAddress> told = rendezvous(variables);
+    store = store(variables);
+    Optional<InetSocketAddress> told =
+        store.isPresent() ? Optional.empty() : rendezvous(variables);
     boolean isMaster = !variables.isSet(RENDEZVOUS);
     // MASTER_ADDR is there for any program that torchrun starts.
     rendezvous = told.filter(at -> !isMaster || tokenVariable.isPresent());
@@ -212,6 +218,16 @@ public final class LaunchEnvironment {
   }
 
   /**
+   * The address of a store at which the ranks meet and that none of them opens, where {@code
+   * WINDLASS_RENDEZVOUS} has one, such as {@code etcd://10.0.0.1:2379/windlass}; {@link
+   * #rendezvous} is empty then. A {@link #tokenVariable}, where there is one, tells {@link #job}
+   * from others of its name there.
+   */
+  public Optional<String> store() {
+    return store;
+  }
+
+  /**
    * The variable that the token comes from: {@code WINDLASS_TOKEN}, which is its 64 hexadecimal
    * digits, or {@code WINDLASS_TOKEN_FILE}, the name of a file of them; empty where neither is set.
    * What it is worth is seen where it is used.
@@ -232,6 +248,13 @@ public final class LaunchEnvironment {
   }
 
   private String meeting() {
+    if (store.isPresent()) {
+      return "rendezvous "
+          + store.get()
+          + tokenVariable
+              .map(name -> ", token from " + name)
+              .orElse(job.isPresent() || size == 1 ? "" : ", no job or token");
+    }
     if (rendezvous.isEmpty() && tokenVariable.isEmpty()) {
       return size == 1
           ? "no other rank to meet"
@@ -330,6 +353,21 @@ public final class LaunchEnvironment {
     return Optional.of(id);
   }
 
+  private static Optional<String> store(LaunchVariables variables) {
+    if (!variables.isSet(RENDEZVOUS) || !variables.get(RENDEZVOUS).contains("://")) {
+      return Optional.empty();
+    }
+    String address = variables.get(RENDEZVOUS);
+    if (!STORE.matcher(address).matches()) {
+      // Which may have a password.
+      throw new InvalidArgumentException(
+          RENDEZVOUS
+              + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at most"
+              + " 1000 letters of ASCII behind ://, and neither user nor password");
+    }
+    return Optional.of(address);
+  }
+
   private static Optional<InetSocketAddress> rendezvous(LaunchVariables variables) {
     if (variables.isSet(RENDEZVOUS)) {
       return Optional.of(hostAndPort(variables));
@@ -352,7 +390,8 @@ public final class LaunchEnvironment {
     if (!matcher.matches()) {
       throw new InvalidArgumentException(
           variables.quoted(RENDEZVOUS)
-              + "; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500");
+              + "; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500, or the address of"
+              + " a store, such as etcd://127.0.0.1:2379/windlass");
     }
     String literal = matcher.group("literal");
     int port =

@@ -165,7 +165,7 @@ final class Connector {
       if (code != Native.WL_MISMATCH && code != Native.WL_RESOURCE) {
         throw new MalformedException("a refusal of code " + code);
       }
-      throw failure(code, "refused: " + Wire.printable(Wire.text(frame, Wire.REFUSAL)));
+      throw failure(code, "refused: " + Texts.printable(Wire.text(frame, Wire.REFUSAL)));
     }
     if (frame.get(0) != kind) {
       throw new MalformedException("a frame of kind " + frame.get(0));

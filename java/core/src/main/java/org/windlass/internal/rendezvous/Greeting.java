@@ -50,7 +50,7 @@ final class Greeting {
       throw new MalformedException("no hello");
     }
     int protocol = body.getInt();
-    String library = Wire.printable(Wire.text(body, Member.LIBRARY));
+    String library = Texts.printable(Wire.text(body, Member.LIBRARY));
     if (protocol != Wire.PROTOCOL) {
       return new Hello(protocol, library, null);
     }

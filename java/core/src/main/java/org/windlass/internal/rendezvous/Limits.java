@@ -62,6 +62,36 @@ public final class Limits {
     }
   }
 
+  /** What {@code key} counts beside its value. */
+  public static long cost(String key) {
+    return ENTRY + 2L * key.length();
+  }
+
+  /** Of a store that has {@code bytes}, to which {@code more} can't be added. */
+  public static Refusal full(long bytes, long more) {
+    return new Refusal(
+        Native.WL_RESOURCE,
+        "the store has " + bytes + " of at most " + TOTAL + " bytes, and this takes " + more
+            + " more");
+  }
+
+  /** Of keys that are more than {@link #LISTING}. */
+  public static Refusal tooManyKeys() {
+    return new Refusal(
+        Native.WL_RESOURCE,
+        "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
+  }
+
+  /** The sum of {@code delta} and the number that a key has; null stands for no value. */
+  public static long sum(byte[] value, long delta) {
+    if (value != null && value.length != Long.BYTES) {
+      throw new Refusal(
+          Native.WL_INVALID_ARGUMENT,
+          "its value has " + value.length + " bytes; a number has " + Long.BYTES);
+    }
+    return (value == null ? 0 : ByteBuffer.wrap(value).getLong()) + delta;
+  }
+
   /** {@code text} as UTF-8; null where it is none. */
   static byte[] utf8(String text) {
     try {

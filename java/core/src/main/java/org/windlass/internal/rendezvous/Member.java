@@ -55,6 +55,6 @@ public record Member(String job, int rank, int size, String library) {
   @Override
   public String toString() {
     String who = isObserver() ? "an observer" : "rank " + rank + " of " + size;
-    return who + " of job \"" + Wire.printable(job) + "\"";
+    return who + " of job \"" + Texts.printable(job) + "\"";
   }
 }

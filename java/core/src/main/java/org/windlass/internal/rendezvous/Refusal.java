@@ -6,12 +6,12 @@ import org.windlass.internal.FailureMaker;
 /**
  * What a store says instead of a result, on its way to the caller: a code of the C ABI and a text.
  */
-final class Refusal extends RuntimeException {
+public final class Refusal extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final int code;
 
-  Refusal(int code, String message) {
+  public Refusal(int code, String message) {
     super(message, null, false, false);
     this.code = code;
   }
@@ -22,7 +22,7 @@ final class Refusal extends RuntimeException {
   }
 
   /** What the caller of {@code call} gets. */
-  RuntimeException thrown(String call, FailureMaker failures) {
+  public RuntimeException thrown(String call, FailureMaker failures) {
     return failures.make(code, call + ": " + getMessage());
   }
 }

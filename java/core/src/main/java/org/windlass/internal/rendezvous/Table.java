@@ -13,7 +13,6 @@ import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
-import org.windlass.internal.Native;
 
 /**
  * Keys with their values, who holds them and who waits for them: what both stores of this package
@@ -65,13 +64,7 @@ final class Table {
   }
 
   long add(String key, long delta) {
-    byte[] value = get(key);
-    if (value != null && value.length != Long.BYTES) {
-      throw new Refusal(
-          Native.WL_INVALID_ARGUMENT,
-          "its value has " + value.length + " bytes; a number has " + Long.BYTES);
-    }
-    long sum = (value == null ? 0 : ByteBuffer.wrap(value).getLong()) + delta;
+    long sum = Limits.sum(get(key), delta);
     put(key, ByteBuffer.allocate(Long.BYTES).putLong(sum).array());
     return sum;
   }
@@ -115,11 +108,7 @@ final class Table {
       }
       listing += Limits.utf8(key).length + 2;
       if (listing > Limits.LISTING) {
-        throw new Refusal(
-            Native.WL_RESOURCE,
-            "the keys that begin so have more than "
-                + Limits.LISTING
-                + " bytes; ask with a longer prefix");
+        throw Limits.tooManyKeys();
       }
       found.add(key);
     }
@@ -145,12 +134,9 @@ final class Table {
 
   private void put(String key, byte[] value) {
     Entry entry = entries.get(key);
-    long more = value.length - (entry == null ? -cost(key) : entry.value.length);
+    long more = value.length - (entry == null ? -Limits.cost(key) : entry.value.length);
     if (bytes + more > Limits.TOTAL) {
-      throw new Refusal(
-          Native.WL_RESOURCE,
-          "the store has " + bytes + " of at most " + Limits.TOTAL + " bytes, and this takes "
-              + more + " more");
+      throw Limits.full(bytes, more);
     }
     if (entry == null) {
       entry = new Entry();
@@ -163,16 +149,12 @@ final class Table {
 
   private void remove(String key) {
     Entry entry = entries.remove(key);
-    bytes -= cost(key) + entry.value.length;
+    bytes -= Limits.cost(key) + entry.value.length;
     Set<String> others = held.get(entry.holder);
     if (others != null && others.remove(key) && others.isEmpty()) {
       held.remove(entry.holder);
     }
     changed(key, null);
-  }
-
-  private static long cost(String key) {
-    return Limits.ENTRY + 2L * key.length();
   }
 
   private void changed(String key, byte[] value) {

@@ -42,6 +42,10 @@ public final class Token {
   public static final String FILE_VARIABLE = "WINDLASS_TOKEN_FILE";
 
   private static final int DIGITS = 2 * BYTES;
+
+  /** Bytes of a name. */
+  private static final int NAME = 16;
+
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final Set<PosixFilePermission> OF_OTHERS =
       EnumSet.complementOf(
@@ -142,6 +146,12 @@ public final class Token {
   /** What {@link #VARIABLE} may be set to for a process that belongs. */
   public String digits() {
     return HexFormat.of().formatHex(secret);
+  }
+
+  /** A name for {@code text} that no other token leads to; it shows nothing of either. */
+  public String name(String text) {
+    byte[] proof = proof("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
+    return HexFormat.of().formatHex(proof, 0, NAME);
   }
 
   /** As many bytes as a token has, which nobody had before. */

@@ -4,19 +4,19 @@ package org.windlass.internal.rendezvous;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** What both stores say of a call that ended without a result. */
-final class Waits {
-  static final String CLOSED = "this way into the store was closed";
+/** What all stores say of a call that ended without a result. */
+public final class Waits {
+  public static final String CLOSED = "this way into the store was closed";
 
   private Waits() {}
 
   /** What a wait for another value than {@code seen} lacks; where, follows. */
-  static String lacking(byte[] seen) {
+  public static String lacking(byte[] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }
 
   /** Sets the thread's flag again. */
-  static RuntimeException interrupted(String call, FailureMaker failures) {
+  public static RuntimeException interrupted(String call, FailureMaker failures) {
     Thread thread = Thread.currentThread();
     thread.interrupt();
     return failures.make(

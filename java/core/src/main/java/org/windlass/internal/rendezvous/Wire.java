@@ -172,15 +172,10 @@ final class Wire {
   }
 
   private static byte[] cut(String text) {
-    String shown = printable(text);
+    String shown = Texts.printable(text);
     while (shown.getBytes(StandardCharsets.UTF_8).length > REFUSAL) {
       shown = shown.substring(0, shown.length() - 1);
     }
     return shown.getBytes(StandardCharsets.UTF_8);
-  }
-
-  /** What a stranger says, without what would change the reader's terminal. */
-  static String printable(String text) {
-    return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", "?");
   }
 }

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Meeting.Kind;
 
-/** What every store keeps to. */
+/** What every store keeps to; a module that has one has the {@link Meeting} of its kinds. */
 @Timeout(120)
 class StoreTest {
   private static final Duration SHORT = Duration.ofMillis(60);

@@ -9,7 +9,7 @@ import org.assertj.core.api.AbstractStringAssert;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** What stores throw in these tests, which know no package above. */
-final class Failure extends RuntimeException {
+public final class Failure extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final int code;
@@ -20,13 +20,13 @@ final class Failure extends RuntimeException {
   }
 
   /** A {@link org.windlass.internal.FailureMaker}. */
-  static RuntimeException make(
+  public static RuntimeException make(
       int code, String message, Throwable cause, String operation, List<Integer> culprits) {
     return new Failure(code, message, cause);
   }
 
   /** The message of what {@code call} throws, which is of {@code code}. */
-  static AbstractStringAssert<?> assertFails(int code, ThrowingCallable call) {
+  public static AbstractStringAssert<?> assertFails(int code, ThrowingCallable call) {
     Throwable thrown = catchThrowable(call);
     assertThat(thrown).isInstanceOf(Failure.class);
     assertThat(((Failure) thrown).code).as(thrown.getMessage()).isEqualTo(code);

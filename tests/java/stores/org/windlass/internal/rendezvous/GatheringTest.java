@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -62,9 +61,10 @@ class GatheringTest {
     }
   }
 
-  @Test
-  void rankZeroStaysUntilOthersHaveReadWhy() throws Exception {
-    try (Meeting meeting = new Meeting(Meeting.Kind.LOCAL)) {
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void rankZeroStaysUntilOthersHaveReadWhy(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
       Store store1 = meeting.join();
       Gathering rank0 = gathering(store0, 2, Meeting.LONG);
@@ -78,9 +78,10 @@ class GatheringTest {
     }
   }
 
-  @Test
-  void aRankThatDoesNotGoHoldsUpNoFailure() throws Exception {
-    try (Meeting meeting = new Meeting(Meeting.Kind.LOCAL)) {
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatDoesNotGoHoldsUpNoFailure(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
       Store store1 = meeting.join();
       Gathering rank0 = gathering(store0, 2, Meeting.LONG);

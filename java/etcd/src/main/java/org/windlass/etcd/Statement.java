@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.etcd;
+
+import io.etcd.jetcd.ByteSequence;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.rendezvous.Texts;
+
+/**
+ * What a member says of itself where it comes in.
+ *
+ * @param protocol how its library uses etcd; goes up with every change of that
+ * @param library the version of that library
+ * @param size of its job; 0 for an observer
+ * @param who it is, as errors name it
+ */
+record Statement(int protocol, String library, int size, String who) {
+  static final int PROTOCOL = 1;
+
+  static Statement of(Member member) {
+    String who = member + " (process " + ProcessHandle.current().pid() + " of " + host() + ")";
+    return new Statement(PROTOCOL, member.library(), member.size(), who);
+  }
+
+  private static String host() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      return "a host without a name";
+    }
+  }
+
+  ByteSequence toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeInt(protocol);
+      out.writeUTF(library);
+      out.writeInt(size);
+      out.writeUTF(who);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return ByteSequence.from(bytes.toByteArray());
+  }
+
+  /** What {@code bytes} say; of protocol -1 where they say nothing. */
+  static Statement of(ByteSequence bytes) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.getBytes()))) {
+      return new Statement(in.readInt(), in.readUTF(), in.readInt(), Texts.printable(in.readUTF()));
+    } catch (IOException e) {
+      return new Statement(-1, "?", 0, "someone who says nothing that can be read");
+    }
+  }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.etcd;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.internal.rendezvous.Failure.assertFails;
+
+import io.etcd.jetcd.Auth;
+import io.etcd.jetcd.ByteSequence;
+import io.etcd.jetcd.Client;
+import io.etcd.jetcd.options.PutOption;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Failure;
+import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.rendezvous.Store;
+
+/** Who gets into a store in etcd, what those inside see when it ends, and what is left then. */
+@Timeout(120)
+class EtcdStoreTest {
+  private static final Duration LONG = Duration.ofSeconds(60);
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  /** A lease, and what may pass until etcd has looked at it and told. */
+  private static final Duration LEASE_AND_MORE = Duration.ofSeconds(Etcd.LEASE_SECONDS + 5);
+
+  private static final byte[] ONE = {1};
+  private static final byte[] TWO = {2};
+
+  private static Store rank(Etcd etcd, String name, int rank, int size) {
+    return etcd.connect(name, rank, size, LONG, Failure::make);
+  }
+
+  private static <T> FutureTask<T> start(Callable<T> body) {
+    FutureTask<T> task = new FutureTask<>(body);
+    Thread thread = new Thread(task, "member");
+    thread.setDaemon(true);
+    thread.start();
+    return task;
+  }
+
+  /** A wait for {@code key} that fails with {@code code}, as its message tells. */
+  private static FutureTask<String> failingWait(Store store, String key, int code) {
+    return start(
+        () -> {
+          String[] message = new String[1];
+          assertFails(code, () -> store.await(key, LONG))
+              .satisfies(text -> message[0] = text);
+          return message[0];
+        });
+  }
+
+  private static Duration since(long beginNs) {
+    return Duration.ofNanos(System.nanoTime() - beginNs);
+  }
+
+  @Test
+  void theStoreIsRankZerosAndNothingIsLeftOfIt() throws Exception {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    FutureTask<Store> early = start(() -> rank(etcd, name, 1, 3));
+    Thread.sleep(100);
+    assertThat(early).isNotDone();
+    Store owner = rank(etcd, name, 0, 3);
+    Store one = early.get(30, TimeUnit.SECONDS);
+    Store two = rank(etcd, name, 2, 3);
+    assertThat(one.address()).isEqualTo(etcd.address());
+    one.set("left", ONE, LONG);
+    assertThat(two.hold("held", ONE, LONG)).isTrue();
+    assertThat(owner.keys("", LONG)).containsExactly("held", "left");
+    two.close();
+    assertThat(owner.awaitOther("held", ONE, LONG)).isEmpty();
+    FutureTask<String> wait = failingWait(one, "absent", Native.WL_PEER_LOST);
+    Thread.sleep(50);
+    assertThat(wait).isNotDone();
+    owner.close();
+    assertThat(wait.get(10, TimeUnit.SECONDS))
+        .contains("await absent", etcd.address() + " was lost", "rank 0");
+    assertFails(Native.WL_PEER_LOST, () -> one.get("left", LONG)).contains("get left", "rank 0");
+    assertFails(Native.WL_PEER_LOST, () -> one.set("left", TWO, LONG)).contains("set left");
+    assertFails(Native.WL_CLOSED, () -> owner.get("left", LONG)).contains("get left");
+    one.close();
+    assertThat(etcd.keys(Etcd.PREFIX + "/" + name)).isEmpty();
+  }
+
+  @Test
+  void storesOfTwoNamesHaveNothingInCommon() {
+    Etcd etcd = Etcd.shared();
+    try (Store one = rank(etcd, Etcd.newName(), 0, 1);
+        Store other = rank(etcd, Etcd.newName(), 0, 1)) {
+      one.set("a", ONE, LONG);
+      assertThat(other.keys("", LONG)).isEmpty();
+      assertThat(other.hold("a", TWO, LONG)).isTrue();
+      assertThat(one.get("a", LONG)).contains(ONE);
+    }
+  }
+
+  @Test
+  void anEtcdThatIsKilledIsLostToThoseWhoWaitAndThoseWhoCome() throws Exception {
+    try (Etcd etcd = new Etcd()) {
+      String name = Etcd.newName();
+      Store owner = rank(etcd, name, 0, 2);
+      Store one = rank(etcd, name, 1, 2);
+      FutureTask<String> wait = failingWait(one, "absent", Native.WL_PEER_LOST);
+      FutureTask<String> owners = failingWait(owner, "absent", Native.WL_PEER_LOST);
+      Thread.sleep(100);
+      long begin = System.nanoTime();
+      etcd.kill();
+      assertThat(wait.get(30, TimeUnit.SECONDS))
+          .contains("await absent", etcd.address() + " was lost", "lease of 2 s");
+      assertThat(owners.get(30, TimeUnit.SECONDS)).contains("was lost");
+      assertThat(since(begin)).isLessThan(LEASE_AND_MORE);
+      assertFails(Native.WL_PEER_LOST, () -> one.set("a", ONE, LONG)).contains("set a");
+      begin = System.nanoTime();
+      owner.close();
+      one.close();
+      assertFails(
+              Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, SHORT, Failure::make).close())
+          .contains("connect to the store at " + etcd.address(), "rank 1 of 2", "refused");
+      assertThat(since(begin)).isLessThan(Duration.ofSeconds(8));
+    }
+  }
+
+  @Test
+  void anEtcdThatComesBackWithinTheLeaseIsNotLost() throws Exception {
+    try (Etcd etcd = new Etcd()) {
+      String name = Etcd.newName();
+      try (Store owner = rank(etcd, name, 0, 2);
+          Store one = rank(etcd, name, 1, 2)) {
+        assertThat(one.hold("held", ONE, LONG)).isTrue();
+        FutureTask<byte[]> wait = start(() -> one.await("late", LONG));
+        Thread.sleep(100);
+        etcd.kill();
+        etcd.start();
+        owner.set("late", TWO, LONG);
+        assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(TWO);
+        assertThat(owner.get("held", LONG)).contains(ONE);
+      }
+      assertThat(etcd.keys(Etcd.PREFIX)).isEmpty();
+    }
+  }
+
+  /** A process that comes in and stays; its arguments are address, name, rank and size. */
+  static final class Holder {
+    public static void main(String[] arguments) throws Exception {
+      int rank = Integer.parseInt(arguments[2]);
+      int size = Integer.parseInt(arguments[3]);
+      Store store =
+          Etcd.connect(arguments[0], arguments[1], rank, size, LONG, Failure::make);
+      store.hold("rank/" + rank, ONE, LONG);
+      store.set("left", ONE, LONG);
+      System.out.println("holds");
+      System.in.read();
+    }
+  }
+
+  private static Child holder(Etcd etcd, String name, int rank, int size) throws Exception {
+    return new Child(
+        Holder.class, Map.of(), etcd.address(), name, String.valueOf(rank), String.valueOf(size));
+  }
+
+  @Test
+  void whatAKilledProcessHeldGoesWithinItsLease() throws Exception {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    try (Store owner = rank(etcd, name, 0, 2);
+        Child child = holder(etcd, name, 1, 2)) {
+      child.line("holds");
+      // It lives, and so does what it holds, for longer than a lease.
+      assertFails(
+              Native.WL_TIMEOUT,
+              () ->
+                  owner.awaitOther("rank/1", ONE, Duration.ofMillis(1500 * Etcd.LEASE_SECONDS)))
+          .contains("rank/1");
+      child.kill();
+      long begin = System.nanoTime();
+      FutureTask<Store> again = start(() -> rank(etcd, name, 1, 2));
+      assertThat(owner.awaitOther("rank/1", ONE, LONG)).isEmpty();
+      assertThat(since(begin)).isLessThan(LEASE_AND_MORE);
+      assertThat(owner.get("left", LONG)).contains(ONE);
+      try (Store next = again.get(30, TimeUnit.SECONDS)) {
+        assertThat(next.hold("rank/1", TWO, LONG)).isTrue();
+      }
+    }
+  }
+
+  @Test
+  void aJobThatWasKilledIsStartedAgainUnderItsName() throws Exception {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    FutureTask<Store> early;
+    try (Child zero = holder(etcd, name, 0, 2);
+        Child one = holder(etcd, name, 1, 2)) {
+      one.line("holds");
+      zero.line("holds");
+      zero.kill();
+      one.kill();
+      early = start(() -> rank(etcd, name, 1, 2));
+    }
+    Thread.sleep(300);
+    assertThat(early).isNotDone(); // who had the store can't let it in any more
+    try (Store owner = rank(etcd, name, 0, 2);
+        Store member = early.get(30, TimeUnit.SECONDS)) {
+      assertThat(owner.keys("", LONG)).isEmpty();
+      member.set("a", ONE, LONG);
+      assertThat(owner.get("a", LONG)).contains(ONE);
+    }
+    assertThat(etcd.keys(Etcd.PREFIX + "/" + name)).isEmpty();
+  }
+
+  @Test
+  void aRankIsThereOnce() {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    try (Store owner = rank(etcd, name, 0, 2);
+        Store one = rank(etcd, name, 1, 2)) {
+      String process = "process " + ProcessHandle.current().pid();
+      for (int rank = 0; rank < 2; rank++) {
+        int again = rank;
+        assertFails(Native.WL_MISMATCH, () -> rank(etcd, name, again, 2))
+            .contains("rank " + rank + " of 2 of job \"test\" (" + process)
+            .contains("already", "WINDLASS_JOB");
+      }
+      assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, SHORT, Failure::make))
+          .contains(process, "already");
+      one.set("a", ONE, LONG);
+      assertThat(owner.get("a", LONG)).contains(ONE);
+    }
+  }
+
+  @Test
+  void ranksThatDisagreeAreRefusedAndBothAreNamed() throws Exception {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    try (Store owner = rank(etcd, name, 0, 2)) {
+      assertFails(Native.WL_MISMATCH, () -> rank(etcd, name, 1, 3))
+          .contains("rank 1 of 3", "rank 0 of 2", "how many");
+      assertThat(owner.keys("", LONG)).isEmpty();
+    }
+    Statement now = Statement.of(new Member("test", 0, 2, "9.8.7"));
+    Statement later = new Statement(Statement.PROTOCOL + 1, "9.8.7", 2, now.who());
+    for (ByteSequence said : new ByteSequence[] {later.toBytes(), Etcd.bytes("hello")}) {
+      try (Client client = etcd.client()) {
+        long lease = client.getLeaseClient().grant(60).get().getID();
+        ByteSequence key = Etcd.bytes(Etcd.PREFIX + "/" + name + "/owner");
+        PutOption option = PutOption.builder().withLeaseId(lease).build();
+        client.getKVClient().put(key, said, option).get();
+        assertFails(Native.WL_MISMATCH, () -> rank(etcd, name, 1, 2))
+            .contains("protocol " + Statement.PROTOCOL, Etcd.LIBRARY);
+        client.getLeaseClient().revoke(lease).get();
+      }
+    }
+  }
+
+  @Test
+  void anEtcdThatForgetsRevisionsHidesNoChange() throws Exception {
+    Etcd etcd = Etcd.shared();
+    try (Store store = rank(etcd, Etcd.newName(), 0, 1);
+        Client client = etcd.client()) {
+      for (int i = 0; i < 20; i++) {
+        String key = "key/" + i;
+        FutureTask<byte[]> wait = start(() -> store.await(key, LONG));
+        store.set("other", new byte[] {(byte) i}, LONG);
+        ByteSequence any = Etcd.bytes("any");
+        long revision = client.getKVClient().put(any, any).get().getHeader().getRevision();
+        client.getKVClient().compact(revision).get();
+        store.set(key, ONE, LONG);
+        assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(ONE);
+      }
+    }
+  }
+
+  @Test
+  void anInterruptEndsTheWayThereAndStaysSet() throws Exception {
+    Etcd etcd = Etcd.shared();
+    CountDownLatch begun = new CountDownLatch(1);
+    FutureTask<Boolean> connect =
+        new FutureTask<>(
+            () -> {
+              begun.countDown();
+              assertFails(Native.WL_ABORTED, () -> rank(etcd, Etcd.newName(), 1, 2))
+                  .contains("interrupted");
+              return Thread.currentThread().isInterrupted();
+            });
+    Thread thread = new Thread(connect, "member");
+    thread.start();
+    begun.await();
+    Thread.sleep(300);
+    thread.interrupt();
+    assertThat(connect.get(30, TimeUnit.SECONDS)).isTrue();
+  }
+
+  @Test
+  void whoWaitsForRankZeroInVainIsToldSo() {
+    Etcd etcd = Etcd.shared();
+    assertFails(
+            Native.WL_TIMEOUT,
+            () -> etcd.connect(Etcd.newName(), 1, 2, Duration.ofSeconds(1), Failure::make))
+        .contains("rank 0 has not come", etcd.address(), "PT1S");
+  }
+
+  @Test
+  void aUserThatEtcdKnowsGetsInAndOthersDont() throws Exception {
+    try (Etcd etcd = new Etcd()) {
+      try (Client client = etcd.client()) {
+        Auth auth = client.getAuthClient();
+        auth.roleAdd(Etcd.bytes("root")).get();
+        auth.userAdd(Etcd.bytes("root"), Etcd.bytes("secret")).get();
+        auth.userGrantRole(Etcd.bytes("root"), Etcd.bytes("root")).get();
+        auth.authEnable().get();
+      }
+      Map<String, String> variables =
+          Map.of(EtcdAccess.USER, "root", EtcdAccess.PASSWORD, "secret");
+      Member member = new Member("test", 0, 1, Etcd.LIBRARY);
+      try (Store store =
+          new EtcdProvider()
+              .connect(etcd.address(), "known", member, variables, LONG, Failure::make)) {
+        store.set("a", ONE, LONG);
+        assertThat(store.get("a", LONG)).contains(ONE);
+      }
+      Map<String, String> wrong = Map.of(EtcdAccess.USER, "root", EtcdAccess.PASSWORD, "other");
+      for (Map<String, String> stranger : Stream.of(wrong, Map.<String, String>of()).toList()) {
+        assertFails(
+                Native.WL_RESOURCE,
+                () ->
+                    new EtcdProvider()
+                        .connect(
+                            etcd.address(), "unknown", member, stranger, LONG, Failure::make))
+            .contains(etcd.address())
+            .doesNotContain("other");
+      }
+    }
+  }
+
+  @Test
+  void aConnectionIsEncryptedForAnEtcdThatACertificateVouchesFor() throws Exception {
+    try (Etcd etcd = new Etcd("--auto-tls");
+        Etcd another = new Etcd("--auto-tls")) {
+      Member member = new Member("test", 0, 1, Etcd.LIBRARY);
+      String file = etcd.certificate().toString();
+      try (Store store =
+          new EtcdProvider()
+              .connect(
+                  etcd.address(),
+                  "known",
+                  member,
+                  Map.of(EtcdAccess.AUTHORITIES, file),
+                  LONG,
+                  Failure::make)) {
+        store.set("a", ONE, LONG);
+        assertThat(store.get("a", LONG)).contains(ONE);
+      }
+      Duration second = Duration.ofSeconds(2);
+      String wrong = another.certificate().toString();
+      assertFails(
+              Native.WL_TIMEOUT,
+              () ->
+                  new EtcdProvider()
+                      .connect(
+                          etcd.address(),
+                          "unknown",
+                          member,
+                          Map.of(EtcdAccess.AUTHORITIES, wrong),
+                          second,
+                          Failure::make))
+          .contains(etcd.address(), "PKIX")
+          .doesNotContain("\n");
+      Path none = etcd.certificate().resolveSibling("none.pem");
+      assertFails(
+              Native.WL_RESOURCE,
+              () ->
+                  new EtcdProvider()
+                      .connect(
+                          etcd.address(),
+                          "unknown",
+                          member,
+                          Map.of(EtcdAccess.AUTHORITIES, none.toString()),
+                          second,
+                          Failure::make))
+          .contains(EtcdAccess.AUTHORITIES, none.toString());
+    }
+  }
+
+  @Test
+  void closingLeavesNoThreadAndNoDescriptor() throws Exception {
+    comeAndGo(2);
+    awaitQuiet();
+    long before = sockets();
+    comeAndGo(10);
+    awaitQuiet();
+    assertThat(sockets()).isLessThanOrEqualTo(before);
+  }
+
+  private static void comeAndGo(int times) throws Exception {
+    Etcd etcd = Etcd.shared();
+    for (int i = 0; i < times; i++) {
+      String name = Etcd.newName();
+      try (Store owner = rank(etcd, name, 0, 2)) {
+        Store one = rank(etcd, name, 1, 2);
+        FutureTask<String> wait = failingWait(one, "absent", Native.WL_CLOSED);
+        owner.set("a", ONE, LONG);
+        Optional<byte[]> seen = one.awaitOther("a", null, LONG);
+        assertThat(seen).contains(ONE);
+        one.close();
+        wait.get(30, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  /** Those of the connection's library are shared, and end some seconds after the last use. */
+  private static void awaitQuiet() throws InterruptedException {
+    long begin = System.nanoTime();
+    while (Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(t -> t.getName().matches("(windlass-store|jetcd|grpc-.*worker|vert).*"))) {
+      assertThat(since(begin)).as("%s", Thread.getAllStackTraces().keySet()).isLessThan(LONG);
+      Thread.sleep(50);
+    }
+  }
+
+  private static long sockets() throws Exception {
+    try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
+      return all.filter(
+              descriptor -> {
+                try {
+                  return Files.readSymbolicLink(descriptor)
+                      .toString()
+                      .matches("(socket|anon_inode):.*");
+                } catch (IOException e) {
+                  return false; // the one that listed them
+                }
+              })
+          .count();
+    }
+  }
+}
