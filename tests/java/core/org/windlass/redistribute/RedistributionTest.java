@@ -4,11 +4,19 @@ package org.windlass.redistribute;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.function.IntFunction;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
@@ -19,6 +27,7 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.DistributionReference;
+import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.ScalarReference;
@@ -33,6 +42,11 @@ class RedistributionTest {
   private static final int TRIES = 100;
   private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 10 : 1;
   private static final int TENSORS_A_BATCH = 20;
+  private static final int BATCHES_IN_PROCESSES = Boolean.getBoolean("windlass.long") ? 100 : 10;
+  private static final Duration SOON = Duration.ofSeconds(60);
+
+  /** The variable that tells processes of a test what to make its cases of. */
+  private static final String SEED = "WINDLASS_TEST_SEED";
 
   /** Ranks of a batch's largest mesh, by chance: meshes lie apart, so that groups are larger. */
   private static final int[] MESHES = {3, 4, 7, 16};
@@ -46,11 +60,39 @@ class RedistributionTest {
   @RandomSeeds(TRIES)
   void everyTargetByteIsWhatTheReferenceSays(long seed) {
     for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
-      checkBatch(seed + batch);
+      checkBatch(seed + batch, Communicator::local);
     }
   }
 
-  private static void checkBatch(long seed) {
+  /** Of one rank each, as far as that goes, or of several. */
+  @ParameterizedTest(name = "{0} processes")
+  @ValueSource(ints = {2, 4})
+  @Timeout(180)
+  void theSameWhereRanksLiveInSeveralProcesses(int count, @TempDir Path folder) throws Exception {
+    try (Processes processes = new Processes(RedistributionTest.class, count, folder)) {
+      processes.with(SEED, String.valueOf(new Random().nextLong()));
+      for (Processes.Rank process : processes.start("batches")) {
+        process.ended();
+      }
+    }
+  }
+
+  /** What each of them runs. */
+  static void batches() {
+    long seed = Long.parseLong(System.getenv(SEED));
+    int count = Integer.parseInt(System.getenv("WINDLASS_WORLD_SIZE"));
+    for (int batch = 0; batch < BATCHES_IN_PROCESSES; batch++) {
+      System.out.println("seed " + (seed + batch));
+      checkBatch(
+          seed + batch,
+          ranks ->
+              LocalGroup.fromEnvironment(
+                  (ranks + count - 1) / count, CommunicatorOptions.defaults(), SOON));
+    }
+  }
+
+  /** @param start makes the ranks of this process, of so many in all, or a few more */
+  private static void checkBatch(long seed, IntFunction<LocalGroup> start) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(random.nextLong(), MESHES[random.nextInt(4)]);
     List<Case> cases = new ArrayList<>();
@@ -67,12 +109,15 @@ class RedistributionTest {
                 .max()
                 .orElse(0)
             + 1;
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(communicator -> redistribute(communicator, cases, seed));
+    try (LocalGroup group = start.apply(ranks)) {
+      boolean isWhole = group.size() == ranks;
+      group.run(communicator -> redistribute(communicator, cases, seed, isWhole));
     }
   }
 
-  private static void redistribute(Communicator communicator, List<Case> cases, long seed) {
+  /** @param isWhole whether all ranks live in this process, of whose ranks progress tells */
+  private static void redistribute(
+      Communicator communicator, List<Case> cases, long seed, boolean isWhole) {
     int rank = communicator.rank();
     Random random = new Random(seed + rank);
     Batch batch = Batch.of(communicator);
@@ -102,7 +147,9 @@ class RedistributionTest {
         }
         transfer.run(version);
         communicator.barrier(); // no rank has begun another run
-        assertThat(transfer.progress().bytes()).isEqualTo(transfer.totalBytes());
+        if (isWhole) {
+          assertThat(transfer.progress().bytes()).isEqualTo(transfer.totalBytes());
+        }
         communicator.barrier();
         for (int i = 0; i < cases.size(); i++) {
           check(cases.get(i), targets.get(i), rank, version);

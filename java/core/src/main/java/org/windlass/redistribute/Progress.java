@@ -2,7 +2,8 @@
 package org.windlass.redistribute;
 
 /**
- * The progress of a run, over all ranks.
+ * The progress of a run, over the ranks of this process. The totals are those of all ranks: where
+ * some live in other processes, it ends below them.
  *
  * @param tensors tensors whose last byte has been written
  * @param totalTensors tensors that one run writes
