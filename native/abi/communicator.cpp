@@ -5,28 +5,38 @@
 
 #include "native/abi/handles.h"
 #include "native/comm/host_operations.h"
+#include "native/comm/shrink.h"
 
 using namespace windlass;
 
 namespace {
 
-Code make(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** out,
-          wl_error_t* error) {
+// The handle of this rank in a group that `make` makes of comm's ranks, if it is in one.
+template <class Make>
+Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
+          wl_error_t* error, Make&& make) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadlineNs, error); code != WL_OK) return code;
   *out = nullptr;
   std::shared_ptr<Group> group;
   uint32_t rank = 0;
-  if (Code code = splitGroup(comm->comm, split, deadlineNs, &group, &rank, error); code != WL_OK)
-    return code;
+  if (Code code = make(&group, &rank); code != WL_OK) return code;
   if (group == nullptr) return WL_OK;
   *out = new (std::nothrow) wl_comm(group, rank);
   if (*out != nullptr) return WL_OK;
   wl_error_t why = noMemory(comm->comm.rank());
-  why.operation = split.operation;
-  leaveSplit(*group, rank, split.operation, why);
+  why.operation = operation;
+  leaveSplit(*group, rank, operation, why);
   return copyError(error, why, nullptr);
+}
+
+Code split(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** out,
+           wl_error_t* error) {
+  return join(comm, split.operation, deadlineNs, out, error,
+              [&](std::shared_ptr<Group>* group, uint32_t* rank) {
+                return splitGroup(comm->comm, split, deadlineNs, group, rank, error);
+              });
 }
 
 Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_t* error) {
@@ -65,7 +75,7 @@ int32_t wl_comm_size(const wl_comm_t* comm) {
 
 int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                       wl_comm_t** out, wl_error_t* error) {
-  return make(comm, {WL_OP_SPLIT, color, key, 0, 0}, deadline_ns, out, error);
+  return split(comm, {WL_OP_SPLIT, color, key, 0, 0}, deadline_ns, out, error);
 }
 
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
@@ -75,9 +85,17 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
     return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  const Split split = {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count,
-                       digestOf(ranks, count)};
-  return make(comm, split, deadline_ns, out, error);
+  return split(comm,
+               {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count,
+                digestOf(ranks, count)},
+               deadline_ns, out, error);
+}
+
+int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl_error_t* error) {
+  return join(comm, WL_OP_SHRINK, deadline_ns, out, error,
+              [&](std::shared_ptr<Group>* group, uint32_t* rank) {
+                return shrink(comm->comm, deadline_ns, group, rank, error);
+              });
 }
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {

@@ -45,6 +45,11 @@ int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* stat
   state->awaited = line.awaited.load(std::memory_order_relaxed);
   state->closed = static_cast<int32_t>(line.closing.load(std::memory_order_relaxed));
   state->contested = line.contested.load(std::memory_order_relaxed);
+  const Item item = Item::of(line.item.load(std::memory_order_relaxed));
+  const bool runs = line.running.load(std::memory_order_relaxed) > 0;
+  state->item_owner = runs ? static_cast<int32_t>(item.owner) : -1;
+  state->item_phase = runs ? static_cast<int32_t>(item.phase) : 0;
+  state->item = runs ? static_cast<int32_t>(item.block) : 0;
   return WL_OK;
 }
 

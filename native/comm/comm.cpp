@@ -48,16 +48,47 @@ InLine Comm::inLine(uint32_t core) const {
           group_->config().deviceLineBytes()};
 }
 
+Code Comm::enterCall(wl_error_t* error) {
+  State& state = own_.state;
+  if (state.busy.exchange(1, std::memory_order_seq_cst) == 0) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "rank %u: another thread is inside %s on this communicator; a rank's operations are "
+              "called by one thread at a time",
+              rank_, operationName(state.operation.load(std::memory_order_relaxed)));
+}
+
+Code Comm::beginShrink(wl_error_t* error) {
+  if (Code code = enterCall(error); code != WL_OK) return code;
+  Code code = closes() ? status(error) : WL_OK;
+  if (code == WL_OK && group_->failure() == nullptr) {
+    code = fail(error, WL_INVALID_ARGUMENT,
+                "rank %u: the communicator lives; shrink makes a new one once it has failed, or a "
+                "rank has called abort",
+                rank_);
+  }
+  if (code != WL_OK) {
+    leaveCall();
+    return code;
+  }
+  current_ = Descriptor::of(WL_OP_SHRINK, 0);
+  shrinkAborted_.store(false, std::memory_order_relaxed);
+  own_.state.operation.store(WL_OP_SHRINK, std::memory_order_relaxed);
+  waiter_.reset();
+  recorder_.enter(sequence(), current_, 0);
+  recorder_.stampEntry();
+  return WL_OK;
+}
+
+Code Comm::endShrink(Code code) {
+  recorder_.leave(code, 0, true);
+  leaveCall();
+  return code;
+}
+
 Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   State& state = own_.state;
-  if (state.busy.exchange(1, std::memory_order_seq_cst) != 0) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "rank %u: another thread is inside %s on this communicator; a rank's operations "
-                "are called by one "
-                "thread at a time",
-                rank_, operationName(state.operation.load(std::memory_order_relaxed)));
-  }
-  if (state.closing.load(std::memory_order_seq_cst) != 0 || group_->failure() != nullptr) {
+  if (Code code = enterCall(error); code != WL_OK) return code;
+  if (closes() || group_->failure() != nullptr) {
     const Code code = status(error);
     if (code != WL_CLOSED) told_.store(true, std::memory_order_relaxed);
     leaveCall();
@@ -159,7 +190,7 @@ Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_UNSUPPORTED && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED) {
     told_.store(true, std::memory_order_relaxed);
-    return copyError(error, *group_->failure(), nullptr);
+    return told(nullptr, error);
   }
   return fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress",
               rank_, OperationText(own_.state).text());
@@ -194,14 +225,14 @@ int32_t Comm::peerMemory(char* why, size_t room) const {
   return WL_PEER_MEMORY_OPEN;
 }
 
+Code Comm::told(const char* prefix, wl_error_t* error) const {
+  if (group_->leftOut(rank_)) return copyError(error, leftOutOf(*group_, rank_), nullptr);
+  return copyError(error, *group_->failure(), prefix);
+}
+
 Code Comm::status(wl_error_t* error) const {
-  if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
-    return fail(error, WL_CLOSED, "rank %u: the communicator is closed", rank_);
-  }
-  if (const wl_error_t* failure = group_->failure()) {
-    return copyError(error, *failure, "the communicator is dead: ");
-  }
-  return WL_OK;
+  if (closes()) return fail(error, WL_CLOSED, "rank %u: the communicator is closed", rank_);
+  return group_->failure() == nullptr ? WL_OK : told("the communicator is dead: ", error);
 }
 
 Code Comm::close(wl_error_t* error) {

@@ -85,8 +85,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
 
   // Whether it takes an operation now: it lives, and no thread is inside one.
   bool accepts() const {
-    return group_->failure() == nullptr &&
-           own_.state.closing.load(std::memory_order_seq_cst) == 0 &&
+    return group_->failure() == nullptr && !closes() &&
            own_.state.busy.load(std::memory_order_seq_cst) == 0;
   }
 
@@ -116,6 +115,15 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // How ranks get at ordinary memory of one another: a wl_peer_memory_form, and why. Any thread.
   int32_t peerMemory(char* why, size_t room) const;
 
+  // Around a shrink, which only a rank whose communicator has failed begins, and no other thread is
+  // in then.
+  Code beginShrink(wl_error_t* error);
+  Code endShrink(Code code);
+  // Whether abort() was called on this rank's handle while it is in one.
+  bool shrinkAborted() const { return shrinkAborted_.load(std::memory_order_relaxed); }
+  // Whether this rank's handle is being closed.
+  bool closes() const { return own_.state.closing.load(std::memory_order_seq_cst) != 0; }
+
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
   // Mismatch, once this rank has left, where ranks called different things and no call of this rank
@@ -130,6 +138,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K>
   class Cores;
 
+  // Says that a thread is inside, unless one is.
+  Code enterCall(wl_error_t* error);
   // Guards against a second caller, a closed handle and a dead communicator.
   Code begin(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
@@ -230,6 +240,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // On leaving: publishes a failure record where a peer that entered this rank's last operation
   // calls something else, or where one has left after fewer operations, or more.
   void compareLast();
+  // What a rank of a communicator that has failed gets.
+  Code told(const char* prefix, wl_error_t* error) const;
   // The Mismatch that no call of this rank has returned.
   Code untoldMismatch(wl_error_t* error) const;
   bool left(uint32_t peer) const;
@@ -275,6 +287,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint64_t meetings_ = 0;             // entered so far
   uint64_t allEntered_;               // every rank is known to have entered this sequence
   Waiter waiter_;
+  std::atomic<bool> shrinkAborted_{false};
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
   std::unique_ptr<Pulling> pulling_;  // null where all ranks live in this process

@@ -19,9 +19,9 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
 // operations alike.
 uint64_t layoutOfThisLibrary() {
   char text[256];
-  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu",
+  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu",
                 WINDLASS_VERSION, kKernels.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
-                sizeof(RankLines), sizeof(FlightRecorder));
+                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
     word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
@@ -52,6 +52,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   const uint64_t ranks = config.ranks;
   take(sizeof(SharedLines), kPage);
   lines_ = reinterpret_cast<RankLines*>(take(sizeof(RankLines) * ranks, kLine));
+  members_ = reinterpret_cast<Member*>(take(sizeof(Member) * ranks, kLine));
   recorders_ = reinterpret_cast<FlightRecorder*>(take(sizeof(FlightRecorder) * ranks, kLine));
   eager_ = take(2 * eagerBytes_ * ranks, kPage);
   deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
@@ -70,7 +71,7 @@ uint64_t ControlBlock::bytes(const GroupConfig& config) {
   return ControlBlock(nullptr, config).bytes_;
 }
 
-void ControlBlock::make(void* memory, const GroupConfig& config) {
+void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former) {
   const ControlBlock block(memory, config);
   SharedLines& shared = *new (memory) SharedLines();
   shared.config = config;
@@ -85,6 +86,8 @@ void ControlBlock::make(void* memory, const GroupConfig& config) {
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
+    new (&block.members_[rank]) Member();
+    if (former != nullptr) block.members_[rank].former = former[rank];
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
   for (uint64_t i = 0; config.spansProcesses && i < uint64_t{config.ranks} * config.ranks; ++i)

@@ -102,9 +102,11 @@ struct alignas(kLine) Done {
   std::atomic<uint64_t> word;
 };
 
-// Whether the operation is one rank's own and takes no sequence.
-constexpr bool isOneSided(int32_t operation) {
-  return operation >= WL_OP_FIRST_ONE_SIDED && operation <= WL_OP_LAST_ONE_SIDED;
+// Whether ranks count the operation: one that is a rank's own is not, nor one that follows a
+// failure.
+constexpr bool takesSequence(int32_t operation) {
+  return operation != WL_OP_SHRINK &&
+         (operation < WL_OP_FIRST_ONE_SIDED || operation > WL_OP_LAST_ONE_SIDED);
 }
 
 // What diagnostics, close() and deferred release look at.
@@ -118,13 +120,20 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
-  std::atomic<uint32_t> joined;     // 1 once it has a handle, or had one: a rank joins once
-  std::atomic<uint32_t> lost;       // 1 once its process is gone: it touches nothing any more
-  std::atomic<uint32_t> beats;      // goes on while its process lives, where somebody watches
-  // Its process, once it has joined, where ranks live in several.
-  std::atomic<int32_t> pid;
-  std::atomic<uint32_t> pidNamespace;
-  std::atomic<uint64_t> started;
+  std::atomic<uint64_t> item;       // while `running`: the claimed item that it began last
+};
+
+// A claimed item, as a state line names it; 0: none yet.
+struct Item {
+  uint32_t owner;
+  uint32_t phase;
+  uint32_t block;
+
+  uint64_t word() const { return uint64_t{owner + 1} << 28 | uint64_t{phase} << 20 | block; }
+  static Item of(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 28) - 1, static_cast<uint32_t>(word >> 20 & 0xff),
+            static_cast<uint32_t>(word & kMostBlocks)};
+  }
 };
 
 // One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.
@@ -161,6 +170,47 @@ struct RankLines {
 static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
+
+// What no operation looks at: who a rank is, and whether it lives.
+struct alignas(kLine) Member {
+  std::atomic<uint32_t> joined;  // 1 once it has a handle, or had one: a rank joins once
+  std::atomic<uint32_t> lost;    // 1 once its process is gone: it touches nothing any more
+  std::atomic<uint32_t> beats;   // goes on while its process lives, where somebody watches
+  std::atomic<uint32_t> shrink;  // what it says in a shrink: Agreement::came() and what follows
+  // Its process, once it has joined, where ranks live in several.
+  std::atomic<int32_t> pid;
+  std::atomic<uint32_t> pidNamespace;
+  std::atomic<uint64_t> started;
+  uint32_t former;  // its rank in the communicator that this one is a part of
+};
+
+// How far the ranks of a failed communicator have come in making the next one
+// (native/comm/shrink.h): one word, which moves by compare-and-swap from kOpen to kProposed, and
+// from there to kAgreed, which stands, or to the next round's kOpen.
+struct Agreement {
+  enum Stage : uint32_t { kOpen, kProposed, kAgreed };
+  Stage stage;
+  uint32_t round;  // up to kMostRounds
+  uint32_t maker;  // the rank that proposes
+  int32_t file;    // the number that the memory of the new one has in its process, if it has one
+
+  static constexpr uint32_t kMostRounds = 0xffff;
+
+  uint64_t word() const {
+    return uint64_t{stage} << 62 | uint64_t{round} << 44 | uint64_t{maker} << 32 |
+           static_cast<uint32_t>(file);
+  }
+  static Agreement of(uint64_t word) {
+    return {static_cast<Stage>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
+            static_cast<uint32_t>(word >> 32 & 0xfff), static_cast<int32_t>(word)};
+  }
+  // A rank's own word: it waits in that round; it holds what the round proposes, and is a member;
+  // it will not take part. 0: it never came.
+  static uint32_t came(uint32_t round) { return (round + 1) << 1; }
+  static uint32_t holds(uint32_t round) { return came(round) | 1; }
+  static constexpr uint32_t kGaveUp = ~0u;
+};
+static_assert(WL_MAX_RANKS <= 0xfff + 1, "a rank fits the word");
 
 // To one rank, at the least, of what a rank copies for all.
 constexpr uint64_t kEagerWords = 4;
@@ -224,6 +274,8 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
   std::atomic<uint32_t> failing;                   // threads that took a record to write
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
+  std::atomic<uint64_t> shrink;      // Agreement
+  std::atomic<uint32_t> holding;     // of a communicator that shrink makes: ranks that hold it
   // Ranks that have not dropped the window of that number, of those that ranks make together.
   alignas(kLine) std::atomic<uint32_t> holders[kMostWindows];
   alignas(kLine) wl_error_t records[kFailureRecords];
@@ -239,8 +291,9 @@ class ControlBlock {
   ControlBlock() = default;
   // Over memory that make() filled in, in this process or another.
   explicit ControlBlock(void* memory);
-  // Fills in zeroed memory of bytes(config).
-  static void make(void* memory, const GroupConfig& config);
+  // Fills in zeroed memory of bytes(config). `former`, where it isn't nullptr, are the members in
+  // the communicator that they come from.
+  static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr);
   static bool isLaidOut(const void* memory);
   // Whether `bytes` from there are a control block that make() filled in, as this library lays it
   // out.
@@ -248,6 +301,7 @@ class ControlBlock {
 
   SharedLines& shared() const { return *reinterpret_cast<SharedLines*>(base_); }
   RankLines& lines(uint32_t rank) const { return lines_[rank]; }
+  Member& member(uint32_t rank) const { return members_[rank]; }
   FlightRecorder& recorder(uint32_t rank) const;
   // By parity of the operation, like the entries.
   unsigned char* eager(uint32_t rank, uint64_t sequence) const {
@@ -279,6 +333,7 @@ class ControlBlock {
 
   unsigned char* base_ = nullptr;
   RankLines* lines_ = nullptr;
+  Member* members_ = nullptr;
   FlightRecorder* recorders_ = nullptr;
   unsigned char* eager_ = nullptr;
   unsigned char* parts_ = nullptr;

@@ -253,6 +253,7 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
     return false;
   }
   const uint32_t blocks = K::blocks(launch, owner);
+  own_.state.item.store(Item{owner, phase, claim.block}.word(), std::memory_order_relaxed);
   own_.state.running.fetch_add(1, std::memory_order_relaxed);
   K::phase(launch, owner, claim.block, phase);
   own_.state.running.fetch_sub(1, std::memory_order_relaxed);

@@ -42,6 +42,7 @@ Code Comm::publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequenc
 
 Code Comm::abort(const char* reason, wl_error_t* error) {
   if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
+  shrinkAborted_.store(true, std::memory_order_relaxed);
   const int32_t self = static_cast<int32_t>(rank_);
   publish(WL_ABORTED, &self, 1, [&](Text& out) { writeAborted(out, rank_, reason); });
   return WL_OK;

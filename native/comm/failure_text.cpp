@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/failure_text.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -65,8 +67,21 @@ void addDuration(Text& out, int64_t ns) {
   }
 }
 
-// "it finished barrier #41 2.0 s ago".
-void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
+// Of this machine, as memory that processes share is.
+class HostName {
+ public:
+  HostName() {
+    if (gethostname(text_, sizeof text_ - 1) != 0 || text_[0] == 0)
+      std::snprintf(text_, sizeof text_, "this host");
+  }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[65] = {};
+};
+
+// "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s".
+void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
   const FlightRecorder& recorder = group.recorder(peer);
   const uint64_t newest = recorder.newest();
   Recorded last;
@@ -78,10 +93,15 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   describe(last.descriptor, what, sizeof what);
   char operation[288];
   std::snprintf(operation, sizeof operation,
-                isOneSided(last.descriptor.operation()) ? "%s after #%u" : "%s #%u",
+                takesSequence(last.descriptor.operation()) ? "%s #%u" : "%s after #%u",
                 described ? what : operationName(last.descriptor.operation()), last.sequence);
   if (last.code == WL_RECORD_INSIDE) {
     out.add("it is in %s", operation);
+    const State& state = group.lines(peer).state;
+    if (state.running.load(std::memory_order_relaxed) > 0) {
+      const Item item = Item::of(state.item.load(std::memory_order_relaxed));
+      out.add(", at item %u of rank %u, phase %u", item.block, item.owner, item.phase);
+    }
     if (last.enteredNs == 0) return;
     out.add(", for ");
     addDuration(out, now - last.enteredNs);
@@ -90,6 +110,19 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   out.add("it %s %s ", last.code == WL_OK ? "finished" : "left", operation);
   addDuration(out, now - last.leftNs);
   out.add(" ago");
+}
+
+void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
+  addCall(out, group, peer, described);
+  const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
+  if (pid != 0) out.add(" (process %d on %s)", pid, HostName().text());
+}
+
+// Whom a rank that is inside a call waits for.
+void addAwaited(Text& out, const Group& group, uint32_t rank) {
+  const int32_t awaited = group.lines(rank).state.awaited.load(std::memory_order_relaxed);
+  if (awaited >= 0) out.add(", and waits for rank %d", awaited);
+  if (awaited == -2) out.add(", and waits for several ranks");
 }
 
 // "(1024 x f32 to each rank, push)".
@@ -162,7 +195,7 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
 }
 
 OperationText::OperationText(int32_t operation, uint32_t sequence) {
-  std::snprintf(text_, sizeof text_, isOneSided(operation) ? "%s after #%u" : "%s #%u",
+  std::snprintf(text_, sizeof text_, takesSequence(operation) ? "%s #%u" : "%s after #%u",
                 operationName(operation), sequence);
 }
 
@@ -220,14 +253,30 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
           count == 1 ? "that rank is" : "those ranks are");
 }
 
+bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
+  const Member& member = group.member(rank);
+  return group.lines(rank).state.busy.load(std::memory_order_relaxed) != 0 &&
+         member.lost.load(std::memory_order_relaxed) == 0 &&
+         member.pid.load(std::memory_order_relaxed) != pid;
+}
+
 void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                uint32_t count) {
-  out.add("process %d %s: ", pid, why);
+  out.add("process %d on %s %s: ", pid, HostName().text(), why);
   for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
     out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
-    addWhereabouts(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
+    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
   }
   if (count > kNamed) out.add("; and %u more", count - kNamed);
+  uint32_t inside = 0;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (!isInsideElsewhere(group, rank, pid) || ++inside > kDescribed) continue;
+    out.add("%srank %u: ", inside == 1 ? ". Of the others " : "; ", rank);
+    addCall(out, group, rank, true);
+    addAwaited(out, group, rank);
+  }
+  if (inside == 0) out.add(". No other rank is in a call");
+  if (inside > kDescribed) out.add("; and %u more are in calls", inside - kDescribed);
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
@@ -237,6 +286,20 @@ void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const Sta
           peer, OperationText(state).text(), pid, std::strerror(reason));
   out.add(reason == EFAULT ? "memory that a call names stays mapped until the call returns"
                            : "WINDLASS_PEER_MEMORY=stage in all processes does without");
+}
+
+wl_error_t leftOutOf(const Group& group, uint32_t rank) {
+  wl_error_t record = errorOf(
+      WL_ABORTED,
+      "rank %u was left out: other ranks shrank this communicator to a new one, and it had not "
+      "come by their deadline; it reaches nothing of theirs: close this one, and meet them anew",
+      rank);
+  record.operation = WL_OP_SHRINK;
+  record.observer = static_cast<int32_t>(rank);
+  record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);
+  record.culprit_count = 1;
+  record.culprits[0] = static_cast<int32_t>(rank);
+  return record;
 }
 
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {

@@ -47,12 +47,17 @@ void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Desc
 void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                   uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
                   int64_t limitNs);
-// The process `pid`, which holds those ranks, is gone or silent: `why`.
+// Whether that rank is in a call, and lives in another process than `pid`.
+bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid);
+// The process `pid`, which holds those ranks, is gone or silent: `why`. Names what they were in,
+// and what the ranks of other processes are in.
 void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                uint32_t count);
 // `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason);
+// What `rank` gets where the others have gone on without it.
+wl_error_t leftOutOf(const Group& group, uint32_t rank);
 // Ranks a and b, which entered `sequence`, call different things.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
 // `other` left without what `caller` entered as `sequence`.

@@ -92,7 +92,7 @@ bool FlightRecorder::find(uint32_t sequence, const TickScale& scale, Recorded* o
   const uint64_t first = last < kRecords ? 1 : last - kRecords + 1;
   for (uint64_t number = last; number >= first; --number) {
     if (read(number, scale, out) && out->sequence == sequence &&
-        !isOneSided(out->descriptor.operation())) {
+        takesSequence(out->descriptor.operation())) {
       return true;
     }
   }

@@ -119,10 +119,10 @@ bool Group::isHere(uint32_t rank) {
 }
 
 wl_process_t Group::processOf(uint32_t rank) const {
-  const State& state = lines(rank).state;
-  return {sizeof(wl_process_t), state.pid.load(std::memory_order_acquire),
-          state.started.load(std::memory_order_relaxed),
-          state.pidNamespace.load(std::memory_order_relaxed)};
+  const Member& told = member(rank);
+  return {sizeof(wl_process_t), told.pid.load(std::memory_order_acquire),
+          told.started.load(std::memory_order_relaxed),
+          told.pidNamespace.load(std::memory_order_relaxed)};
 }
 
 bool Group::shareProcess(uint32_t a, uint32_t b) const {
@@ -168,14 +168,14 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
     if (Code code = processSelf(&process, error); code != WL_OK) return code;
   }
   uint32_t joined = 0;
-  if (!lines(rank).state.joined.compare_exchange_strong(joined, 1))
+  if (!member(rank).joined.compare_exchange_strong(joined, 1))
     return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
   if (config_.spansProcesses)
     block_.stageLine(rank).probe.store(PeerMemory::probeAddress(), std::memory_order_relaxed);
-  State& state = lines(rank).state;
-  state.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
-  state.started.store(process.started, std::memory_order_relaxed);
-  state.pid.store(process.pid, std::memory_order_release);
+  Member& own = member(rank);
+  own.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
+  own.started.store(process.started, std::memory_order_relaxed);
+  own.pid.store(process.pid, std::memory_order_release);
   claimed_[rank] = true;
   return WL_OK;
 }
@@ -183,13 +183,13 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
 void Group::unclaim(uint32_t rank) {
   std::lock_guard<std::mutex> lock(mutex_);
   claimed_[rank] = false;
-  lines(rank).state.joined.store(0);
+  member(rank).joined.store(0);
 }
 
 void Group::beat() {
   std::lock_guard<std::mutex> lock(mutex_);
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    if (claimed_[rank]) lines(rank).state.beats.fetch_add(1, std::memory_order_relaxed);
+    if (claimed_[rank]) member(rank).beats.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -218,9 +218,8 @@ void Group::publishFailure(const wl_error_t& error) {
 bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    const State& state = lines(rank).state;
-    if (state.busy.load(std::memory_order_seq_cst) != 0 &&
-        state.lost.load(std::memory_order_seq_cst) == 0) {
+    if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
+        member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
     }
   }

@@ -84,6 +84,7 @@ class Group {
   }
 
   RankLines& lines(uint32_t rank) const { return block_.lines(rank); }
+  Member& member(uint32_t rank) const { return block_.member(rank); }
   SharedLines& shared() const { return block_.shared(); }
   FlightRecorder& recorder(uint32_t rank) const { return block_.recorder(rank); }
   // Converts the stamps of all ranks up to now.
@@ -119,6 +120,13 @@ class Group {
   // failed operation.
   bool quiescent() const;
 
+  // Whether the ranks that live have formed a new communicator without that one.
+  bool leftOut(uint32_t rank) const {
+    const Agreement agreed = Agreement::of(shared().shrink.load(std::memory_order_seq_cst));
+    return agreed.stage == Agreement::kAgreed &&
+           member(rank).shrink.load(std::memory_order_seq_cst) != Agreement::holds(agreed.round);
+  }
+
   // Has the end of another process, in which those ranks live, be the failure of the communicator
   // (WL_PEER_LOST), and its silence of silenceNs, if that isn't 0, as well. Throws std::bad_alloc.
   Code watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
@@ -131,8 +139,8 @@ class Group {
   void wakeSleepers();
 
   // Parts of an operation that ranks of a process make together, whatever each of them calls; from
-  // 0 on, the group of a color.
-  enum JointPart : int32_t { kJointTransfer = -2, kJointWindow = -1 };
+  // 0 on, the group of a color. Less the rank that proposes it, what a shrink makes in a round.
+  enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
   // What ranks of this process make together in the operation of that sequence, `part` of it: the
   // first of them to come makes it, and it lasts as long as any of them holds it. Each comes before
   // it enters the operation, and holds it until it has left. A part has one type, whatever the

@@ -16,6 +16,8 @@ const char* operationName(int32_t operation) {
       return "split";
     case WL_OP_SUBSET:
       return "subset";
+    case WL_OP_SHRINK:
+      return "shrink";
     case WL_OP_LINK:
       return "link";
     case WL_OP_LINK_REGISTER:

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "native/comm/shared_group.h"
 #include "native/window/shared_memory.h"
 
 namespace windlass {
@@ -64,55 +65,6 @@ class Held {
 struct ToldWindow {
   uint32_t number;
   int32_t file;  // -1: it has none
-};
-
-// One color of a split as this process holds it.
-class SharedGroup {
- public:
-  SharedMapping& mapping() { return mapping_; }
-  Group* group() { return group_.get(); }
-
-  Code make(const GroupConfig& whole, uint32_t ranks, wl_error_t* error) {
-    GroupConfig config = whole;
-    config.ranks = ranks;
-    Group::decide(&config);
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (mapping_.memory() != nullptr) return WL_OK;
-    if (Code code = mapping_.make(ControlBlock::bytes(config), error); code != WL_OK) return code;
-    ControlBlock::make(mapping_.memory(), config);
-    return WL_OK;
-  }
-  // Once it is mapped, with `members` of the whole: watches the processes of all that live
-  // elsewhere.
-  Code attach(Group& whole, const std::vector<uint32_t>& members, wl_error_t* error) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (group_ != nullptr) return WL_OK;
-    Code code = ControlBlock::check(mapping_.memory(), mapping_.bytes(), error);
-    if (code != WL_OK) return code;
-    // Whoever has the group has this.
-    std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
-    std::vector<bool> watched(members.size());
-    for (uint32_t first = 0; first < members.size(); ++first) {
-      if (watched[first] || whole.isHere(members[first])) continue;
-      const wl_process_t process = whole.processOf(members[first]);
-      std::vector<uint32_t> ranks;
-      for (uint32_t rank = first; rank < members.size(); ++rank) {
-        const wl_process_t other = whole.processOf(members[rank]);
-        if (other.pid != process.pid || other.started != process.started) continue;
-        ranks.push_back(rank);
-        watched[rank] = true;
-      }
-      code = made->watch(process, std::move(ranks), 0, error);
-      if (code != WL_OK) return code;
-    }
-    group_ = std::move(made);
-    return WL_OK;
-  }
-
- private:
-  SharedMapping mapping_;
-  std::mutex mutex_;
-  std::shared_ptr<Group> group_;
 };
 
 struct ToldSplit {
@@ -219,7 +171,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   attempt([&] {
     members = membersOf(all, split.color);
     if (whole.isHere(members[0]))
-      made->make(whole.config(), static_cast<uint32_t>(members.size()), &failure);
+      made->make(whole.config(), members, &failure);
   });
   const int64_t file = made == nullptr ? -1 : made->mapping().file();
   code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), deadlineNs, error);
@@ -229,7 +181,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (files[maker] < 0) return;  // its outcome says why
     const wl_process_t process = whole.processOf(maker);
     if (made->mapping().map(process, static_cast<int32_t>(files[maker]), &failure) != WL_OK ||
-        made->attach(whole, members, &failure) != WL_OK) {
+        made->attach(whole, &failure) != WL_OK) {
       return;
     }
     *rank = static_cast<uint32_t>(

@@ -131,7 +131,7 @@ void Watch::run() {
 uint64_t Watch::beatsOf(const Watched& watched) const {
   uint64_t beats = 0;
   for (const uint32_t rank : watched.ranks)
-    beats += group_.lines(rank).state.beats.load(std::memory_order_relaxed);
+    beats += group_.member(rank).beats.load(std::memory_order_relaxed);
   return beats;
 }
 
@@ -173,7 +173,7 @@ bool Watch::hasLeft(const Watched& watched) const {
 
 void Watch::bury(const Watched& watched) const {
   for (const uint32_t rank : watched.ranks)
-    group_.lines(rank).state.lost.store(1, std::memory_order_seq_cst);
+    group_.member(rank).lost.store(1, std::memory_order_seq_cst);
   if (!hasLeft(watched)) lose(watched, "has ended");
 }
 
@@ -182,16 +182,18 @@ void Watch::lose(const Watched& watched, const char* why) const {
   wl_error_t record = errorOf(WL_PEER_LOST, "%s", "");
   uint32_t count = 0;
   for (const uint32_t rank : watched.ranks) {
-    const State& state = group_.lines(rank).state;
-    if (state.left.load(std::memory_order_seq_cst) != 0) continue;
-    if (count == 0) {
-      record.operation = state.operation.load(std::memory_order_relaxed);
-      record.sequence = state.sequence.load(std::memory_order_relaxed);
-    }
+    if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0) continue;
     if (count < WL_ERROR_CULPRITS) record.culprits[count] = static_cast<int32_t>(rank);
     ++count;
   }
   record.culprit_count = static_cast<int32_t>(count);
+  for (uint32_t rank = 0; rank < group_.ranks() && record.observer < 0; ++rank) {
+    if (!isInsideElsewhere(group_, rank, watched.pid)) continue;
+    const State& state = group_.lines(rank).state;
+    record.operation = state.operation.load(std::memory_order_relaxed);
+    record.sequence = state.sequence.load(std::memory_order_relaxed);
+    record.observer = static_cast<int32_t>(rank);
+  }
   Text out(record.message, sizeof record.message);
   writeLost(out, group_, watched.pid, why, record.culprits, count);
   group_.publishFailure(record);

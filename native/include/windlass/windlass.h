@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 4u
+#define WL_ABI_VERSION 5u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -109,7 +109,7 @@ typedef enum wl_operation {
   WL_OP_WAIT = 20,
   WL_OP_ACCUMULATE = 21,
   WL_OP_SUBSET = 22,
-  WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* to the last: they take no sequence */
+  WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* to the last, and WL_OP_SHRINK: they take no sequence */
   WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
   /* Of wl_exchange and wl_exchange_v: what the step is one of. */
   WL_OP_LINK = 23,
@@ -118,7 +118,8 @@ typedef enum wl_operation {
   WL_OP_LINK_CHECK = 26,
   WL_OP_CHECK_REPLICAS = 27,
   WL_OP_ALL_GATHER_COLUMNS = 28,
-  WL_OP_COUNT = 29
+  WL_OP_SHRINK = 29,
+  WL_OP_COUNT = 30
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -134,7 +135,8 @@ typedef enum wl_operation {
 typedef struct wl_error {
   uint32_t struct_size;
   int32_t code;          /* wl_code */
-  int32_t operation;     /* wl_operation in which it was observed */
+  int32_t operation;     /* wl_operation in which it was observed; of WL_PEER_LOST, in which the
+                            observer was then, if it was in any */
   int32_t observer;      /* rank that saw it first, or -1 */
   uint32_t sequence;     /* operation sequence at which it was seen */
   int32_t culprit_count; /* ranks at fault; of more than WL_ERROR_CULPRITS, the first are listed */
@@ -253,8 +255,22 @@ WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_
 WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
                               int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
 
+/* Of a communicator that has failed, in any way: the ranks that live and call it meet in a new one,
+ * in their old order, with its own control block. Once all have come that neither died nor closed,
+ * or the deadline of the first of them passes, one decides who the members are; those that have not
+ * come by then are left out: they get WL_ABORTED here, and from then on from every call on comm,
+ * and reach nothing of the new one. Where a rank dies meanwhile, one stops, or one can't take part,
+ * the others decide anew without it, which may last up to some seconds beyond the deadline. comm
+ * stays as it is, to be closed. WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it),
+ * or this rank is in the new one already. WL_TIMEOUT: no decision came about; it may be called
+ * again. WL_RESOURCE: what the new one takes is not to be had in this process; the others go on
+ * without it. */
+WL_API int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out,
+                              wl_error_t* error);
+
 /* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with
- * `reason`. Any thread. The first failure stands; a later abort changes nothing. */
+ * `reason`. Any thread. The first failure stands; a later abort changes nothing, but that it ends
+ * this rank's wl_comm_shrink where that is in progress. */
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
 
 /* The failure record: WL_OK while the communicator lives. Any thread. */
@@ -269,6 +285,9 @@ typedef struct wl_rank_state {
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
   uint32_t contested; /* times that a wait found another thread busy on the rank's core */
+  int32_t item_owner; /* of the claimed item that it runs, or of the last of several: -1 none */
+  int32_t item_phase;
+  int32_t item;
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/shared_group.h"
+
+namespace windlass {
+
+Code SharedGroup::make(const GroupConfig& whole, const std::vector<uint32_t>& members,
+                       wl_error_t* error) {
+  GroupConfig config = whole;
+  config.ranks = static_cast<uint32_t>(members.size());
+  Group::decide(&config);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (mapping_.memory() != nullptr) return WL_OK;
+  if (Code code = mapping_.make(ControlBlock::bytes(config), error); code != WL_OK) return code;
+  ControlBlock::make(mapping_.memory(), config, members.data());
+  return WL_OK;
+}
+
+Code SharedGroup::attach(Group& whole, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (group_ != nullptr) return WL_OK;
+  Code code = ControlBlock::check(mapping_.memory(), mapping_.bytes(), error);
+  if (code != WL_OK) return code;
+  // Whoever has the group has this.
+  std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
+  std::vector<bool> watched(made->ranks());
+  for (uint32_t first = 0; first < made->ranks(); ++first) {
+    if (watched[first] || whole.isHere(made->member(first).former)) continue;
+    const wl_process_t process = whole.processOf(made->member(first).former);
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = first; rank < made->ranks(); ++rank) {
+      const wl_process_t other = whole.processOf(made->member(rank).former);
+      if (other.pid != process.pid || other.started != process.started) continue;
+      ranks.push_back(rank);
+      watched[rank] = true;
+    }
+    code = made->watch(process, std::move(ranks), 0, error);
+    if (code != WL_OK) return code;
+  }
+  group_ = std::move(made);
+  return WL_OK;
+}
+
+}  // namespace windlass

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator that some ranks of another one make, whose ranks live in several processes: a
+// color of a split, or those that are left after a failure.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "native/comm/group.h"
+#include "native/window/shared_memory.h"
+
+namespace windlass {
+
+// As one process holds it: whichever of its ranks comes first does each step.
+class SharedGroup {
+ public:
+  SharedMapping& mapping() { return mapping_; }
+  Group* group() { return group_.get(); }
+
+  // Its memory, for `members` of the whole, as they are numbered there.
+  Code make(const GroupConfig& whole, const std::vector<uint32_t>& members, wl_error_t* error);
+  // Once it is mapped: joins, and watches the processes of all members that live elsewhere. Throws
+  // std::bad_alloc, std::system_error.
+  Code attach(Group& whole, wl_error_t* error);
+
+ private:
+  SharedMapping mapping_;
+  std::mutex mutex_;
+  std::shared_ptr<Group> group_;
+};
+
+}  // namespace windlass
