@@ -413,8 +413,9 @@ class ProcessesTest {
       ranks.get(1).kill();
       for (int rank : new int[] {0, 2}) {
         assertThat(ranks.get(rank).ended())
-            .contains("process " + ranks.get(1).pid() + " has ended: rank 1 is lost")
-            .contains("it finished barrier #"); // what the lost rank did last
+            .contains("process " + ranks.get(1).pid() + " on ")
+            .contains(" has ended: rank 1 is lost: it finished barrier #") // what it did last
+            .contains("it is in all-reduce(1000 x f32, sum, "); // and what others wait in
       }
     }
   }

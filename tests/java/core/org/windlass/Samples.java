@@ -56,6 +56,7 @@ final class Samples extends SampleValues {
     generic("Optional<org.windlass.Algorithm>", Optional::empty);
     generic("Optional<org.windlass.ErrorCode>", Optional::empty);
     generic("Optional<org.windlass.WindlassException>", Optional::empty);
+    generic("Optional<java.lang.String>", Optional::empty);
     generic("java.lang.Iterable<org.windlass.plan.Route>", () -> plan().routes());
     generic("java.util.function.Consumer<org.windlass.plan.Route>", () -> ignored());
   }

@@ -135,6 +135,7 @@ class ShortMemoryTest {
 
     private static void split(Communicator communicator) {
       communicator.join(
+          "from split",
           (out, error) -> {
             int code =
                 Native.wl_comm_split(communicator.endpoint.handle, 0, 0, 0, out, error);

@@ -26,9 +26,9 @@ import org.windlass.internal.RankLook;
  *
  * <p>An operation takes no longer than its deadline. After {@link DeadlineExceededException}, {@link
  * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
- * DeviceException} the communicator is dead: every further operation throws the same. A thread that
- * is interrupted while an operation blocks leaves it with an AbortedException, its interrupt flag
- * set.
+ * DeviceException} the communicator is dead: every further operation throws the same, and {@link
+ * #shrink} makes a new one of the ranks that live. A thread that is interrupted while an operation
+ * blocks leaves it with an AbortedException, its interrupt flag set.
  *
  * <p>A rank compares what it calls with what every peer calls that it waits for, before it uses
  * anything of that peer's. Where it waits for nobody, as the root of a small broadcast does, an
@@ -168,6 +168,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   private Communicator split(int color, int key, long deadlineNs) {
     return join(
+        "from split",
         (out, error) -> Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
   }
 
@@ -185,6 +186,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     int count = ranks.length;
     try {
       return join(
+          "from subset",
           (out, error) ->
               Native.wl_comm_subset(
                   endpoint.handle, address, count, Deadlines.DEFAULT, out, error));
@@ -193,14 +195,47 @@ public final class Communicator extends Collectives implements AutoCloseable {
     }
   }
 
-  /** Makes a communicator from this one; null where the native call gives no handle. */
-  Communicator join(Endpoint.NativeCall nativeCall) {
+  /**
+   * After a failure: the ranks that live meet in a new communicator, in the order that they have
+   * here. Every rank that lives calls it, whatever failure it got; those that died or closed are not
+   * waited for. Once all others have come, or the deadline of one of them has passed, those that
+   * have come go on: a process that is stopped costs the deadline, one that is dead nothing. Where a
+   * rank dies meanwhile, or can't take part, the others agree anew without it, which may take some
+   * seconds beyond the deadline.
+   *
+   * <p>The new communicator has a control block and a failure record of its own, and no window:
+   * those that are needed are made again. This one stays dead; close it, and what lies in its
+   * windows, once nothing of them is needed. After {@link DeadlineExceededException} the call may be
+   * repeated.
+   *
+   * @param deadline how long it waits for ranks that neither came nor died; the same on all ranks, and
+   *     longer than an operation's, so that all have learnt of the failure by then
+   * @throws AbortedException if the others have gone on without this rank, which had not come by
+   *     their deadline: it throws the same from every call on this communicator from then on, and
+   *     nothing that the rank still writes reaches them
+   * @throws InvalidArgumentException if the communicator lives, which {@link #abort} ends, or has been
+   *     shrunk by this rank
+   * @throws ResourceException if this process has no memory or no file left for it; the others go on
+   */
+  public Communicator shrink(Duration deadline) {
+    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    return join(
+        "from shrink",
+        (out, error) -> Native.wl_comm_shrink(endpoint.handle, deadlineNs, out, error));
+  }
+
+  /**
+   * Makes a communicator from this one; null where the native call gives no handle.
+   *
+   * @param maker the call, for what is said of one that nobody closes
+   */
+  Communicator join(String maker, Endpoint.NativeCall nativeCall) {
     long handle = call(nativeCall);
     if (handle == 0) {
       return null;
     }
     try {
-      Communicator child = new Communicator(handle, deadline, null, "from split");
+      Communicator child = new Communicator(handle, deadline, null, maker);
       membership.joined(child);
       return child;
     } catch (Throwable e) {
@@ -231,7 +266,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Reference.reachabilityFence(this);
   }
 
-  /** Aborts this communicator and those that this rank is in by {@link #split}. */
+  /** Aborts this communicator and those that this rank is in by {@link #split} and the like. */
   void abortAll(String reason) {
     abort(reason);
     membership.children().forEach(child -> child.abortAll(reason));

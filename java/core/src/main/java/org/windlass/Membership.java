@@ -23,7 +23,7 @@ final class Membership extends Leaks.Resource {
     this.endpoint = endpoint;
   }
 
-  /** Remembers a communicator that came from a split. */
+  /** Remembers a communicator that came from this one. */
   synchronized void joined(Communicator child) {
     children.removeIf(reference -> reference.get() == null);
     children.add(new WeakReference<>(child));

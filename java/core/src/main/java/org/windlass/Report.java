@@ -47,10 +47,17 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param closed whether its communicator is closed
    * @param waitsFor the ranks that it waits for in the operation that it is in
    * @param contested how often one of its waits found another thread busy on its core
+   * @param item the piece of an operation's work that it runs, as {@code item 3 of rank 0, phase 1}:
+   *     ranks run one another's where an operation is large
    * @param recent its last calls, at most 64, the newest first
    */
   public record Rank(
-      int rank, boolean closed, List<Integer> waitsFor, int contested, List<Call> recent) {
+      int rank,
+      boolean closed,
+      List<Integer> waitsFor,
+      int contested,
+      Optional<String> item,
+      List<Call> recent) {
     /** Checks the components. */
     public Rank {
       if (rank < 0 || rank >= Native.WL_MAX_RANKS) {
@@ -58,6 +65,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
             "rank is " + rank + "; it must lie in [0, " + Native.WL_MAX_RANKS + ")");
       }
       waitsFor = Copies.list(waitsFor, "waitsFor");
+      Objects.requireNonNull(item, "item");
       recent = Copies.list(recent, "recent");
     }
 
@@ -75,7 +83,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param operation such as {@code all-to-all}
    * @param algorithm the one that moves it; empty where the operation has one alone
    * @param text the operation with what it moves
-   * @param oneSided whether it is the rank's own: a put, get, notify or wait
+   * @param oneSided whether it is the rank's own, a put, get, notify or wait, or follows a failure
    * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where parts
    *     differ in size; what a transfer writes to the rank
    * @param inside whether it is in progress
@@ -115,7 +123,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
           Native.wl_operation_name(recorded.operation()),
           Algorithm.recorded(recorded.algorithm()),
           recorded.text(),
-          recorded.oneSided(),
+          recorded.uncounted(),
           recorded.bytes(),
           recorded.inside(),
           Arrays.stream(ErrorCode.values())
@@ -148,6 +156,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
                       look.closed(),
                       waitsFor(rank, looks),
                       look.contested(),
+                      Optional.ofNullable(look.item()),
                       look.recorded().stream().map(one -> Call.of(one, now)).toList());
                 })
             .toList();
@@ -193,7 +202,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   private static boolean works(RankLook look, int sequence) {
     return inside(look)
         && look.recorded().get(0).sequence() == sequence
-        && !look.recorded().get(0).oneSided()
+        && !look.recorded().get(0).uncounted()
         && look.awaited() == RankLook.NOBODY;
   }
 
@@ -228,7 +237,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     }
     Call last = rank.recent().get(0);
     if (last.inside()) {
-      return closed + "in " + last;
+      return closed + "in " + last + rank.item().map(item -> ", at " + item).orElse("");
     }
     return closed + last.failure().map(code -> code + " in ").orElse("left ") + last;
   }

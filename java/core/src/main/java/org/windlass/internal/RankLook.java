@@ -11,9 +11,11 @@ import java.util.List;
  *
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
  * @param contested times that a wait found another thread busy on its core
+ * @param item the piece of an operation's work that it runs, or null
  * @param recorded its last operations, the newest first
  */
-public record RankLook(boolean closed, int awaited, int contested, List<Recorded> recorded) {
+public record RankLook(
+    boolean closed, int awaited, int contested, String item, List<Recorded> recorded) {
   public static final int NOBODY = -1;
   public static final int SEVERAL = -2;
 
@@ -40,10 +42,11 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /** Whether it is the rank's own, and takes no sequence. */
-    public boolean oneSided() {
-      return operation >= Native.WL_OP_FIRST_ONE_SIDED
-          && operation <= Native.WL_OP_LAST_ONE_SIDED;
+    /** Whether it is the rank's own, or follows a failure, and takes no sequence. */
+    public boolean uncounted() {
+      return operation == Native.WL_OP_SHRINK
+          || (operation >= Native.WL_OP_FIRST_ONE_SIDED
+              && operation <= Native.WL_OP_LAST_ONE_SIDED);
     }
   }
 
@@ -72,7 +75,20 @@ public record RankLook(boolean closed, int awaited, int contested, List<Recorded
         state.getInt(Structs.RankState.CLOSED) != 0,
         state.getInt(Structs.RankState.AWAITED),
         state.getInt(Structs.RankState.CONTESTED),
+        item(state),
         recorded);
+  }
+
+  private static String item(ByteBuffer state) {
+    int owner = state.getInt(Structs.RankState.ITEM_OWNER);
+    return owner < 0
+        ? null
+        : "item "
+            + state.getInt(Structs.RankState.ITEM)
+            + " of rank "
+            + owner
+            + ", phase "
+            + state.getInt(Structs.RankState.ITEM_PHASE);
   }
 
   private static Recorded recorded(ByteBuffer records, int at) {

@@ -68,6 +68,9 @@ public final class Structs {
     public static final int AWAITED = NativeStruct.offset("wl_rank_state_t", "awaited");
     public static final int CLOSED = NativeStruct.offset("wl_rank_state_t", "closed");
     public static final int CONTESTED = NativeStruct.offset("wl_rank_state_t", "contested");
+    public static final int ITEM_OWNER = NativeStruct.offset("wl_rank_state_t", "item_owner");
+    public static final int ITEM_PHASE = NativeStruct.offset("wl_rank_state_t", "item_phase");
+    public static final int ITEM = NativeStruct.offset("wl_rank_state_t", "item");
 
     private RankState() {}
   }

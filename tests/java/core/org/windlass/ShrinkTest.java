@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.Processes;
+import org.windlass.testing.Resources;
+
+/**
+ * New communicators of the ranks that a failure leaves, which are threads, or processes. Methods
+ * without {@code @Test} are what processes run.
+ */
+@Timeout(180)
+class ShrinkTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+
+  @TempDir Path folder;
+
+  /** Every rank of {@code comm} brings its old rank, and gets all of them. */
+  private static void assertMembers(Communicator comm, int own, int... former) {
+    assertThat(comm.size()).isEqualTo(former.length);
+    assertThat(former[comm.rank()]).isEqualTo(own);
+    try (Window window = comm.window(1 << 20)) {
+      Tensor in = window.tensor(DType.I32, 10_000);
+      Tensor out = window.tensor(DType.I32, former.length, 10_000);
+      in.fill(own);
+      comm.allGather(in, out);
+      int[] got = new int[(int) out.numel()];
+      out.copyTo(got);
+      assertThat(got).isEqualTo(IntStream.range(0, got.length).map(i -> former[i / 10_000]).toArray());
+      comm.barrier();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 8})
+  void threadsGoOnWithoutTheOneThatLeft(int ranks) {
+    try (LocalGroup group = Communicator.local(ranks)) {
+      group.run(
+          comm -> {
+            comm.barrier();
+            if (comm.rank() == 1) {
+              comm.close();
+              return;
+            }
+            assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
+            int[] former = IntStream.range(0, ranks).filter(rank -> rank != 1).toArray();
+            try (Communicator shrunk = comm.shrink(SOON)) {
+              assertMembers(shrunk, comm.rank(), former);
+              assertThat(shrunk.deadline()).isEqualTo(comm.deadline());
+              assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
+              assertThatThrownBy(() -> comm.shrink(SOON))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("has shrunk this communicator already");
+            }
+          });
+    }
+  }
+
+  @Test
+  void whoDoesNotComeIsLeftOutOfThisAndOfEverythingElse() {
+    AtomicInteger wentOn = new AtomicInteger();
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          comm -> {
+            comm.barrier();
+            if (comm.rank() == 0) {
+              comm.abort("start anew");
+              while (wentOn.get() < 2) {
+                Thread.yield();
+              }
+              for (int i = 0; i < 2; i++) {
+                AbortedException leftOut =
+                    (AbortedException) catchThrowable(() -> comm.shrink(SOON));
+                assertThat(leftOut).hasMessageContaining("rank 0 was left out");
+                assertThat(leftOut.operation()).isEqualTo("shrink");
+                assertThat(leftOut.culprits()).containsExactly(0);
+                assertThatThrownBy(comm::barrier)
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("rank 0 was left out");
+              }
+              assertThat(comm.failure()).get().asString().contains("rank 0 was left out");
+              return;
+            }
+            assertThatThrownBy(comm::barrier).hasMessageContaining("start anew");
+            try (Communicator shrunk = comm.shrink(Duration.ofMillis(300))) {
+              wentOn.incrementAndGet();
+              assertMembers(shrunk, comm.rank(), 1, 2);
+            }
+          });
+    }
+  }
+
+  @Test
+  void itIsOfTheFailedAlone() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            assertThatThrownBy(() -> comm.shrink(SOON))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContaining("the communicator lives");
+            comm.barrier();
+          });
+      group.communicator(0).close();
+      assertThatThrownBy(() -> group.communicator(0).shrink(SOON))
+          .isInstanceOf(ClosedException.class);
+      assertThatThrownBy(() -> group.communicator(1).shrink(Duration.ofSeconds(-1)))
+          .isInstanceOf(InvalidArgumentException.class);
+    }
+  }
+
+  /** One waits in it for the other, which never comes. */
+  @Test
+  void anInterruptEndsIt() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      Communicator comm = group.communicator(0);
+      comm.abort("start anew");
+      Caller caller = new Caller(() -> comm.shrink(SOON));
+      assertThat(comm.report().toString()).contains("in shrink after #");
+      assertThat(caller.interrupt()).isLessThan(5_000);
+      assertThat(caller.failure.get()).isInstanceOf(AbortedException.class);
+      assertThat(caller.interruptFlag).isTrue();
+      // It may come again, and is alone by the deadline.
+      try (Communicator alone = comm.shrink(Duration.ofMillis(100))) {
+        assertMembers(alone, 0, 0);
+      }
+    }
+  }
+
+  @Test
+  void manyLeaveNothingBehind() {
+    Runnable rounds =
+        () -> {
+          for (int round = 0; round < 20; round++) {
+            try (LocalGroup group = Communicator.local(3)) {
+              group.run(
+                  comm -> {
+                    comm.abort("start anew");
+                    try (Communicator shrunk = comm.shrink(SOON)) {
+                      shrunk.barrier();
+                      shrunk.abort("once more");
+                      shrunk.shrink(SOON).close();
+                    }
+                  });
+            }
+          }
+        };
+    rounds.run();
+    Resources before = Resources.settled();
+    rounds.run();
+    before.requireNoMoreNow();
+  }
+
+  // ---- processes --------------------------------------------------------------------------------
+
+  @Test
+  void processesGoOnWithoutTheOneThatWasKilled() throws Exception {
+    try (Processes processes = new Processes(ShrinkTest.class, 4, folder)) {
+      List<Processes.Rank> ranks = processes.start("goesOn");
+      ranks.get(2).await("at work");
+      ranks.get(2).kill();
+      for (int rank : new int[] {0, 1, 3}) {
+        assertThat(ranks.get(rank).ended())
+            .contains("process " + ranks.get(2).pid() + " on ")
+            .contains("rank 2 is lost: it ")
+            .contains("went on");
+      }
+    }
+  }
+
+  static void goesOn() {
+    try (Communicator comm =
+            Communicator.fromEnvironment(CommunicatorOptions.defaults().withDeadline(SOON), SOON);
+        Window window = comm.window(1 << 20)) {
+      Tensor tensor = window.tensor(DType.F32, 50_000);
+      comm.allReduce(tensor, ReduceOp.SUM);
+      System.out.println("at work");
+      WindlassException lost =
+          (WindlassException)
+              catchThrowable(
+                  () -> {
+                    while (true) {
+                      comm.allReduce(tensor, ReduceOp.SUM);
+                    }
+                  });
+      System.out.println(lost.getMessage());
+      assertThat(lost).isInstanceOf(PeerLostException.class);
+      assertThat(lost.culprits()).containsExactly(2);
+      try (Communicator shrunk = comm.shrink(SOON)) {
+        assertMembers(shrunk, comm.rank(), 0, 1, 3);
+        // Again, where nobody died.
+        shrunk.barrier();
+        if (shrunk.rank() == 0) {
+          shrunk.abort("once more");
+        }
+        assertThatThrownBy(
+                () -> {
+                  while (true) {
+                    shrunk.barrier();
+                  }
+                })
+            .isInstanceOf(AbortedException.class)
+            .hasMessageContaining("once more");
+        try (Communicator again = shrunk.shrink(SOON)) {
+          assertMembers(again, comm.rank(), 0, 1, 3);
+        }
+      }
+      System.out.println("went on");
+    }
+  }
+}
