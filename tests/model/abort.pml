@@ -4,9 +4,9 @@
  * wait (doorbell.pml). Rank 0 may instead abort the communicator, or close its handle. The deadline of any rank
  * may pass when it looks. With 2 ranks, another thread may close the last rank's handle at any time.
  *
- * Checked: every wait ends, also when no deadline ever passes; one record is written, it is whole when it is
+ * Checked: every wait ends, also when no deadline ever passes; the record that stands is whole when it is
  * seen, and every rank that fails raises that one. A record is two cells, to be told from a torn one. Left out:
- * what a record says; looks that only hasten an end. */
+ * what a record says; writers that die (record.pml); looks that only hasten an end. */
 
 #if RANKS == 2
 #define CLOSER
@@ -22,42 +22,45 @@
 #define LEAVERS GROUP_CELLS
 #define FAILING (GROUP_CELLS + 1)
 #define FAILURE (GROUP_CELLS + 2)
-#define RECORD (GROUP_CELLS + 3)
-#define CELLS (GROUP_CELLS + 5)
+#define RECORD(own) (GROUP_CELLS + 3 + 2 * (own))
+#define CELLS (RECORD(RANKS))
 #include "control_block.pml"
 #include "doorbell.pml"
 
 /* CLOSED, LEFT_BEHIND and LATE publish a record, FAILED finds one. */
 mtype = {OK, FAILED, CLOSED, LEFT_BEHIND, LATE};
 
-/* The record that the first rank to fail raised. */
+/* What the first rank to fail raised. */
 byte raised;
 
-inline publish() {
-#ifdef WITHOUT_EXCHANGE
-  first = (SEEN(FAILING) == 0);
-  atomic { DRAINED -> memory[FAILING] = 1 };
-#else
-  atomic { DRAINED -> first = (memory[FAILING] == 0); memory[FAILING] = 1 };
-#endif
-  if
-  :: first ->
-    first = false;
-#ifdef FAILURE_FIRST
-    atomic { DRAINED -> memory[FAILURE] = 1 };
-#endif
-    store(RECORD, ME + 1);
-    store(RECORD + 1, ME + 1);
+inline stand() {
 #ifdef WITHOUT_STORELOAD
-    store(FAILURE, 1)
+  store(FAILURE, own + 1)
+#else
+  atomic {
+    DRAINED ->
+    if
+    :: memory[FAILURE] == 0 -> memory[FAILURE] = own + 1
+    :: else
+    fi
+  }
 #endif
-#if !defined(FAILURE_FIRST) && !defined(WITHOUT_STORELOAD)
-    atomic { DRAINED -> memory[FAILURE] = 1 }
+}
+
+inline publish() {
+  if
+  :: SEEN(FAILURE) == 0 ->
+    atomic { DRAINED -> own = memory[FAILING]; memory[FAILING] = own + 1 };
+#ifdef FAILURE_FIRST
+    stand();
 #endif
-  :: else ->
-#ifndef WITHOUT_WAIT_FOR_RECORD
-    SEEN(FAILURE) != 0
+    store(RECORD(own), ME + 1);
+    store(RECORD(own) + 1, ME + 1);
+#ifndef FAILURE_FIRST
+    stand();
 #endif
+    own = 0
+  :: else
   fi;
   wakeSleepers()
 }
@@ -102,8 +105,7 @@ inline ended() {
 }
 
 active [RANKS] proctype rank() {
-  byte peer, other, bell;
-  bool first;
+  byte peer, other, bell, own;
   mtype code = OK;
 
   if
@@ -159,8 +161,10 @@ active [RANKS] proctype rank() {
   if
   :: code != OK ->
     assert(SEEN(FAILURE) != 0);
-    other = SEEN(RECORD);
-    assert(other != 0 && SEEN(RECORD + 1) == other);
+    own = SEEN(FAILURE) - 1;
+    other = SEEN(RECORD(own));
+    assert(other != 0 && SEEN(RECORD(own) + 1) == other);
+    own = 0;
     assert(raised == 0 || raised == other);
     raised = other;
     other = 0
