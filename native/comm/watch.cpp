@@ -123,8 +123,8 @@ void Watch::run() {
       last = now;
       anyGone = look(now);
     }
-    // Nobody waits for the memory of the dead.
-    if (anyGone) group_.dropRetired();
+    // Nobody waits for the memory of the dead; those of other processes leave unseen.
+    if (anyGone || group_.failure() != nullptr) group_.dropRetired();
   }
 }
 
