@@ -16,20 +16,20 @@
 namespace windlass {
 namespace {
 
-// In clock ticks since the system's start; 0: it can't be read.
-uint64_t startOf(int32_t pid) {
+// Field `number`, from 3 on, of what /proc tells of a process; 0: it can't be read.
+uint64_t statOf(int32_t pid, int number) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   const FileText stat(path);
-  // Its name stands in brackets and may hold any character.
+  // Its name, the second, stands in brackets and may hold any character.
   const char* at = std::strrchr(stat.text(), ')');
-  if (at == nullptr) return 0;
-  // The state is the third field, the start the 22nd.
-  for (int field = 2; field < 22; ++field) {
-    at = std::strchr(at + 1, ' ');
-    if (at == nullptr) return 0;
-  }
-  return std::strtoull(at + 1, nullptr, 10);
+  for (int field = 2; at != nullptr && field < number; ++field) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
+}
+
+// In clock ticks since the system's start; 0: it can't be read.
+uint64_t startOf(int32_t pid) {
+  return statOf(pid, 22);
 }
 
 uint64_t pidNamespace() {
@@ -61,6 +61,11 @@ uint64_t processWord() {
     word ^= word >> 32;
   }
   return word;
+}
+
+bool isEnding(int32_t pid) {
+  constexpr uint64_t kExiting = 4;
+  return (statOf(pid, 9) & kExiting) != 0;
 }
 
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error) {

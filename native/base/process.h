@@ -16,4 +16,7 @@ uint64_t processWord();
 // its number means nothing here, or the system is too old.
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error);
 
+// Whether it is past what it can do, and ends within moments: its files may be closed already.
+bool isEnding(int32_t pid);
+
 }  // namespace windlass

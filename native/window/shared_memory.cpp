@@ -139,7 +139,7 @@ Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
   const int reason = errno;
   // Until here its number was its own, so that this is its file.
   pollfd ended = {process.number(), POLLIN, 0};
-  if (poll(&ended, 1, !opened && reason == ENOENT ? kLongestEndMs : 0) > 0)
+  if (poll(&ended, 1, !opened && isEnding(owner.pid) ? kLongestEndMs : 0) > 0)
     return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
   if (!opened) {
     return fail(error, WL_RESOURCE,
