@@ -69,7 +69,11 @@ class IndexArgumentsTest {
           "Region.contains(index)");
 
   private static final Set<String> COUNTS_OF_RANKS =
-      Set.of("Communicator.local(ranks)", "Report(ranks)", "Signals.bytes(ranks)");
+      Set.of(
+          "Communicator.local(ranks)",
+          "LocalGroup.fromEnvironment(ranks)",
+          "Report(ranks)",
+          "Signals.bytes(ranks)");
 
   @TempDir static Path folder;
   private static Samples samples;
