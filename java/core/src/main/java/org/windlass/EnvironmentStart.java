@@ -180,6 +180,8 @@ final class EnvironmentStart {
   private long[] start(Store store, long startNs, long limitNs) {
     return Start.join(
         store,
+        "start/",
+        null,
         own,
         size,
         new Start.Config(

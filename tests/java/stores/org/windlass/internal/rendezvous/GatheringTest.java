@@ -18,7 +18,7 @@ import org.windlass.internal.Native;
 @Timeout(60)
 class GatheringTest {
   private static Gathering gathering(Store store, int size, Duration deadline) {
-    return new Gathering(store, "test/", size, deadline, Failure::make);
+    return new Gathering(store, "test/", null, size, deadline, Failure::make);
   }
 
   private static Map<Integer, byte[]> own(int rank) {
@@ -58,6 +58,28 @@ class GatheringTest {
       store1.close();
       Failure.assertFails(Native.WL_PEER_LOST, () -> rank0.gather("share", own(0), null))
           .startsWith("rank 1 came to the start and left before share");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoWillNotComeIsNotWaitedFor(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store other = meeting.join();
+      other.hold("guard", new byte[0], Meeting.LONG);
+      for (int rank : new int[] {0, 1}) {
+        Gathering ranks =
+            new Gathering(
+                meeting.join(), "of" + rank + "/", "guard", 3, Meeting.LONG, Failure::make);
+        CompletableFuture<Throwable> gathers =
+            CompletableFuture.supplyAsync(
+                () -> catchThrowable(() -> ranks.gather("arrive", own(rank), null)));
+        Thread.sleep(300);
+        assertThat(gathers).isNotDone();
+        other.compareAndSet("guard", new byte[0], null, Meeting.LONG);
+        assertThat(gathers.get(20, TimeUnit.SECONDS)).hasMessageContaining("before they came");
+        other.hold("guard", new byte[0], Meeting.LONG);
+      }
     }
   }
 

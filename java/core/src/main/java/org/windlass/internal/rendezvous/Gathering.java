@@ -8,6 +8,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -16,12 +17,16 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * The steps by which all ranks of a job tell one another something at a store, within one deadline.
- * Each rank holds a key, whose value is what it says in the step that it has come to; rank 0's
- * process collects what all say and decides the step, for all of them. A step whose deadline passes
- * on another rank before that is decided there. A key that is gone is a rank that is gone.
+ * The steps by which all ranks of a start tell one another something at a store, within one
+ * deadline. Each rank holds a key, whose value is what it says in the step that it has come to;
+ * rank 0's process collects what all say and decides the step, for all of them, in a key that it
+ * holds too. A step whose deadline passes on another rank before that is decided there. A key that
+ * is gone is a rank that is gone. Nothing is left in the store once all have called {@link #leave}.
  */
 final class Gathering {
+  /** How often one who waits for ranks that have not come sees to it that they still may. */
+  private static final Duration LOOK = Duration.ofMillis(200);
+
   /** For what is told and looked at once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
 
@@ -29,8 +34,13 @@ final class Gathering {
 
   private static final byte FAILED = 1;
 
+  /** The outcome before the first step's. */
+  private static final byte[] OPEN = bytes(out -> out.writeUTF(""));
+
   private final Store store;
   private final String prefix;
+  private final String decisions;
+  private final String guard;
   private final int size;
   private final long startNs;
   private final long limitNs;
@@ -39,15 +49,27 @@ final class Gathering {
   /** What each rank said last, as rank 0's process knows it. */
   private final byte[][] seen;
 
+  /** What was decided last, as this process knows it; null for nothing. */
+  private byte[] decision;
+
   /**
    * From now on.
    *
    * @param prefix of all keys
+   * @param guard a key without which ranks that have not come so far won't come; null for none
    * @param size ranks
    */
-  Gathering(Store store, String prefix, int size, Duration deadline, FailureMaker failures) {
+  Gathering(
+      Store store,
+      String prefix,
+      String guard,
+      int size,
+      Duration deadline,
+      FailureMaker failures) {
     this.store = store;
     this.prefix = prefix;
+    this.decisions = prefix + "decision";
+    this.guard = guard;
     this.size = size;
     this.startNs = System.nanoTime();
     this.limitNs = Deadlines.nanos(deadline, failures);
@@ -79,10 +101,7 @@ final class Gathering {
       for (Map.Entry<Integer, byte[]> said : own.entrySet()) {
         say(said.getKey(), said(step, said.getValue(), refused));
       }
-      outcome =
-          own.containsKey(0)
-              ? decided(step, collected(step), left())
-              : store.await(prefix + step, left());
+      outcome = own.containsKey(0) ? decided(collected(step), left()) : told();
     } catch (RuntimeException e) {
       if (!isOver()) {
         throw e;
@@ -92,7 +111,7 @@ final class Gathering {
     return read(outcome);
   }
 
-  /** After the last step: waits until all ranks but {@code own} have left the store. */
+  /** After the last step: waits until all ranks but {@code own} have left. */
   void end(List<Integer> own) {
     awaitOthersLeft(own, left());
   }
@@ -116,14 +135,83 @@ final class Gathering {
     }
   }
 
+  /**
+   * Takes back what {@code own} have said: they have heard all that they are to hear. Where rank 0
+   * is among them, the others have.
+   */
+  void leave(List<Integer> own) {
+    try {
+      for (int rank : own) {
+        remove(key(rank));
+      }
+      if (own.contains(0)) {
+        remove(decisions);
+      }
+    } catch (RuntimeException e) {
+      // What a store that is lost, or does not answer, has of them ends with this way in.
+    }
+  }
+
+  private void remove(String key) {
+    byte[] value = store.get(key, LAST_LOOK).orElse(null);
+    if (value != null) {
+      store.compareAndSet(key, value, null, LAST_LOOK);
+    }
+  }
+
   private String key(int rank) {
     return prefix + "rank/" + rank;
   }
 
   private void say(int rank, byte[] said) {
+    if (rank == 0 && decision == null && store.hold(decisions, OPEN, left())) {
+      decision = OPEN;
+    }
     if (!store.hold(key(rank), said, left())) {
       store.set(key(rank), said, left());
     }
+  }
+
+  /** What is decided next. */
+  private byte[] told() {
+    do {
+      decision =
+          awaitOther(decisions, decision)
+              .orElseThrow(
+                  () ->
+                      failures.make(
+                          Native.WL_PEER_LOST,
+                          "rank 0 came to the start and left before all had met; see what its"
+                              + " process says",
+                          null,
+                          "",
+                          List.of(0)));
+    } while (Arrays.equals(decision, OPEN));
+    return decision;
+  }
+
+  /** {@link Store#awaitOther} until the deadline, or until none will come that has not. */
+  private Optional<byte[]> awaitOther(String key, byte[] seen) {
+    while (guard != null && seen == null) {
+      long lookNs = System.nanoTime();
+      Duration once = left().compareTo(LOOK) < 0 ? left() : LOOK;
+      try {
+        return store.awaitOther(key, null, once);
+      } catch (RuntimeException e) {
+        if (isOver() || System.nanoTime() - lookNs < once.toNanos()) {
+          throw e;
+        }
+        if (store.get(guard, left()).isEmpty()) {
+          throw failures.make(
+              Native.WL_PEER_LOST,
+              "the others have ended, or met anew, before they came; see what they say",
+              e,
+              "",
+              List.of());
+        }
+      }
+    }
+    return store.awaitOther(key, seen, left());
   }
 
   private static byte[] bytes(Writing writing) {
@@ -157,9 +245,11 @@ final class Gathering {
         });
   }
 
-  private static byte[] failed(int code, String message, List<Integer> culprits) {
+  private static byte[] failed(
+      String step, int code, String message, List<Integer> culprits) {
     return bytes(
         out -> {
+          out.writeUTF(step);
           out.writeByte(FAILED);
           out.writeInt(code);
           out.writeUTF(message);
@@ -174,9 +264,10 @@ final class Gathering {
   private byte[] collected(String step) {
     List<byte[]> values = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
-      seen[rank] = store.awaitOther(key(rank), seen[rank], left()).orElse(null);
+      seen[rank] = awaitOther(key(rank), seen[rank]).orElse(null);
       if (seen[rank] == null) {
         return failed(
+            step,
             Native.WL_PEER_LOST,
             "rank " + rank + " came to the start and left before " + step
                 + "; see what its process says",
@@ -185,11 +276,12 @@ final class Gathering {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(seen[rank]))) {
         in.readUTF();
         if (in.readByte() == FAILED) {
-          return failed(in.readInt(), "rank " + rank + ": " + in.readUTF(), List.of(rank));
+          return failed(step, in.readInt(), "rank " + rank + ": " + in.readUTF(), List.of(rank));
         }
         values.add(value(in));
       } catch (IOException e) {
         return failed(
+            step,
             Native.WL_MISMATCH,
             "what rank " + rank + " says at the start can't be read: " + e.getMessage(),
             List.of(rank));
@@ -197,6 +289,7 @@ final class Gathering {
     }
     return bytes(
         out -> {
+          out.writeUTF(step);
           out.writeByte(SAID);
           for (byte[] value : values) {
             out.writeInt(value.length);
@@ -212,15 +305,17 @@ final class Gathering {
   }
 
   /** {@code outcome}, or what was decided before. */
-  private byte[] decided(String step, byte[] outcome, Duration limit) {
-    String key = prefix + step;
-    return store.compareAndSet(key, null, outcome, limit)
-        ? outcome
-        : store.get(key, limit).orElseThrow();
+  private byte[] decided(byte[] outcome, Duration limit) {
+    decision =
+        store.compareAndSet(decisions, decision, outcome, limit)
+            ? outcome
+            : store.get(decisions, limit).orElseThrow();
+    return decision;
   }
 
   private List<byte[]> read(byte[] outcome) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(outcome))) {
+      in.readUTF();
       if (in.readByte() == FAILED) {
         int code = in.readInt();
         String message = in.readUTF();
@@ -266,7 +361,7 @@ final class Gathering {
               + " when the deadline passed, in step "
               + step
               + "; see why they did not start, or give more time";
-      return decided(step, failed(Native.WL_TIMEOUT, message, missing), LAST_LOOK);
+      return decided(failed(step, Native.WL_TIMEOUT, message, missing), LAST_LOOK);
     } catch (RuntimeException e) {
       if (e != failure) {
         failure.addSuppressed(e);

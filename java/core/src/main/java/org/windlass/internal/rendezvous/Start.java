@@ -41,10 +41,12 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks. Rank 0's process returns, or throws, once the others have left the store,
-   * so that it may close it; they leave it by closing their way in.
+   * Meets the other ranks. Rank 0's process returns, or throws, once the others have heard all that
+   * they are to hear, so that it may close the store. Nothing of the start is left in it.
    *
-   * @param store where they meet, for this start alone
+   * @param store where they meet
+   * @param prefix of the keys of this start alone
+   * @param guard a key without which ranks that have not come so far won't come; null for none
    * @param own the ranks of this process
    * @param size how many there are in all processes
    * @param deadline for all of it
@@ -55,25 +57,29 @@ public final class Start {
    */
   public static long[] join(
       Store store,
+      String prefix,
+      String guard,
       List<Integer> own,
       int size,
       Config config,
       Duration deadline,
       FailureMaker failures) {
     Natives.require(failures);
-    Gathering ranks = new Gathering(store, "start/", size, deadline, failures);
+    Gathering ranks = new Gathering(store, prefix, guard, size, deadline, failures);
     boolean isDone = false;
     try {
       long[] handles = new Start(ranks, size, config, failures).join(own);
       isDone = true;
-      if (own.contains(0)) {
-        ranks.end(own);
-      }
       return handles;
     } finally {
-      if (!isDone && own.contains(0)) {
-        ranks.fail(own);
+      if (own.contains(0)) {
+        if (isDone) {
+          ranks.end(own);
+        } else {
+          ranks.fail(own);
+        }
       }
+      ranks.leave(own);
     }
   }
 
