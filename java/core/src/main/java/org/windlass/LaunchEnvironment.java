@@ -6,11 +6,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.StringJoiner;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.HostAndPort;
 import org.windlass.internal.rendezvous.Token;
 
 /**
@@ -106,17 +106,8 @@ public final class LaunchEnvironment {
   private static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
 
-  private static final int LAST_PORT = 65_535;
-
-  /** A name or an address; one of IPv6 may end in an interface. */
-  private static final Pattern HOST =
-      Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
-
   /** Of a store that an artifact of its own brings along. */
   private static final Pattern STORE = Pattern.compile("[a-z][a-z0-9]*://[!-~&&[^@]]{1,1000}");
-
-  private static final Pattern HOST_AND_PORT =
-      Pattern.compile("(?:\\[(?<literal>[^\\[\\]]+)\\]|(?<name>[^:\\[\\]]+)):(?<port>.*)");
 
   /** Job ids of launchers are texts of their own making. */
   private static final Pattern JOB_ID = Pattern.compile("\\P{Cntrl}{1,255}");
@@ -370,44 +361,26 @@ public final class LaunchEnvironment {
 
   private static Optional<InetSocketAddress> rendezvous(LaunchVariables variables) {
     if (variables.isSet(RENDEZVOUS)) {
-      return Optional.of(hostAndPort(variables));
+      return Optional.of(
+          HostAndPort.parse(
+              RENDEZVOUS,
+              variables.get(RENDEZVOUS),
+              ", or the address of a store, such as etcd://127.0.0.1:2379/windlass",
+              WindlassException::of));
     }
     if (!variables.isSet(MASTER_ADDRESS) && !variables.isSet(MASTER_PORT)) {
       return Optional.empty();
     }
     variables.requireBoth(MASTER_ADDRESS, MASTER_PORT, "set both, or " + RENDEZVOUS);
-    int port = variables.number(MASTER_PORT, 1, LAST_PORT);
+    int port = variables.number(MASTER_PORT, 1, HostAndPort.LAST_PORT);
+    String host = variables.get(MASTER_ADDRESS);
     return Optional.of(
-        address(
-            variables,
+        HostAndPort.of(
             MASTER_ADDRESS,
-            variables.get(MASTER_ADDRESS),
-            port < LAST_PORT ? port + 1 : port - 1));
-  }
-
-  private static InetSocketAddress hostAndPort(LaunchVariables variables) {
-    Matcher matcher = HOST_AND_PORT.matcher(variables.get(RENDEZVOUS));
-    if (!matcher.matches()) {
-      throw new InvalidArgumentException(
-          variables.quoted(RENDEZVOUS)
-              + "; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500, or the address of"
-              + " a store, such as etcd://127.0.0.1:2379/windlass");
-    }
-    String literal = matcher.group("literal");
-    int port =
-        LaunchVariables.number(
-            variables.quoted(RENDEZVOUS) + "; its port", matcher.group("port"), 1, LAST_PORT);
-    return address(
-        variables, RENDEZVOUS, literal == null ? matcher.group("name") : literal, port);
-  }
-
-  private static InetSocketAddress address(
-      LaunchVariables variables, String name, String host, int port) {
-    if (!HOST.matcher(host).matches()) {
-      throw new InvalidArgumentException(
-          variables.quoted(name) + "; '" + host + "' is no host; name one, or its address");
-    }
-    return InetSocketAddress.createUnresolved(host, port);
+            host,
+            host,
+            port < HostAndPort.LAST_PORT ? port + 1 : port - 1,
+            WindlassException::of));
   }
 
   private static Optional<String> tokenVariable(LaunchVariables variables) {

@@ -44,7 +44,7 @@ class MeetingFileTest {
   }
 
   private MeetingFile of(String job, Path named) {
-    return MeetingFile.of(job, named.toString(), temporary, Failure::make);
+    return MeetingFile.of(job, "WINDLASS_RENDEZVOUS", named.toString(), temporary, Failure::make);
   }
 
   private static Place place(int port) {

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -19,7 +21,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.internal.Deadlines;
@@ -27,13 +31,13 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * The file by which the ranks of a job meet that was given neither an address nor a token: rank 0's
- * process writes both into it once its store is open, and the others wait for it. It lies in a
- * folder that none but its user can enter, so that ranks which meet by it run as one user.
+ * The file by which those meet who were given neither an address nor a token: whoever opens the
+ * store writes both into it, and the others look for it. It lies in a folder that none but its user
+ * can enter, so that those who meet by it run as one user.
  *
- * <p>Its name is made of the host's boot, the pid namespace and the job; those of other hosts,
- * containers and jobs look for others, even where they share the folder. It is there as long as its
- * job waits for ranks. What a process that was killed left behind is known by that process's start,
+ * <p>Its name is made of the host's boot, the pid namespace and what they meet for; those of other
+ * hosts, containers and jobs look for others, even where they share the folder. It is there as long
+ * as they are to come. What a process that was killed left behind is known by that process's start,
  * counts as absent, and is replaced; so is what isn't its user's alone, or can't be read.
  */
 public final class MeetingFile implements AutoCloseable {
@@ -56,9 +60,11 @@ public final class MeetingFile implements AutoCloseable {
   private static final int LAST_PORT = 65_535;
 
   private static final String CURE =
-      ", and ranks that have neither address nor token meet by a file in it, which only its user"
-          + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 on all ranks, or"
-          + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE";
+      ", and those who have neither address nor token meet by a file in it, which only its user"
+          + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
+          + " name an address and a token, by ";
+
+  private static final Duration LOCK_PAUSE = Duration.ofMillis(5);
 
   private final Path path;
   private final ProcessName process;
@@ -81,14 +87,31 @@ public final class MeetingFile implements AutoCloseable {
    */
   public static MeetingFile of(
       String job, Map<String, String> environment, FailureMaker failures) {
+    return of(job, "WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE", environment, failures);
+  }
+
+  /**
+   * Of jobs that meet, whichever of them has the store.
+   *
+   * @param name what they call their meeting
+   */
+  public static MeetingFile ofJobs(
+      String name, Map<String, String> environment, FailureMaker failures) {
+    return of("jobs\n" + name, "WINDLASS_MEETING and WINDLASS_TOKEN_FILE", environment, failures);
+  }
+
+  private static MeetingFile of(
+      String what, String settings, Map<String, String> environment, FailureMaker failures) {
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
-    return of(job, environment.getOrDefault(FOLDER_VARIABLE, ""), temporary, failures);
+    String named = environment.getOrDefault(FOLDER_VARIABLE, "");
+    return of(what, settings, named, temporary, failures);
   }
 
   /** Of a job, in {@code named} if that is such a folder, else in one under {@code temporary}. */
-  static MeetingFile of(String job, String named, Path temporary, FailureMaker failures) {
+  static MeetingFile of(
+      String job, String settings, String named, Path temporary, FailureMaker failures) {
     ProcessName process = ProcessName.own(failures);
-    Path folder = folder(named, temporary, failures);
+    Path folder = folder(named, temporary, CURE + settings, failures);
     try {
       String name = String.join("\n", Arrival.ownHost(), "" + process.pidNamespace(), job);
       UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
@@ -124,6 +147,53 @@ public final class MeetingFile implements AutoCloseable {
               + path
               + "; give each job a name of its own by WINDLASS_JOB");
     }
+    put(place);
+  }
+
+  /**
+   * Where the store is that a process which lives has told of; where none has, what {@code open}
+   * makes, which the others are told of until {@link #close}.
+   *
+   * @param deadline to wait for another that does the same; Timeout
+   */
+  public Place findOr(Supplier<Place> open, Duration deadline) {
+    long limitNs = Deadlines.nanos(deadline, failures);
+    long startNs = System.nanoTime();
+    Path lock = path.resolveSibling(path.getFileName() + ".lock");
+    Set<StandardOpenOption> options =
+        Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    try (FileChannel channel = FileChannel.open(lock, options, only("rw-------"))) {
+      while (!isLocked(channel)) {
+        if (System.nanoTime() - startNs >= limitNs) {
+          throw failures.make(
+              Native.WL_TIMEOUT, lock + ": another process has held it for " + deadline);
+        }
+        Thread.sleep(LOCK_PAUSE.toMillis());
+      }
+      Place place = look().place();
+      if (place == null) {
+        place = open.get();
+        put(place);
+      }
+      return place;
+    } catch (IOException | UnsupportedOperationException e) {
+      throw failures.make(
+          Native.WL_RESOURCE, lock + ": can't be locked: " + e, e, "", List.of());
+    } catch (InterruptedException e) {
+      throw Waits.interrupted("lock " + lock, failures);
+    }
+  }
+
+  /** Whether {@code channel} has the one lock; until it is closed. */
+  private static boolean isLocked(FileChannel channel) throws IOException {
+    try {
+      return channel.tryLock() != null;
+    } catch (OverlappingFileLockException e) {
+      return false; // another thread of this process has it
+    }
+  }
+
+  private void put(Place place) {
     String text =
         "windlass meeting 1\nstore "
             + place.address().getAddress().getHostAddress()
@@ -255,7 +325,8 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  private static Path folder(String named, Path temporary, FailureMaker failures) {
+  private static Path folder(
+      String named, Path temporary, String cure, FailureMaker failures) {
     if (isGuarded(named)) {
       return Path.of(named);
     }
@@ -271,10 +342,10 @@ public final class MeetingFile implements AutoCloseable {
       if (wrong == null) {
         return own;
       }
-      throw failures.make(Native.WL_RESOURCE, own + " " + wrong + CURE);
+      throw failures.make(Native.WL_RESOURCE, own + " " + wrong + cure);
     } catch (IOException | UnsupportedOperationException e) {
       throw failures.make(
-          Native.WL_RESOURCE, own + " can't be made or read: " + e + CURE, e, "", List.of());
+          Native.WL_RESOURCE, own + " can't be made or read: " + e + cure, e, "", List.of());
     }
   }
 

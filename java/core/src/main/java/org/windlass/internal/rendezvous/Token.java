@@ -114,7 +114,7 @@ public final class Token {
    *
    * @param where they stand
    */
-  static Token parse(String digits, String where, FailureMaker failures) {
+  public static Token parse(String digits, String where, FailureMaker failures) {
     try {
       byte[] secret = HexFormat.of().parseHex(digits);
       if (secret.length == BYTES) {

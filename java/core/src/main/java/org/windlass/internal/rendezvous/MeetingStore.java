@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * The store at which jobs meet, as the environment names it: found where another process has it,
+ * opened by this one where none has. {@link #VARIABLE} is its address, HOST:PORT, and the token is
+ * the environment's; or it is a name, by which jobs of one user find one another on one host.
+ */
+public final class MeetingStore implements AutoCloseable {
+  /** The environment variable that has the address or the name. */
+  public static final String VARIABLE = "WINDLASS_MEETING";
+
+  private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
+
+  private final String library;
+  private final FailureMaker failures;
+
+  /** Where it is, and its token; null where it has a name. */
+  private final MeetingFile.Place named;
+
+  /** By which others find it; null where it has an address. */
+  private final MeetingFile file;
+
+  /** Null where another process has it. */
+  private StoreServer server;
+
+  /**
+   * @param environment says where, and which token
+   * @param library the version of this library, as errors name it
+   * @param failures makes what this and all calls throw. Here: InvalidArgument where the
+   *     environment says nothing, or something else; what {@link MeetingFile} does
+   */
+  public MeetingStore(Map<String, String> environment, String library, FailureMaker failures) {
+    this.library = library;
+    this.failures = Objects.requireNonNull(failures, "failures");
+    String setting = environment.getOrDefault(VARIABLE, "");
+    if (setting.isEmpty()) {
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT,
+          VARIABLE
+              + " is not set, and nothing else says where jobs meet; set it to one name for all of"
+              + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
+    }
+    if (setting.contains(":")) {
+      named = new MeetingFile.Place(resolved(setting), token(environment));
+      file = null;
+    } else if (NAME.matcher(setting).matches()) {
+      named = null;
+      file = MeetingFile.ofJobs(setting, environment, failures);
+    } else {
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT,
+          VARIABLE
+              + " has "
+              + setting.length()
+              + " characters, or some that do not print; it is HOST:PORT, or a name of at most 255"
+              + " that do");
+    }
+  }
+
+  private InetSocketAddress resolved(String setting) {
+    try {
+      return Sockets.resolved(HostAndPort.parse(VARIABLE, setting, "", failures));
+    } catch (UnknownHostException e) {
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT, VARIABLE + " is '" + setting + "'; " + e.getMessage());
+    }
+  }
+
+  private Token token(Map<String, String> environment) {
+    return Token.fromEnvironment(environment, failures)
+        .orElseThrow(
+            () ->
+                failures.make(
+                    Native.WL_INVALID_ARGUMENT,
+                    VARIABLE
+                        + " is an address, and there is no token, which proves that jobs belong"
+                        + " together; set WINDLASS_TOKEN_FILE to one file for all of them, of 64"
+                        + " hexadecimal digits (openssl rand -hex 32) that only you can read, or "
+                        + VARIABLE
+                        + " to a name"));
+  }
+
+  /** Where it is now. It is opened here where no process that lives has it. */
+  public MeetingFile.Place find(Duration deadline) {
+    if (file != null) {
+      return file.findOr(this::openAnywhere, deadline);
+    }
+    if (server == null) {
+      try {
+        server = open(named);
+      } catch (RuntimeException e) {
+        // Another process listens there, or it is another host: who connects finds out.
+        return named;
+      }
+    }
+    return named;
+  }
+
+  private MeetingFile.Place openAnywhere() {
+    close();
+    MeetingFile.Place place = new MeetingFile.Place(StoreServer.loopback(), Token.random());
+    server = open(place);
+    return new MeetingFile.Place(server.address(), place.token());
+  }
+
+  private StoreServer open(MeetingFile.Place place) {
+    return StoreServer.open(
+        place.address(), place.token(), library, StoreServer.Bounds.defaults(), failures);
+  }
+
+  /** Ends it, where this process has it: every member loses it. Idempotent. */
+  @Override
+  public void close() {
+    if (file != null) {
+      file.close();
+    }
+    if (server != null) {
+      server.close();
+      server = null;
+    }
+  }
+}

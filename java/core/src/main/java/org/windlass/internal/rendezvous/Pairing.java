@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
+import org.windlass.internal.Deadlines;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * The way of two jobs to one another at a store, by the name of their pair: what rank 0 of each
+ * does. A pair has one source and any number of targets, each a job of another name.
+ *
+ * <pre>
+ * pair/P/source    what the source says of itself, which holds it
+ * pair/P/target/J  of target J, which holds it: a {@link Standing}, open or answered by the source
+ * pair/P/calls     goes up with each target that has come to be open
+ * meetings         of all pairs
+ * </pre>
+ *
+ * A job that ends, in whatever way, takes what it holds with it. A target that is to be matched
+ * anew makes itself open again.
+ */
+public final class Pairing {
+  /** For what is told once the deadline has passed. */
+  private static final Duration LAST_LOOK = Duration.ofSeconds(2);
+
+  private final Store store;
+  private final String pair;
+  private final String path;
+  private final Announcement own;
+  private final FailureMaker failures;
+  private final long startNs = System.nanoTime();
+  private final long limitNs;
+
+  /**
+   * Two jobs that have found one another.
+   *
+   * @param meeting a number of its own
+   * @param guard a key that is there as long as the other job's rank 0, which holds it
+   * @param other what the other job says of itself
+   */
+  public record Match(long meeting, String guard, Announcement other) {}
+
+  /**
+   * From now on.
+   *
+   * @param pair whose name has no slash
+   * @param own what this job says of itself
+   * @param failures makes what calls throw: Timeout says whether the other side was there; Mismatch
+   *     names the versions of both jobs where they differ, or the job that has this one's place
+   */
+  public Pairing(
+      Store store, String pair, Announcement own, Duration deadline, FailureMaker failures) {
+    this.store = store;
+    this.pair = pair;
+    this.path = "pair/" + pair + "/";
+    this.own = own;
+    this.limitNs = Deadlines.nanos(deadline, failures);
+    this.failures = failures;
+  }
+
+  private Duration left() {
+    return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
+  }
+
+  private boolean isOver() {
+    return System.nanoTime() - startNs >= limitNs;
+  }
+
+  /**
+   * As the source: finds a target that is open.
+   *
+   * @param job of this name; null for any
+   */
+  public Match source(String job) {
+    Predicate<String> isMeant = target -> job == null || job.equals(target);
+    while (true) {
+      for (String target : awaitOpen(isMeant)) {
+        Match match = match(target);
+        if (match != null) {
+          return match;
+        }
+      }
+    }
+  }
+
+  /** As the source: {@link #open}, once there is one. */
+  public List<String> awaitOpen() {
+    return awaitOpen(target -> true);
+  }
+
+  private List<String> awaitOpen(Predicate<String> isMeant) {
+    byte[] calls = null;
+    while (true) {
+      List<String> open = open().stream().filter(isMeant).toList();
+      if (!open.isEmpty()) {
+        return open;
+      }
+      try {
+        calls = store.awaitOther(path + "calls", calls, left()).orElse(null);
+      } catch (RuntimeException e) {
+        throw late(e, "no job receives it here that is not linked already");
+      }
+    }
+  }
+
+  /** As the source: the jobs that are open as targets; it waits for none. */
+  public List<String> open() {
+    takeSource();
+    String targets = path + "target/";
+    return store.keys(targets, left()).stream()
+        .filter(
+            key -> store.get(key, left()).map(Standing::of).filter(Standing::isOpen).isPresent())
+        .map(key -> key.substring(targets.length()))
+        .toList();
+  }
+
+  /** Holds the source's place, as long as this way in lasts. */
+  private void takeSource() {
+    take(
+        path + "source",
+        own.toBytes(),
+        value -> value,
+        other -> "another sends it already: " + other + "; a pair has one source");
+  }
+
+  /**
+   * Gives {@code key} a value, held by this job.
+   *
+   * @param said what a value says of who holds it
+   * @param why it can't be had, of who has it
+   */
+  private void take(
+      String key, byte[] value, UnaryOperator<byte[]> said, Function<String, String> why) {
+    while (!store.hold(key, value, left())) {
+      byte[] there = store.get(key, left()).orElse(null);
+      if (there == null) {
+        continue;
+      }
+      Announcement holder = Announcement.peek(said.apply(there));
+      if (holder != null && holder.instance().equals(own.instance())) {
+        store.set(key, value, left());
+        return;
+      }
+      try {
+        store.awaitOther(key, there, left());
+      } catch (RuntimeException e) {
+        throw late(e, why.apply(holder == null ? "a job of another version" : holder.toString()));
+      }
+    }
+  }
+
+  /** Null where the target is open no more. */
+  private Match match(String target) {
+    String key = path + "target/" + target;
+    byte[] seen = store.get(key, left()).orElse(null);
+    Standing standing = seen == null ? null : Standing.of(seen);
+    if (standing == null || !standing.isOpen()) {
+      return null;
+    }
+    long meeting = store.add("meetings", 1, left());
+    byte[] answered = new Standing(standing.target(), meeting, own.toBytes()).toBytes();
+    return store.compareAndSet(key, seen, answered, left())
+        // Where versions differ, the target finds that too.
+        ? new Match(meeting, key, Announcement.of(standing.target(), own.versions(), failures))
+        : null;
+  }
+
+  /** As a target: opens itself, and waits for the source. */
+  public Match target() {
+    String key = path + "target/" + own.job();
+    byte[] open = new Standing(own.toBytes(), Standing.OPEN, new byte[0]).toBytes();
+    take(
+        key,
+        open,
+        value -> {
+          Standing standing = Standing.of(value);
+          return standing == null ? new byte[0] : standing.target();
+        },
+        other ->
+            other
+                + " receives it already, under the name that this job has too; give each job a name"
+                + " of its own");
+    store.add(path + "calls", 1, left());
+    Standing answer;
+    try {
+      answer = store.awaitOther(key, open, left()).map(Standing::of).orElse(null);
+    } catch (RuntimeException e) {
+      throw unanswered(key, open, e);
+    }
+    if (answer == null || answer.isOpen()) {
+      throw failures.make(
+          Native.WL_MISMATCH,
+          "pair '"
+              + pair
+              + "': what the source answered can't be read; run one version on both jobs");
+    }
+    Announcement source = Announcement.of(answer.source(), own.versions(), failures);
+    return new Match(answer.meeting(), path + "source", source);
+  }
+
+  /** What a target throws that has waited in vain, and is open no more. */
+  private RuntimeException unanswered(String key, byte[] open, RuntimeException failure) {
+    String source = "no job sends it here yet";
+    try {
+      store.compareAndSet(key, open, null, LAST_LOOK);
+      Announcement there =
+          Announcement.peek(store.get(path + "source", LAST_LOOK).orElse(new byte[0]));
+      if (there != null) {
+        source = "the source, " + there + ", has not answered";
+      }
+    } catch (RuntimeException e) {
+      failure.addSuppressed(e);
+    }
+    return late(failure, source);
+  }
+
+  private RuntimeException late(RuntimeException failure, String why) {
+    return isOver()
+        ? failures.make(
+            Native.WL_TIMEOUT,
+            "pair '"
+                + pair
+                + "': "
+                + why
+                + ", at the store at "
+                + store.address()
+                + ", when the deadline passed; see whether the other job runs, meets there by that"
+                + " name, and has the other role",
+            failure,
+            "",
+            List.of())
+        : failure;
+  }
+
+  /**
+   * What a target's key has.
+   *
+   * @param target what it says of itself
+   * @param meeting that it is to go to, or {@link #OPEN}
+   * @param source what that says of itself; empty where it has not answered
+   */
+  private record Standing(byte[] target, long meeting, byte[] source) {
+    static final long OPEN = 0;
+
+    boolean isOpen() {
+      return meeting == OPEN;
+    }
+
+    byte[] toBytes() {
+      return ByteBuffer.allocate(Long.BYTES + Integer.BYTES + target.length + source.length)
+          .putLong(meeting)
+          .putInt(target.length)
+          .put(target)
+          .put(source)
+          .array();
+    }
+
+    /** Null for what is none. */
+    static Standing of(byte[] bytes) {
+      ByteBuffer all = ByteBuffer.wrap(bytes);
+      if (all.remaining() < Long.BYTES + Integer.BYTES) {
+        return null;
+      }
+      long meeting = all.getLong();
+      int length = all.getInt();
+      if (length < 0 || length > all.remaining()) {
+        return null;
+      }
+      byte[] target = Wire.bytes(all, length);
+      return new Standing(target, meeting, Wire.bytes(all, all.remaining()));
+    }
+  }
+}

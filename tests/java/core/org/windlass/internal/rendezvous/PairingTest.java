@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.internal.Native;
+
+/** Two jobs on their way to one another at a store: who finds whom, and what is said otherwise. */
+@Timeout(60)
+class PairingTest {
+  private static final Duration MOMENT = Duration.ofMillis(200);
+  private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1, false);
+
+  private static Announcement job(String name, String instance, String versions) {
+    return new Announcement(versions, name, instance, 17, 2, "", OPTIONS);
+  }
+
+  private static Pairing pairing(Store store, Announcement own, Duration deadline) {
+    return new Pairing(store, "policy", own, deadline, Failure::make);
+  }
+
+  private static Pairing pairing(Store store, String name, Duration deadline) {
+    return pairing(store, job(name, name, "1"), deadline);
+  }
+
+  private static CompletableFuture<Pairing.Match> target(Store store, String name) {
+    return CompletableFuture.supplyAsync(() -> pairing(store, name, Meeting.LONG).target());
+  }
+
+  private static Pairing.Match of(CompletableFuture<Pairing.Match> match) throws Exception {
+    return match.get(20, TimeUnit.SECONDS);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aSourceFindsEachTargetOnce(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
+      CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");
+      Pairing.Match first = pairing(store, "source", Meeting.LONG).source("b");
+      Pairing.Match second = pairing(store, "source", Meeting.LONG).source(null);
+      assertThat(first.other().job()).isEqualTo("b");
+      assertThat(second.other().job()).isEqualTo("a");
+      assertThat(of(a).meeting()).isEqualTo(second.meeting()).isNotEqualTo(first.meeting());
+      assertThat(of(b).meeting()).isEqualTo(first.meeting());
+      assertThat(of(b).other()).isEqualTo(job("source", "source", "1"));
+      Failure.assertFails(
+              Native.WL_TIMEOUT, () -> pairing(store, "source", MOMENT).source(null))
+          .contains("no job receives it here that is not linked already");
+      assertThat(pairing(store, "source", Meeting.LONG).open()).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aTargetThatWaitedInVainIsOpenNoMore(Meeting.Kind kind) {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(store, "a", MOMENT).target())
+          .contains("no job sends it here yet");
+      Store other = meeting.join();
+      assertThat(pairing(other, "source", Meeting.LONG).open()).isEmpty();
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(store, "a", MOMENT).target())
+          .contains("the source, job 'source' (2 ranks, rank 0 is process 17), has not answered");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoHasEndedIsInNobodysWay(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store before = meeting.join();
+      Store store = meeting.join();
+      Failure.assertFails(
+          Native.WL_TIMEOUT, () -> pairing(before, job("s", "1", "1"), MOMENT).source(null));
+      before.hold("pair/policy/target/a", new byte[] {1, 2, 3}, Meeting.LONG);
+      CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
+      CompletableFuture<Pairing.Match> source =
+          CompletableFuture.supplyAsync(
+              () -> pairing(store, job("s", "2", "1"), Meeting.LONG).source(null));
+      Thread.sleep(100);
+      assertThat(List.of(a.isDone(), source.isDone())).containsOnly(false);
+      before.close();
+      assertThat(of(source).meeting()).isEqualTo(of(a).meeting());
+      assertThat(of(a).other().instance()).isEqualTo("2");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void bothSidesNameTheVersionsThatDiffer(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      CompletableFuture<Throwable> target =
+          CompletableFuture.supplyAsync(
+              () ->
+                  org.assertj.core.api.Assertions.catchThrowable(
+                      () -> target(store, "a").join()));
+      Store other = meeting.join();
+      Failure.assertFails(
+              Native.WL_MISMATCH,
+              () -> pairing(other, job("s", "s", "windlass 2"), Meeting.LONG).source(null))
+          .isEqualTo(
+              "the other job has 1; this one has windlass 2; run both with one version of"
+                  + " Windlass");
+      assertThat(target.get(20, TimeUnit.SECONDS))
+          .hasMessageContaining("the other job has windlass 2; this one has 1; run both");
+    }
+  }
+}
