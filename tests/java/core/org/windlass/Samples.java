@@ -6,6 +6,7 @@ import static java.time.Duration.ofSeconds;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -19,9 +20,14 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
 import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Follower;
+import org.windlass.redistribute.Followers;
+import org.windlass.redistribute.Job;
 import org.windlass.redistribute.Link;
 import org.windlass.redistribute.LinkBatch;
 import org.windlass.redistribute.LinkTransfer;
+import org.windlass.redistribute.Role;
+import org.windlass.redistribute.SampleJobs;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.SampleValues;
 
@@ -30,7 +36,7 @@ final class Samples extends SampleValues {
   Samples(Path folder) {
     super(folder);
     plans();
-    running();
+    running(folder);
   }
 
   private void plans() {
@@ -70,7 +76,7 @@ final class Samples extends SampleValues {
     return value -> {};
   }
 
-  private void running() {
+  private void running(Path folder) {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(ofSeconds(10));
     Supplier<LocalGroup> group = once(() -> Communicator.local(1, options));
     Supplier<Communicator> one = () -> group.get().communicator(0);
@@ -97,6 +103,13 @@ final class Samples extends SampleValues {
     put(
         LinkTransfer.class,
         once(() -> link.get().batch().add(spec, tensor.get()).into(spec, tensor.get()).register()));
+    Supplier<Job> job = once(() -> SampleJobs.alone(one.get(), folder));
+    put(Role.class, () -> Role.SOURCE);
+    put(Job.class, job);
+    put(Followers.class, () -> job.get().followers("pair", ignored()));
+    put(Follower.class, () -> new Follower("job", OptionalLong.of(1), 0, Optional.empty()));
+    put(OptionalLong.class, OptionalLong::empty);
+    generic("java.util.function.Consumer<org.windlass.redistribute.LinkBatch>", () -> ignored());
     put(Operation.class, () -> done(one.get()));
     Consumer<Object> nothing = ignored();
     Function<Object, Object> same = value -> value;

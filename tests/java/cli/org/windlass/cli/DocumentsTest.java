@@ -55,7 +55,9 @@ class DocumentsTest {
         Window window;
         Link link;
         Batch batch;
-        DeviceMesh trainers, fleet;
+        interface Engine { void swap(OptionalLong version); }
+        Engine engine;
+        DeviceMesh trainers, fleet, dp, tp;
         Layout from, to;
         Tensor gradients, weight, q, qkv, in, out, row;
         DistributedTensor inbox;

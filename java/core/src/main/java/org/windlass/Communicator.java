@@ -42,6 +42,10 @@ import org.windlass.internal.RankLook;
 public final class Communicator extends Collectives implements AutoCloseable {
   static {
     Access.ENDPOINT.open(Communicator.class, communicator -> communicator.endpoint);
+    Access.ADOPTION.open(
+        Communicator.class,
+        communicator ->
+            (handle, maker) -> new Communicator(handle, communicator.deadline, null, maker));
   }
 
   private final Duration deadline;

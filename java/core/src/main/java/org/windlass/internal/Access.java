@@ -14,6 +14,9 @@ public final class Access<R> {
   /** Of a communicator. */
   public static final Access<Endpoint> ENDPOINT = new Access<>();
 
+  /** Of a communicator: makes another of this process's ranks. */
+  public static final Access<Adoption> ADOPTION = new Access<>();
+
   /** Of a tensor. */
   public static final Access<Memory> MEMORY = new Access<>();
 
@@ -41,6 +44,18 @@ public final class Access<R> {
   /** What is inside {@code object}, which is of the type that opened this. */
   public R of(Object object) {
     return inside.apply(object);
+  }
+
+  /** Makes communicators. */
+  @FunctionalInterface
+  public interface Adoption {
+    /**
+     * A communicator that stands alone, with the same deadline where none is named.
+     *
+     * @param handle a {@code wl_comm_t*}, which it takes over
+     * @param maker the call that made it, for what is said of one that nobody closes
+     */
+    Object of(long handle, String maker);
   }
 
   /** Makes tensors. */

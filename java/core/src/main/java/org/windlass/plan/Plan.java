@@ -41,6 +41,9 @@ import org.windlass.layout.TensorSpec;
  * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
  */
 public final class Plan {
+  /** That of the planner: changes whenever equal arguments give other routes. */
+  public static final int VERSION = 2;
+
   static {
     Access.SCHEDULING.open(Plan.class, first -> Plan::schedule);
   }

@@ -10,13 +10,10 @@ import org.windlass.layout.Placement;
 
 /** The hash that tells plans apart; {@link Plan#fingerprint} says of what. */
 final class PlanFingerprint {
-  /** Changes whenever equal arguments give other routes. */
-  private static final int VERSION = 2;
-
   private PlanFingerprint() {}
 
   static long of(Plan plan) {
-    Fingerprint fingerprint = new Fingerprint().add(VERSION);
+    Fingerprint fingerprint = new Fingerprint().add(Plan.VERSION);
     long[] shape = plan.shape();
     PlanOptions options = plan.options();
     addLayout(fingerprint, plan.from());

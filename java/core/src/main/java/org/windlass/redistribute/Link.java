@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
@@ -37,11 +39,18 @@ import org.windlass.layout.Layout;
  * for (long v = batch.receive(); ; v = batch.receive()) serve(batch.tensor("l0.q_proj"));
  * }</pre>
  *
+ * <p>{@link Job#meet} makes one of two jobs, each with a communicator of its own. There a layout is
+ * over ranks as its own job counts them.
+ *
  * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
  * may join another.
  */
 public final class Link implements AutoCloseable {
   private final String name;
+
+  /** Behind the name in messages, which name ranks of the link: whose they are. */
+  private final String whose;
+
   private final Communicator communicator;
 
   /** The senders alone; null on other ranks. */
@@ -50,37 +59,108 @@ public final class Link implements AutoCloseable {
   /** For each rank of {@code senders} its rank of the link, ascending. */
   private final int[] senderRanks;
 
-  /** For each rank of the link its rank where the link was made, ascending. */
-  private final int[] ranks;
+  private final Side sending;
+  private final Side receiving;
+  private final boolean sends;
+  private final boolean receives;
 
-  private final DeviceMesh sending;
-  private final DeviceMesh receiving;
-  private final int rankBefore;
+  /** Between two jobs; null where both sides are of one communicator. */
+  private final Handover handover;
+
+  /** For tensors of which no layout is named; null for none. */
+  private final Layout layout;
 
   /** The thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private int registrations;
 
+  /**
+   * One side of a link.
+   *
+   * @param mesh of the ranks as whoever names them counts them
+   * @param counted all that are counted so, ascending
+   * @param first rank of the link of those
+   */
+  private record Side(DeviceMesh mesh, int[] counted, int first) {
+    int linked(int rank) {
+      return first + Arrays.binarySearch(counted, rank);
+    }
+
+    int[] linked() {
+      return mesh.ranks().stream().mapToInt(this::linked).sorted().toArray();
+    }
+
+    /** Job {@code size} ranks, of which the link counts {@code first} before them. */
+    static Side ofJob(int size, int first) {
+      return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
+    }
+  }
+
+  /** Collective over {@code communicator}, which it takes over. */
   private Link(
       String name,
-      DeviceMesh sending,
-      DeviceMesh receiving,
-      int[] ranks,
-      int rankBefore,
+      String whose,
+      Side sending,
+      Side receiving,
       Communicator communicator,
-      Communicator senders,
-      int[] senderRanks) {
+      Handover handover,
+      Layout layout) {
     this.name = name;
+    this.whose = whose;
     this.sending = sending;
     this.receiving = receiving;
-    this.ranks = ranks;
-    this.rankBefore = rankBefore;
     this.communicator = communicator;
-    this.senders = senders;
-    this.senderRanks = senderRanks;
+    this.handover = handover;
+    this.layout = layout;
+    this.senderRanks = sending.linked();
+    this.sends = Arrays.binarySearch(senderRanks, communicator.rank()) >= 0;
+    this.receives = Arrays.binarySearch(receiving.linked(), communicator.rank()) >= 0;
+    if (handover == null) {
+      this.senders = communicator.subset(senderRanks);
+    } else {
+      this.senders = sends ? handover.side() : null;
+    }
     if (senders != null) {
       Access.ENDPOINT.of(communicator).abortsToo(Access.ENDPOINT.of(senders));
+    }
+  }
+
+  /**
+   * Collective over two jobs: the link of the first {@code senders} ranks of a communicator with
+   * the rest; layouts are by ranks as each job counts its own.
+   *
+   * @param whose what messages say of the ranks
+   * @param communicator of both, which the link takes over
+   * @param side the ranks of this job, which the link takes over
+   * @param from layout of the source, for tensors of which none is named; may be null
+   * @param to of the target
+   */
+  static Link between(
+      String name,
+      String whose,
+      Communicator communicator,
+      Communicator side,
+      int senders,
+      Layout from,
+      Layout to,
+      Duration deadline) {
+    try {
+      String here = "layouts are " + from + " and " + to + ", of" + whose;
+      agree(communicator, new Fingerprint().add(name).add(here), here);
+      return new Link(
+          name,
+          whose,
+          Side.ofJob(senders, 0),
+          Side.ofJob(communicator.size() - senders, senders),
+          communicator,
+          new Handover(communicator, side, senders, deadline),
+          communicator.rank() < senders ? from : to);
+    } catch (RuntimeException | Error e) {
+      try (side;
+          communicator) {
+        throw failed(communicator, "link '" + name + "'", e, List.of());
+      }
     }
   }
 
@@ -125,18 +205,14 @@ public final class Link implements AutoCloseable {
       return null;
     }
     try {
-      agree(own, name, senders, receivers);
-      int[] senderRanks =
-          senders.ranks().stream().mapToInt(r -> Arrays.binarySearch(ranks, r)).sorted().toArray();
+      Fingerprint fingerprint = new Fingerprint().add(name);
+      for (DeviceMesh side : List.of(senders, receivers)) {
+        fingerprint.add(side.size());
+        new TreeSet<>(side.ranks()).forEach(fingerprint::add);
+      }
+      agree(own, fingerprint, "senders are " + senders + " and receivers " + receivers);
       return new Link(
-          name,
-          senders,
-          receivers,
-          ranks,
-          communicator.rank(),
-          own,
-          own.subset(senderRanks),
-          senderRanks);
+          name, "", new Side(senders, ranks, 0), new Side(receivers, ranks, 0), own, null, null);
     } catch (RuntimeException | Error e) {
       try (own) {
         throw failed(own, operation, e, List.of(MismatchException.class));
@@ -168,7 +244,7 @@ public final class Link implements AutoCloseable {
   }
 
   /** The same failure as seen in {@code operation}, whose part the one that failed was. */
-  private static WindlassException within(String operation, WindlassException failure) {
+  static WindlassException within(String operation, WindlassException failure) {
     WindlassException whole =
         WindlassException.of(
             failure.code().number(),
@@ -191,13 +267,10 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  private static void agree(
-      Communicator communicator, String name, DeviceMesh sending, DeviceMesh receiving) {
-    Fingerprint fingerprint = new Fingerprint().add(name);
-    for (DeviceMesh side : List.of(sending, receiving)) {
-      fingerprint.add(side.size());
-      new TreeSet<>(side.ranks()).forEach(fingerprint::add);
-    }
+  /**
+   * @param here what the fingerprint is of on this rank
+   */
+  private static void agree(Communicator communicator, Fingerprint fingerprint, String here) {
     long[][] all = Gathered.words(
             communicator, new Until(Deadlines.DEFAULT), Native.WL_OP_LINK, fingerprint.value());
     for (int rank = 1; rank < all.length; rank++) {
@@ -205,10 +278,8 @@ public final class Link implements AutoCloseable {
         throw new MismatchException(
             "rank 0 and rank "
                 + rank
-                + " of it name another link or other sides; here senders are "
-                + sending
-                + " and receivers "
-                + receiving,
+                + " of it name another link or other sides; here "
+                + here,
             null,
             "",
             List.of(0, rank));
@@ -216,15 +287,16 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** The name that both sides gave it. */
+  /** The name that both sides gave it: of two jobs, that of their pair. */
   public String name() {
     return name;
   }
 
   /**
    * The ranks of both sides, in ascending order: those that the link's errors name, and the same as
-   * the ones that it was made from where those are all on a side. Its failure is the link's, and to
-   * {@link Communicator#abort} it ends the link; the link makes the calls on it.
+   * the ones that it was made from where those are all on a side. Of two jobs, senders come first.
+   * Its failure is the link's, and to {@link Communicator#abort} it ends the link; the link makes
+   * the calls on it.
    */
   public Communicator communicator() {
     return communicator;
@@ -232,12 +304,12 @@ public final class Link implements AutoCloseable {
 
   /** Whether this rank is a sender. */
   public boolean sends() {
-    return sending.contains(rankBefore);
+    return sends;
   }
 
   /** Whether this rank is a receiver; it may be both. */
   public boolean receives() {
-    return receiving.contains(rankBefore);
+    return receives;
   }
 
   /** Tensors that move together. */
@@ -268,6 +340,22 @@ public final class Link implements AutoCloseable {
     caller.set(null);
   }
 
+  /** {@link #enter(String)} of all of {@code links}, or of none. */
+  static void enter(String what, List<Link> links) {
+    for (int i = 0; i < links.size(); i++) {
+      try {
+        links.get(i).enter(what);
+      } catch (InvalidArgumentException e) {
+        leave(links.subList(0, i));
+        throw e;
+      }
+    }
+  }
+
+  static void leave(List<Link> links) {
+    links.forEach(Link::leave);
+  }
+
   /** The senders alone, in ascending order; null on another rank. */
   Communicator senders() {
     return senders;
@@ -279,7 +367,21 @@ public final class Link implements AutoCloseable {
 
   /** {@code what} as messages name it: "register on link 'policy'". */
   String operation(String what) {
-    return what + " on link '" + name + "'";
+    return what + " on link '" + name + "'" + whose;
+  }
+
+  /** Null where both sides are of one communicator. */
+  Handover handover() {
+    return handover;
+  }
+
+  /** For a tensor of which none is named. */
+  Layout layout(String what) {
+    if (layout == null) {
+      throw new InvalidArgumentException(
+          what + ": link '" + name + "' has no layout of its own; name one, or one at the meeting");
+    }
+    return layout;
   }
 
   /** How many batches this rank has registered before; they count alike on every rank. */
@@ -289,11 +391,11 @@ public final class Link implements AutoCloseable {
 
   /** {@code layout} by ranks of the link; its ranks belong to one side. */
   Layout within(String what, boolean isSender, Layout layout) {
-    DeviceMesh side = isSender ? sending : receiving;
+    Side side = isSender ? sending : receiving;
     int[] linked = new int[layout.mesh().size()];
     for (int place = 0; place < linked.length; place++) {
       int rank = layout.mesh().rankOf(place);
-      if (!side.contains(rank)) {
+      if (!side.mesh.contains(rank)) {
         throw new InvalidArgumentException(
             what
                 + ": layout "
@@ -305,10 +407,10 @@ public final class Link implements AutoCloseable {
                 + " of link '"
                 + name
                 + "' ("
-                + side
+                + side.mesh
                 + ")");
       }
-      linked[place] = Arrays.binarySearch(ranks, rank);
+      linked[place] = side.linked(rank);
     }
     return new Layout(layout.mesh().ranks(linked), layout.placements());
   }
@@ -319,7 +421,11 @@ public final class Link implements AutoCloseable {
    */
   @Override
   public void close() {
-    WindlassException first = senders == null ? null : closing(senders);
+    if (handover != null) {
+      handover.close();
+    }
+    Communicator part = handover == null ? senders : handover.side();
+    WindlassException first = part == null ? null : closing(part);
     WindlassException second = closing(communicator);
     if (first != null && second != null) {
       first.addSuppressed(second);
@@ -341,6 +447,6 @@ public final class Link implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "Link '" + name + "' from " + sending + " to " + receiving;
+    return "Link '" + name + "'" + whose + " from " + sending.mesh + " to " + receiving.mesh;
   }
 }

@@ -3,10 +3,13 @@ package org.windlass.redistribute;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
@@ -20,29 +23,74 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * A batch of tensors of one {@link Link} that move together, each bound by a rank to the part that
- * it holds or takes. A rank names those of its own side alone, in any order, and only the ones that
- * it has a part of; {@link #register} finds each name's other side.
+ * A batch of tensors of a {@link Link} that move together, or of several, each bound by a rank to
+ * the part that it holds or takes. A rank names those of its own side alone, in any order, and only
+ * the ones that it has a part of; {@link #register} finds each name's other side.
  *
- * <p>Layouts are by ranks as the communicator counts them that the link was made from. Views are
+ * <p>Layouts are by ranks as the communicator counts them that the link was made from; of two jobs,
+ * as each job counts its own. Views are
  * those of a {@link Batch}: strided as they may be, fused ones by {@code narrow}. One name may be
  * taken into several views (tied embeddings).
+ *
+ * <p>A batch over several links, by {@link #and}, moves as one: a receiver commits a version once
+ * it has come whole over all of them. Every rank of a link names the same ones that it has in
+ * common with others.
  */
 public final class LinkBatch {
-  private final Link link;
-  private final int rank;
-  private final List<Offer.Sent> sends = new ArrayList<>();
-  private final Map<String, Tensor> sources = new LinkedHashMap<>();
-  private final List<TensorSpec> receives = new ArrayList<>();
-  private final List<Tensor> targets = new ArrayList<>();
+  /** What is bound on one link. */
+  private record Share(
+      Link link,
+      List<Offer.Sent> sends,
+      Map<String, Tensor> sources,
+      List<TensorSpec> receives,
+      List<Tensor> targets) {
+    Share(Link link) {
+      this(
+          link, new ArrayList<>(), new LinkedHashMap<>(), new ArrayList<>(), new ArrayList<>());
+    }
+  }
+
+  /** By the links' names, in whose order they are registered and move. */
+  private final SortedMap<String, Share> shares = new TreeMap<>();
+
+  /** For each tensor the link that it is bound on. */
+  private final Map<String, Link> bound = new HashMap<>();
+
+  private Share share;
   private Moving moving = Moving.DEFAULT;
   private boolean inPlace;
   private boolean checksums;
   private boolean registered;
 
   LinkBatch(Link link) {
-    this.link = link;
-    this.rank = link.communicator().rank();
+    share = new Share(link);
+    shares.put(link.name(), share);
+  }
+
+  /**
+   * Tensors that are added from here on are of {@code link}, and move with those before.
+   *
+   * @param link where this rank is on the same side as on the links before; links that move as one
+   *     have different names
+   */
+  public LinkBatch and(Link link) {
+    Objects.requireNonNull(link, "link");
+    if (registered) {
+      throw new InvalidArgumentException("and: the batch is registered already; make another");
+    }
+    Link first = share.link;
+    if (link.sends() != first.sends() || link.receives() != first.receives()) {
+      throw new InvalidArgumentException(
+          "and: this rank has another side of " + link + " than of " + first);
+    }
+    Share known = shares.get(link.name());
+    if (known != null && known.link != link) {
+      throw new InvalidArgumentException(
+          "and: the batch has " + known.link + " already, of the same name as " + link);
+    }
+    share = known != null ? known : new Share(link);
+    shares.put(link.name(), share);
+    return this;
   }
 
   /** {@link Batch#wire} of tensors that are added from here on; the sender's choice. */
@@ -96,6 +144,17 @@ public final class LinkBatch {
   }
 
   /**
+   * {@link #add(String, long[], Tensor, Layout)} under the layout that this job met with.
+   *
+   * @param source this rank's part; a rank that holds nothing adds nothing
+   */
+  public LinkBatch add(String name, long[] shape, Tensor source) {
+    requireAll(name, shape);
+    Objects.requireNonNull(source, "source");
+    return add(name, shape, source, share.link.layout("add"));
+  }
+
+  /**
    * Adds a tensor to send, which may be padded.
    *
    * @param spec the whole tensor over senders; its name once on the sending side
@@ -106,10 +165,10 @@ public final class LinkBatch {
     if (source == null) {
       return this;
     }
-    if (sources.putIfAbsent(spec.name(), source) != null) {
+    if (share.sources.putIfAbsent(spec.name(), source) != null) {
       throw new InvalidArgumentException("add: tensor '" + spec.name() + "' was added before");
     }
-    sends.add(new Offer.Sent(linked, moving.of(source.dtype())));
+    share.sends.add(new Offer.Sent(linked, moving.of(source.dtype())));
     return this;
   }
 
@@ -124,6 +183,17 @@ public final class LinkBatch {
    */
   public LinkBatch into(String name, long[] shape, Tensor target, Layout layout) {
     return into(spec(name, shape, target, layout), target);
+  }
+
+  /**
+   * {@link #into(String, long[], Tensor, Layout)} under the layout that this job met with.
+   *
+   * @param target this rank's part; a rank that takes nothing names nothing
+   */
+  public LinkBatch into(String name, long[] shape, Tensor target) {
+    requireAll(name, shape);
+    Objects.requireNonNull(target, "target");
+    return into(name, shape, target, share.link.layout("into"));
   }
 
   /**
@@ -144,10 +214,15 @@ public final class LinkBatch {
     }
     TensorSpec linked = linked("into", "target", false, spec, target);
     if (target != null) {
-      receives.add(linked);
-      targets.add(target);
+      share.receives.add(linked);
+      share.targets.add(target);
     }
     return this;
+  }
+
+  private static void requireAll(String name, long[] shape) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(shape, "shape");
   }
 
   /** A rank that holds nothing needs no dtype: nobody is told of it. */
@@ -162,6 +237,7 @@ public final class LinkBatch {
       throw new InvalidArgumentException(call + ": the batch is registered already; make another");
     }
     Objects.requireNonNull(spec, "spec");
+    Link link = share.link;
     if (isSender ? !link.sends() : !link.receives()) {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
@@ -169,7 +245,12 @@ public final class LinkBatch {
     Layout layout = link.within(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
     TensorSpec linked =
         new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
-    BoundTensor.checkView(call, role, linked, view, rank);
+    BoundTensor.checkView(call, role, linked, view, link.communicator().rank());
+    Link other = bound.putIfAbsent(spec.name(), link);
+    if (other != null && other != link) {
+      throw new InvalidArgumentException(
+          call + ": tensor '" + spec.name() + "' is of " + other + "; a tensor is of one link");
+    }
     return linked;
   }
 
@@ -193,32 +274,73 @@ public final class LinkBatch {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
     checkViews();
-    link.enter("register");
-    List<Transfer> transfers = new ArrayList<>();
+    List<Link> links = shares.values().stream().map(Share::link).toList();
+    Link.enter("register", links);
+    List<LinkPart> parts = new ArrayList<>();
+    Share at = shares.get(shares.firstKey());
     try {
-      Targets views = new Targets(receives, targets, inPlace);
-      byte[] offer = offer();
-      registered = true;
-      boolean checked = join(offer, views, new Until(deadlineNs), transfers);
-      return new LinkTransfer(link, transfers, views, checked);
+      Targets views = views();
+      Until until = new Until(deadlineNs);
+      for (Share each : shares.values()) {
+        at = each;
+        parts.add(join(each, views, until));
+      }
+      return new LinkTransfer(parts, views);
     } catch (RuntimeException | Error e) {
-      transfers.forEach(Transfer::close);
-      throw Link.failed(
-          link.communicator(),
-          link.operation("register"),
-          e,
-          List.of(
-              MismatchException.class,
-              UnsupportedException.class,
-              InvalidArgumentException.class));
+      parts.forEach(LinkPart::close);
+      throw failed(at, e);
     } finally {
-      link.leave();
+      Link.leave(links);
     }
   }
 
+  /** What {@code register} throws for a failure on the link of a share, which may end all links. */
+  private RuntimeException failed(Share at, Throwable failure) {
+    List<Class<? extends WindlassException>> shared =
+        List.of(
+            MismatchException.class, UnsupportedException.class, InvalidArgumentException.class);
+    for (Share each : shares.values()) {
+      if (each != at && shared.stream().noneMatch(kind -> kind.isInstance(failure))) {
+        Link.failed(each.link.communicator(), each.link.operation("register"), failure, shared);
+      }
+    }
+    return Link.failed(at.link.communicator(), at.link.operation("register"), failure, shared);
+  }
+
+  /** Makes a transfer for each half. */
+  private LinkPart join(Share share, Targets views, Until until) {
+    Link link = share.link;
+    byte[] offer = offer(share);
+    registered = true;
+    List<Transfer> transfers = new ArrayList<>();
+    try {
+      Agreement agreement =
+          new Agreement(
+              Gathered.bytes(link.communicator(), until, Native.WL_OP_LINK_REGISTER, offer));
+      for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
+        transfers.add(batch(share, agreement, views, half).register(until.leftNs()));
+      }
+      return new LinkPart(link, transfers, agreement.checksums());
+    } catch (RuntimeException | Error e) {
+      transfers.forEach(Transfer::close);
+      throw e;
+    }
+  }
+
+  /** This rank's targets on all links. */
+  private Targets views() {
+    List<TensorSpec> specs = new ArrayList<>();
+    List<Tensor> targets = new ArrayList<>();
+    for (Share each : shares.values()) {
+      specs.addAll(each.receives);
+      targets.addAll(each.targets);
+    }
+    return new Targets(specs, targets, inPlace);
+  }
+
   /** What this rank's peers are told of it. */
-  private byte[] offer() {
-    byte[] offer = new Offer(checksums, inPlace, sends, receives).encode();
+  private byte[] offer(Share share) {
+    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes "
@@ -230,38 +352,30 @@ public final class LinkBatch {
     return offer;
   }
 
-  /** Makes a transfer for each half; whether what arrives is checked. */
-  private boolean join(byte[] offer, Targets views, Until until, List<Transfer> transfers) {
-    Agreement agreement =
-        new Agreement(
-            Gathered.bytes(link.communicator(), until, Native.WL_OP_LINK_REGISTER, offer));
-    for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
-      transfers.add(batch(agreement, views, half).register(until.leftNs()));
-    }
-    return agreement.checksums();
-  }
-
   private void checkViews() {
     List<BoundTensor> views = new ArrayList<>();
-    for (Offer.Sent sent : sends) {
-      Tensor source = sources.get(sent.spec().name());
-      views.add(new BoundTensor(sent.spec(), source, sent.spec(), null, null));
-    }
-    for (int i = 0; i < receives.size(); i++) {
-      views.add(new BoundTensor(receives.get(i), null, receives.get(i), targets.get(i), null));
+    for (Share each : shares.values()) {
+      for (Offer.Sent sent : each.sends) {
+        Tensor source = each.sources.get(sent.spec().name());
+        views.add(new BoundTensor(sent.spec(), source, sent.spec(), null, null));
+      }
+      for (int i = 0; i < each.receives.size(); i++) {
+        TensorSpec spec = each.receives.get(i);
+        views.add(new BoundTensor(spec, null, spec, each.targets.get(i), null));
+      }
     }
     TargetViews.check(views);
   }
 
   /** What all ranks agreed on, with this rank's views and the targets of one half. */
-  private Batch batch(Agreement agreement, Targets views, int half) {
-    Batch batch = Batch.of(link.communicator());
+  private static Batch batch(Share share, Agreement agreement, Targets views, int half) {
+    Batch batch = Batch.of(share.link.communicator());
     for (Agreement.Pair pair : agreement.pairs()) {
       Offer.Sent from = pair.from();
       batch.moving(from.moving());
       batch.add(
           from.spec(),
-          sources.get(from.spec().name()),
+          share.sources.get(from.spec().name()),
           pair.to(),
           views.view(pair.to().name(), pair.view(), half));
     }
@@ -271,9 +385,9 @@ public final class LinkBatch {
   @Override
   public String toString() {
     return "LinkBatch of "
-        + sends.size()
+        + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
         + " tensors to send and "
-        + receives.size()
+        + shares.values().stream().mapToInt(each -> each.receives.size()).sum()
         + " to receive";
   }
 }

@@ -2,14 +2,16 @@
 package org.windlass.redistribute;
 
 import java.time.Duration;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.stream.Collectors;
 import org.windlass.AbortedException;
-import org.windlass.Communicator;
+import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
+import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
@@ -37,6 +39,15 @@ import org.windlass.internal.Deadlines;
  * new version, while others keep the one before; no rank commits before all are complete. What was
  * received stays readable when the link, or this object, is closed.
  *
+ * <p><b>Of two jobs</b>, a side that waits in vain has lost nothing: {@link #send} and {@link
+ * #receive} throw {@link DeadlineExceededException}, and the link goes on. So a version that no
+ * receive asked for in time is skipped, and the next receive gets the newest. Of its deadline, send
+ * keeps up to half, and a second or twice the last move, for the move itself; a receive that has
+ * been offered a version lasts as long as the send, 2 s more at most. Once both sides have come,
+ * either has a second at least for the move. A receiver commits once all
+ * ranks of its job have the version: after a failure they all have the new one, or all the one
+ * before, unless one of themselves is lost.
+ *
  * <p>The ranks of a link make their calls in one order: one that registers while others send is a
  * {@link MismatchException} on all, and the link is dead. So it is after a call that fails on one
  * rank alone, such as for a view that was closed: its peers get an {@link AbortedException} that
@@ -48,38 +59,29 @@ import org.windlass.internal.Deadlines;
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
 
+  /** In the order of their links' names: so the ranks of all links come to each in one order. */
+  private final List<LinkPart> parts;
+
+  private final List<Link> links;
+
+  /** The first of them. */
   private final Link link;
-  private final Communicator communicator;
-  private final int registration;
+
   private final Targets targets;
-
-  /** One for each half: receivers with one half have the same memory in both. */
-  private final List<Transfer> transfers;
-
-  /** As many; or none. */
-  private final List<Checksums> checksums = new ArrayList<>();
 
   /** Into which the next version goes; the caller's alone. */
   private int next;
-
-  /** Which ran last. */
-  private volatile Transfer latest;
 
   private volatile Holding holding = Holding.NOTHING;
 
   /** In place, the call in progress; null without one. */
   private volatile Overwriting overwriting;
 
-  LinkTransfer(Link link, List<Transfer> transfers, Targets targets, boolean checked) {
-    this.link = link;
-    this.communicator = link.communicator();
-    this.registration = link.nextRegistration();
-    this.transfers = List.copyOf(transfers);
+  LinkTransfer(List<LinkPart> parts, Targets targets) {
+    this.parts = List.copyOf(parts);
+    this.links = parts.stream().map(LinkPart::link).toList();
+    this.link = links.get(0);
     this.targets = targets;
-    this.latest = transfers.get(0);
-    if (checked) {
-      transfers.forEach(transfer -> checksums.add(new Checksums(communicator, transfer)));
-    }
   }
 
   /**
@@ -154,78 +156,118 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private long move(String what, long wanted, long deadlineNs) {
-    link.enter(what);
+    Link.enter(what, links);
     long[] version = {ANY};
+    LinkPart at = parts.get(0);
+    boolean isLate = false;
     try {
       Until until = new Until(deadlineNs);
-      Transfer transfer = transfers.get(next);
-      latest = transfer;
-      overwriting = targets.isInPlace() ? new Overwriting(transfer, transfer.begun()) : null;
-      try {
-        transfer.move(registration, wanted, version, until.leftNs());
-      } catch (RuntimeException | Error e) {
-        if (targets.isInPlace() && version[0] != ANY) {
-          holding = Holding.overwritten(version[0]);
-          tear(e, transfer.incomplete());
+      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
+      for (LinkPart part : parts) {
+        at = part;
+        long named = version[0] == ANY ? wanted : version[0];
+        Until moving = part.come(link.sends(), named, until);
+        if (moving == null) {
+          isLate = true;
+          throw late(what, part.link());
         }
-        throw e;
+        part.move(next, named, version, moving);
       }
-      if (targets.isInPlace()) {
-        holding = Holding.overwritten(version[0]);
-      }
-      verify(version[0], until);
       holding = Holding.of(version[0], next);
-      next = (next + 1) % transfers.size();
+      next = (next + 1) % parts.get(0).halves();
       return version[0];
     } catch (RuntimeException | Error e) {
-      long known = version[0] == ANY ? wanted : version[0];
-      throw Link.failed(
-          communicator,
-          link.operation(known == ANY ? what : what + " of version " + known),
-          e,
-          List.of(MismatchException.class, VerificationFailedException.class));
+      if (targets.isInPlace() && version[0] != ANY) {
+        holding = Holding.overwritten(version[0]).torn(at.torn(), e);
+      }
+      if (isLate) {
+        throw e;
+      }
+      throw at.failed(what, version[0] == ANY ? wanted : version[0], e);
     } finally {
       overwriting = null;
-      link.leave();
+      Link.leave(links);
     }
   }
 
+  /** What is thrown where the other side has not come; the links go on. */
+  private static WindlassException late(String what, Link link) {
+    String operation = link.operation(what);
+    return new DeadlineExceededException(
+        operation
+            + ": "
+            + (link.sends()
+                ? "the receivers have not asked for a version"
+                : "the senders have had no version to send")
+            + " when the deadline passed; nothing moved, and the link goes on",
+        null,
+        operation,
+        List.of());
+  }
+
   /**
-   * A call that writes over the version that is held, once all ranks have come: when {@code
-   * transfer} has begun more moves than {@code before}.
+   * A call that writes over the version that is held, once all ranks have come: when a transfer has
+   * begun more moves than before.
    */
-  private record Overwriting(Transfer transfer, long before) {}
+  private record Overwriting(List<Transfer> transfers, long[] before) {
+    static Overwriting of(List<LinkPart> parts, int half) {
+      List<Transfer> transfers = parts.stream().map(part -> part.transfer(half)).toList();
+      return new Overwriting(transfers, begun(transfers));
+    }
+
+    private static long[] begun(List<Transfer> transfers) {
+      return transfers.stream().mapToLong(Transfer::begun).toArray();
+    }
+
+    boolean hasBegun() {
+      return !Arrays.equals(begun(transfers), before);
+    }
+  }
 
   /** What the targets hold now, from any thread. */
   private Holding held() {
     Overwriting call = overwriting;
-    return call != null && call.transfer.begun() > call.before
-        ? Holding.overwritten(Holding.NEXT)
-        : holding;
+    return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
   }
 
-  private void verify(long version, Until until) {
-    if (checksums.isEmpty()) {
-      return;
-    }
-    Checksums.Failure failure;
-    try {
-      failure = checksums.get(next).verify(version, until);
-    } catch (RuntimeException | Error e) {
-      tear(e, List.of());
-      throw e;
-    }
-    if (failure != null) {
-      tear(failure.exception(), failure.wrong());
-      throw failure.exception();
-    }
+  /**
+   * {@link #send(long, Duration)} on a thread of the link's own, behind what was queued there
+   * before.
+   */
+  public Operation<Void> sendAsync(long version, Duration deadline) {
+    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    return link.communicator().async(queued -> send(version, deadlineNs));
   }
 
-  /** Remembers, where targets are written in place, that what was arriving has not arrived. */
-  private void tear(Throwable cause, List<String> torn) {
-    if (targets.isInPlace()) {
-      holding = holding.torn(torn, cause);
+  /** {@link #receive(Duration)} likewise. */
+  public Operation<Long> receiveAsync(Duration deadline) {
+    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    return link.communicator().asyncCall(queued -> receive(ANY, deadlineNs));
+  }
+
+  /**
+   * Of a link of two jobs, on a receiver: the newest version that the senders have come to send so
+   * far, received or not; empty before the first.
+   */
+  public OptionalLong newest() {
+    return handover("newest").newest();
+  }
+
+  /**
+   * Of a link of two jobs, on a receiver: whether the senders wait with a version now, which {@link
+   * #receive} would get.
+   */
+  public boolean isThere() {
+    return handover("isThere").isWaiting();
+  }
+
+  private Handover handover(String what) {
+    requireReceiver(what);
+    if (link.handover() == null) {
+      throw new InvalidArgumentException(
+          what + ": " + link + " is within one communicator, whose ranks come to each send");
     }
+    return link.handover();
   }
 
   /** The version that this receiver holds whole; empty before the first one. */
@@ -279,7 +321,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** How far the version in progress has come, or the last one came; from any thread. */
   public Progress progress() {
-    return latest.progress();
+    return parts.stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
   }
 
   /**
@@ -291,28 +333,26 @@ public final class LinkTransfer implements AutoCloseable {
     if (!link.sends()) {
       throw new InvalidArgumentException("checkReplicas: this rank is no sender of " + link);
     }
-    link.enter("checkReplicas");
+    Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadlines.DEFAULT);
-      Replicas.check(until, link.senders(), link.senderRanks(), transfers.get(0).tensors());
-    } catch (RuntimeException | Error e) {
-      List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
-      // The link's failure too, which the other ranks of the link look at.
-      Link.failed(communicator, link.operation("checkReplicas"), e, shared);
-      throw Link.failed(link.senders(), link.operation("checkReplicas"), e, shared);
+      parts.forEach(part -> part.checkReplicas(until));
     } finally {
-      link.leave();
+      Link.leave(links);
     }
   }
 
   /** Lets go of sources and targets, once a call in progress is over. Idempotent. */
   @Override
   public void close() {
-    transfers.forEach(Transfer::close);
+    parts.forEach(LinkPart::close);
   }
 
   @Override
   public String toString() {
-    return "LinkTransfer of " + transfers.get(0).tensors().size() + " tensors, " + link;
+    return "LinkTransfer of "
+        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum()
+        + " tensors, "
+        + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

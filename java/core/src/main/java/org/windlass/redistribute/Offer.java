@@ -28,7 +28,7 @@ import org.windlass.plan.TransferMode;
  */
 record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSpec> receives) {
   /** Changes whenever the encoding does. */
-  private static final int FORMAT = 1;
+  static final int FORMAT = 1;
 
   /** The longest text, in bytes, and the most tensors that are read. */
   private static final int MOST = 1 << 24;

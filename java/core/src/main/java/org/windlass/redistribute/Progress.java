@@ -11,6 +11,15 @@ package org.windlass.redistribute;
  * @param totalBytes bytes that one run writes
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
+  /** Both together. */
+  Progress plus(Progress other) {
+    return new Progress(
+        tensors + other.tensors,
+        totalTensors + other.totalTensors,
+        bytes + other.bytes,
+        totalBytes + other.totalBytes);
+  }
+
   /** {@code 12 of 291 tensors, 1048576 of 16060522496 bytes}. */
   @Override
   public String toString() {

@@ -4,6 +4,7 @@ package org.windlass.redistribute;
 import java.time.Duration;
 import org.windlass.Collectives;
 import org.windlass.Communicator;
+import org.windlass.WindlassException;
 import org.windlass.internal.Deadlines;
 
 /** The one deadline of several operations in a row. */
@@ -24,6 +25,11 @@ final class Until {
   /** What is left for the next operation, at least 1 ns, as the C ABI takes it. */
   long leftNs() {
     return isDefault ? Deadlines.DEFAULT : Math.max(1, endNs - System.nanoTime());
+  }
+
+  /** What is left, at least 1 ns, of an operation of {@code communicator}. */
+  long leftNs(Communicator communicator) {
+    return isDefault ? Deadlines.nanos(communicator.deadline(), WindlassException::of) : leftNs();
   }
 
   /** The communicator's operations under what is left. */

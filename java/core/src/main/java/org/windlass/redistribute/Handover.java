@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.time.Duration;
+import java.util.OptionalLong;
+import java.util.concurrent.locks.LockSupport;
+import org.windlass.AbortedException;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.Signals;
+import org.windlass.Tensor;
+import org.windlass.Window;
+import org.windlass.WindlassException;
+import org.windlass.internal.Native;
+
+/**
+ * The handover of versions between the two jobs of a link, by which all their ranks come to a move
+ * at one time, or none does. Each job's rank 0 looks at what the other's has said, until its
+ * deadline, and tells the other ranks of its job what came of it; for one another these have some
+ * time more. So a side that waits in vain has
+ * lost nothing, and the link goes on.
+ *
+ * <p>A receive is a ticket, the next one. Rank 0 of the receivers sets {@code ASKED} to it at the
+ * senders', and then either {@code CONFIRMED}, once the senders have set {@code OFFERED} to it, or
+ * {@code WITHDRAWN}, at its deadline. So of each ticket both sides come to know the same: senders
+ * that have offered wait for either word, which a receiver that runs says at once. Where none comes
+ * before the senders' deadline, the receivers hang, and the link ends. After a confirmation the
+ * ranks of both jobs move.
+ */
+final class Handover implements AutoCloseable {
+  private static final int ASKED = 0;
+  private static final int CONFIRMED = 1;
+  private static final int WITHDRAWN = 2;
+  private static final int OFFERED = 3;
+  private static final int SIGNALS = 4;
+
+  /** Elements of what senders tell receivers. */
+  private static final int VERSION = 0;
+
+  private static final int LEFT_NS = 1;
+  private static final int NEWEST = 2;
+  private static final int WAITING = 3;
+  private static final int WORDS = 4;
+
+  private static final long NONE = -1;
+
+  /** What rank 0 tells its job. */
+  private static final long FAILED = 0;
+
+  private static final long LATE = 1;
+  private static final long MOVES = 2;
+
+  /** For what rank 0 tells once its deadline has passed, and for a move that began before it. */
+  private static final Duration GRACE = Duration.ofSeconds(2);
+
+  /** What is kept of a deadline for the move, of half of it at most; what a move has at least. */
+  private static final long RESERVE_NS = Duration.ofSeconds(1).toNanos();
+
+  /** So that sums of times don't overflow. */
+  private static final long LONGEST_NS = 1L << 61;
+
+  private static final long FIRST_PAUSE_NS = 20_000;
+  private static final long LONGEST_PAUSE_NS = 1_000_000;
+
+  private final Communicator communicator;
+
+  /** The ranks of this job alone. */
+  private final Communicator side;
+
+  /** Ranks of the link: of the other job's rank 0, and of the first receiver. */
+  private final int other;
+
+  private final int firstReceiver;
+  private final Window window;
+  private final Signals signals;
+  private final DistributedTensor words;
+
+  /** What is put elsewhere. */
+  private final Tensor own = Tensor.allocate(DType.I64, WORDS);
+
+  /** The last one that was settled; rank 0's alone. */
+  private int ticket;
+
+  /** How long the last move took. */
+  private long moveNs;
+
+  /**
+   * Collective over both jobs.
+   *
+   * @param communicator senders first, then receivers
+   * @param side the ranks of this job, in their order
+   * @param senders how many they are
+   */
+  Handover(Communicator communicator, Communicator side, int senders, Duration deadline) {
+    this.communicator = communicator;
+    this.side = side;
+    this.firstReceiver = senders;
+    this.other = communicator.rank() < senders ? senders : 0;
+    long bytes = Signals.bytes(SIGNALS, communicator.size()) + WORDS * (long) Long.BYTES;
+    window = communicator.window(bytes, deadline);
+    signals = window.signals(SIGNALS);
+    words = window.tensor(DType.I64, WORDS);
+    words.copyFrom(new long[] {NONE, 0, NONE, 0});
+    own.copyFrom(new long[] {NONE, 0, NONE, 0});
+  }
+
+  Communicator side() {
+    return side;
+  }
+
+  /**
+   * Collective over the senders: waits until the receivers ask.
+   *
+   * @return for the move that follows; null where they have not asked in time
+   */
+  Until offer(long version, Until until) {
+    long[] told = led(until, agreed -> offered(version, agreed));
+    return told[0] == LATE ? null : new Until(Math.max(1, told[1]));
+  }
+
+  /**
+   * Collective over the receivers: asks, and waits until the senders have a version.
+   *
+   * @return for the move that follows; null where they have had none in time
+   */
+  Until ask(Until until) {
+    long[] told = led(until, this::asked);
+    return told[0] == LATE ? null : new Until(Math.max(1, told[1]) + GRACE.toNanos());
+  }
+
+  /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
+  @FunctionalInterface
+  private interface Step {
+    long[] within(Until until);
+  }
+
+  /** What rank 0's step gives, on every rank of this job. */
+  private long[] led(Until until, Step step) {
+    long leastNs = Math.min(LONGEST_NS, until.leftNs(communicator));
+    // What this job's own ranks have for one another: not all come at one time.
+    Until coming = new Until(leastNs + GRACE.toNanos());
+    for (long[] each : Gathered.words(side, coming, Native.WL_OP_LINK_MOVE, leastNs)) {
+      leastNs = Math.min(leastNs, each[0]);
+    }
+    Until agreed = new Until(leastNs);
+    long[] own = {FAILED, 0};
+    try {
+      if (side.rank() == 0) {
+        own = step.within(agreed);
+      }
+    } finally {
+      own = tell(agreed, own);
+    }
+    if (own[0] == FAILED) {
+      throw failure();
+    }
+    return own;
+  }
+
+  private long[] tell(Until agreed, long[] own) {
+    Until telling = new Until(agreed.leftNs() + GRACE.toNanos());
+    return Gathered.words(side, telling, Native.WL_OP_LINK_MOVE, own)[0];
+  }
+
+  /** Why the link can't go on, as a rank sees it whose rank 0 has failed. */
+  private WindlassException failure() {
+    return communicator
+        .failure()
+        .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
+  }
+
+  private long[] offered(long version, Until until) {
+    announce(version, true);
+    try {
+      long wholeNs = until.leftNs();
+      long reserveNs = Math.min(wholeNs / 2, Math.max(RESERVE_NS, 2 * moveNs));
+      long pauseNs = FIRST_PAUSE_NS;
+      while (until.leftNs() > reserveNs) {
+        if (signals.test(other, ASKED, ticket + 1)) {
+          ticket++;
+          // A link is not to be lost to a deadline that passes now that both sides are there.
+          Until moving = new Until(Math.max(until.leftNs(), RESERVE_NS));
+          if (isConfirmed(version, moving)) {
+            return new long[] {MOVES, Math.max(moving.leftNs(), RESERVE_NS)};
+          }
+          pauseNs = FIRST_PAUSE_NS;
+        } else {
+          pauseNs = pause(pauseNs);
+        }
+      }
+      return new long[] {LATE, 0};
+    } finally {
+      announce(version, false);
+    }
+  }
+
+  /** Offers a version for the ticket; false where that has been, or is, withdrawn. */
+  private boolean isConfirmed(long version, Until until) {
+    if (signals.test(other, WITHDRAWN, ticket)) {
+      return false;
+    }
+    put(other, VERSION, version);
+    put(other, LEFT_NS, until.leftNs());
+    signals.notify(other, OFFERED, ticket);
+    long pauseNs = FIRST_PAUSE_NS;
+    while (!signals.test(other, CONFIRMED, ticket)) {
+      if (signals.test(other, WITHDRAWN, ticket)) {
+        return false;
+      }
+      if (until.leftNs() <= 1) {
+        throw new AbortedException(
+            "the receivers have asked for a version, and don't answer to version "
+                + version
+                + ", which they were offered; see whether rank "
+                + other
+                + " is stopped");
+      }
+      pauseNs = pause(pauseNs);
+    }
+    return true;
+  }
+
+  /** Tells every receiver which version is the newest, and whether senders wait with it. */
+  private void announce(long version, boolean isWaiting) {
+    if (communicator.failure().isPresent()) {
+      return; // which the call says that follows, or has said
+    }
+    for (int rank = firstReceiver; rank < communicator.size(); rank++) {
+      put(rank, NEWEST, version);
+      put(rank, WAITING, isWaiting ? 1 : 0);
+    }
+  }
+
+  private void put(int rank, int word, long value) {
+    own.setLong(value, word);
+    window.put(own.narrow(0, word, 1), rank, words.narrow(0, word, 1));
+  }
+
+  private long[] asked(Until until) {
+    ticket++;
+    signals.notify(other, ASKED, ticket);
+    boolean isSettled = false;
+    try {
+      long pauseNs = FIRST_PAUSE_NS;
+      while (!signals.test(other, OFFERED, ticket)) {
+        if (until.leftNs() <= 1) {
+          return new long[] {LATE, 0};
+        }
+        pauseNs = pause(pauseNs);
+      }
+      signals.notify(other, CONFIRMED, ticket);
+      isSettled = true;
+      return new long[] {MOVES, words.getLong(LEFT_NS)};
+    } finally {
+      if (!isSettled && communicator.failure().isEmpty()) {
+        signals.notify(other, WITHDRAWN, ticket);
+      }
+    }
+  }
+
+  private long pause(long pauseNs) {
+    LockSupport.parkNanos(pauseNs);
+    if (Thread.interrupted()) {
+      Thread thread = Thread.currentThread();
+      thread.interrupt();
+      throw new AbortedException("thread \"" + thread.getName() + "\" was interrupted");
+    }
+    return Math.min(2 * pauseNs, LONGEST_PAUSE_NS);
+  }
+
+  /**
+   * Collective over the receivers, after a move: whether all of them have the version whole, so
+   * that all of them commit it, or none.
+   *
+   * @param until of the move
+   */
+  boolean allHave(boolean has, Until until) {
+    boolean all = true;
+    Until telling = new Until(until.leftNs() + GRACE.toNanos());
+    for (long[] each : Gathered.words(side, telling, Native.WL_OP_LINK_MOVE, has ? 1 : 0)) {
+      all &= each[0] == 1;
+    }
+    return all;
+  }
+
+  /** Says how long a move took. */
+  void moved(long nanoseconds) {
+    moveNs = nanoseconds;
+  }
+
+  /** The newest version that the senders have come with; on a receiver, from any thread. */
+  OptionalLong newest() {
+    long version = words.getLong(NEWEST);
+    return version == NONE ? OptionalLong.empty() : OptionalLong.of(version);
+  }
+
+  /** Whether the senders wait with it; on a receiver, from any thread. */
+  boolean isWaiting() {
+    return words.getLong(WAITING) == 1;
+  }
+
+  /** Lets go of its memory. Idempotent. */
+  @Override
+  public void close() {
+    window.close();
+    own.close();
+  }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.windlass.AbortedException;
+import org.windlass.MismatchException;
+import org.windlass.VerificationFailedException;
+import org.windlass.WindlassException;
+
+/**
+ * The part of a {@link LinkTransfer} that one link moves: what it has registered there, and how a
+ * version crosses it. One thread at a time, but for what says otherwise.
+ */
+final class LinkPart {
+  private static final long ANY = Transfer.ANY_VERSION;
+
+  private final Link link;
+  private final int registration;
+
+  /** One for each half: receivers with one half have the same memory in both. */
+  private final List<Transfer> transfers;
+
+  /** As many; or none. */
+  private final List<Checksums> checksums = new ArrayList<>();
+
+  /** Of the last move, which failed: names of this rank's targets that have parts of it. */
+  private Supplier<List<String>> torn = List::of;
+
+  /** Which ran last; from any thread. */
+  private volatile Transfer latest;
+
+  LinkPart(Link link, List<Transfer> transfers, boolean checked) {
+    this.link = link;
+    this.registration = link.nextRegistration();
+    this.transfers = List.copyOf(transfers);
+    this.latest = transfers.get(0);
+    if (checked) {
+      transfers.forEach(
+          transfer -> checksums.add(new Checksums(link.communicator(), transfer)));
+    }
+  }
+
+  Link link() {
+    return link;
+  }
+
+  int halves() {
+    return transfers.size();
+  }
+
+  /** That of a half. */
+  Transfer transfer(int half) {
+    return transfers.get(half);
+  }
+
+  /**
+   * Comes to a move with the ranks of the other side.
+   *
+   * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
+   * @return for the move; null where the other side has not come in time, and nothing was said
+   */
+  Until come(boolean isSender, long named, Until until) {
+    torn = List::of;
+    Handover handover = link.handover();
+    if (handover == null) {
+      return until;
+    }
+    return isSender ? handover.offer(named, until) : handover.ask(until);
+  }
+
+  /**
+   * Moves a version into a half, on all ranks of the link, and checks it there. It returns where
+   * this rank has it; of two jobs, where all ranks of this one have.
+   *
+   * @param version gets the one that all name, where the call throws too; it stays as it is where
+   *     nothing has moved
+   */
+  void move(int half, long named, long[] version, Until until) {
+    Handover handover = link.handover();
+    if (handover == null) {
+      moveHere(half, named, version, until);
+      return;
+    }
+    boolean isDone = false;
+    boolean all = true;
+    try {
+      long startNs = System.nanoTime();
+      moveHere(half, named, version, until);
+      handover.moved(System.nanoTime() - startNs);
+      isDone = true;
+    } finally {
+      if (link.receives()) {
+        all = allHave(handover, isDone, until);
+      }
+    }
+    if (!all) {
+      throw new AbortedException(
+          "another rank of this job has not got it, so that none of them takes it");
+    }
+  }
+
+  private static boolean allHave(Handover handover, boolean has, Until until) {
+    try {
+      return handover.allHave(has, until);
+    } catch (WindlassException e) {
+      if (has) {
+        throw e;
+      }
+      return false; // why this rank has it not says more
+    }
+  }
+
+  private void moveHere(int half, long named, long[] version, Until until) {
+    latest = transfers.get(half);
+    torn = latest::incomplete;
+    latest.move(registration, named, version, until.leftNs());
+    torn = List::of;
+    Checksums.Failure failure =
+        checksums.isEmpty() ? null : checksums.get(half).verify(version[0], until);
+    if (failure != null) {
+      torn = failure::wrong;
+      throw failure.exception();
+    }
+  }
+
+  /** Names of this rank's targets that have parts of the version of the move that failed last. */
+  List<String> torn() {
+    return torn.get();
+  }
+
+  /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
+  RuntimeException failed(String what, long version, Throwable failure) {
+    return Link.failed(
+        link.communicator(),
+        link.operation(version == ANY ? what : what + " of version " + version),
+        failure,
+        List.of(MismatchException.class, VerificationFailedException.class));
+  }
+
+  /** From any thread. */
+  Progress progress() {
+    return latest.progress();
+  }
+
+  void checkReplicas(Until until) {
+    try {
+      Replicas.check(until, link.senders(), link.senderRanks(), transfers.get(0).tensors());
+    } catch (RuntimeException | Error e) {
+      List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
+      // The link's failure too, which the other ranks of the link look at.
+      Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
+      throw Link.failed(link.senders(), link.operation("checkReplicas"), e, shared);
+    }
+  }
+
+  void close() {
+    transfers.forEach(Transfer::close);
+  }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.StringJoiner;
+import java.util.UUID;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.redistribute.Follower;
+import org.windlass.redistribute.Followers;
+import org.windlass.redistribute.Job;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkTransfer;
+import org.windlass.redistribute.Role;
+import org.windlass.testing.Processes;
+import org.windlass.testing.RandomSeeds;
+
+/**
+ * Jobs whose ranks are processes: they meet, one is killed and started again, the other goes on.
+ * Methods without an annotation are what the ranks run.
+ */
+@Timeout(300)
+class JobsTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+  private static final long ROWS = 64;
+  private static final long COLUMNS = 1024;
+  private static final long[] SHAPE = {ROWS, COLUMNS};
+
+  /** The version after which jobs end. */
+  private static final long LAST = Long.MAX_VALUE / 2;
+
+  @TempDir Path folder;
+  private final String meeting = "test-" + UUID.randomUUID();
+
+  /** A job of {@code size} processes that run {@code body}. */
+  private final class Launched implements AutoCloseable {
+    private final Processes processes;
+    private final List<Processes.Rank> ranks = new ArrayList<>();
+
+    Launched(String name, int size, String body) throws Exception {
+      processes = new Processes(JobsTest.class, size, folder);
+      for (int rank = 0; rank < size; rank++) {
+        Map<String, String> variables =
+            Map.of(
+                "WINDLASS_RANK", String.valueOf(rank),
+                "WINDLASS_WORLD_SIZE", String.valueOf(size),
+                "WINDLASS_JOB", name + "-" + meeting,
+                "WINDLASS_MEETING", meeting,
+                "XDG_RUNTIME_DIR", folder.toString(),
+                "TEST_JOB", name,
+                "TEST_END", endFile().toString());
+        ranks.add(processes.start(rank, body, variables));
+      }
+    }
+
+    Processes.Rank rank(int rank) {
+      return ranks.get(rank);
+    }
+
+    void end() throws InterruptedException {
+      for (Processes.Rank rank : ranks) {
+        rank.ended();
+      }
+    }
+
+    void kill() {
+      ranks.forEach(Processes.Rank::kill);
+    }
+
+    @Override
+    public void close() {
+      processes.close();
+    }
+  }
+
+  private static Job job() {
+    return Job.fromEnvironment(
+        System.getenv("TEST_JOB"), CommunicatorOptions.defaults().withDeadline(SOON), SOON);
+  }
+
+  private static Layout layout(Job job) {
+    return DeviceMesh.of(job.communicator().size()).layout(Placement.shard(0));
+  }
+
+  /** The elements of a part in a version: each tells both its place and the version. */
+  private static float[] part(Layout layout, int rank, long version) {
+    var rows = layout.localRegion(SHAPE, rank).intervals(0).get(0);
+    float[] values = new float[(int) ((rows.end() - rows.start()) * COLUMNS)];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = (rows.start() * COLUMNS + i) % 1024 + 1024f * (version % 4096);
+    }
+    return values;
+  }
+
+  private static LinkTransfer bound(Link link, Tensor own, Layout layout) {
+    var batch = link.batch();
+    return (link.sends()
+            ? batch.add("w", SHAPE, own, layout)
+            : batch.into("w", SHAPE, own, layout))
+        .register(SOON);
+  }
+
+  private static Tensor allocate(Layout layout, int rank) {
+    return Tensor.allocate(DType.F32, layout.localShape(SHAPE, rank));
+  }
+
+  /** Receives what comes until {@code until} says so; after a failure it meets again. */
+  static void inference() {
+    try (Job job = job()) {
+      Layout layout = layout(job);
+      int rank = job.communicator().rank();
+      long last = 0;
+      for (int meeting = 1; last < LAST; meeting++) {
+        try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+          Tensor own = allocate(layout, rank);
+          try (var transfer = bound(link, own, layout)) {
+            System.out.println("met " + meeting);
+            while (last < LAST) {
+              long version = transfer.receive(SOON);
+              assertThat(version).isGreaterThan(last);
+              last = version;
+              float[] found = new float[(int) own.numel()];
+              transfer.tensor("w").copyTo(found);
+              assertThat(found).isEqualTo(part(layout, rank, version));
+              System.out.println("has " + version);
+            }
+          }
+        } catch (PeerLostException | AbortedException e) {
+          System.out.println("lost: " + e.getMessage());
+        }
+      }
+    }
+  }
+
+  /** Sends to the one that follows until it is told to end; after a failure it meets again. */
+  static void trainer() throws Exception {
+    try (Job job = job()) {
+      Layout layout = layout(job);
+      int rank = job.communicator().rank();
+      boolean isOver = false;
+      for (int meeting = 1; !isOver; meeting++) {
+        try (Link link = job.meet("policy", Role.SOURCE, SOON)) {
+          Tensor own = allocate(layout, rank);
+          try (var transfer = bound(link, own, layout)) {
+            System.out.println("met " + meeting);
+            while (!isOver) {
+              long version = nextVersion(job);
+              own.copyFrom(part(layout, rank, version));
+              transfer.send(version, SOON);
+              System.out.println("sent " + version);
+              isOver = version == LAST;
+            }
+          }
+        } catch (PeerLostException | AbortedException e) {
+          System.out.println("lost: " + e.getMessage());
+        }
+      }
+    }
+  }
+
+  /** The same on all ranks, and beyond those of earlier starts of the job. */
+  private static long nextVersion(Job job) throws InterruptedException {
+    Thread.sleep(2);
+    Tensor version = Tensor.allocate(DType.I64, 1);
+    boolean isToEnd = Files.exists(Path.of(System.getenv("TEST_END")));
+    version.setLong(isToEnd ? LAST : System.currentTimeMillis(), 0);
+    job.communicator().broadcast(version, version, 0);
+    return version.getLong(0);
+  }
+
+  /** Both go on, whichever was there first and has the store, and whichever is killed. */
+  @ParameterizedTest
+  @CsvSource({
+    "trainer, inference", "trainer, trainer", "inference, inference", "inference, trainer"
+  })
+  void aJobThatIsKilledComesBack(String first, String killed) throws Exception {
+    String second = first.equals("trainer") ? "inference" : "trainer";
+    Map<String, Launched> jobs = new HashMap<>();
+    try {
+      jobs.put(first, new Launched(first, 2, first));
+      Thread.sleep(1500); // so that it has the store, as a rule
+      jobs.put(second, new Launched(second, 2, second));
+      jobs.get("inference").rank(1).await("has ");
+      jobs.get(killed).kill();
+      jobs.get(killed).close();
+      Launched lives = jobs.get(killed.equals(first) ? second : first);
+      lives.rank(0).await("lost: ");
+      jobs.put(killed, new Launched(killed, 2, killed));
+      lives.rank(0).await("met 2");
+      lives.rank(1).await("met 2");
+      jobs.get("inference").rank(1).await("has ");
+      Files.createFile(endFile());
+      for (Launched job : jobs.values()) {
+        job.end();
+      }
+    } finally {
+      jobs.values().forEach(Launched::close);
+    }
+    requireNothingLeft();
+  }
+
+  /** A job is killed at any moment, of a meeting, a registration or a move, and started again. */
+  @RandomSeeds(value = 2, inLong = 12)
+  void jobsThatAreKilledAtAnyMomentMeetAgain(long seed) throws Exception {
+    Random random = new Random(seed);
+    Files.deleteIfExists(endFile());
+    List<String> names = List.of("trainer", "inference");
+    Map<String, Launched> jobs = new HashMap<>();
+    try {
+      for (String name : names) {
+        jobs.put(name, new Launched(name, 1 + random.nextInt(2), name));
+      }
+      for (int round = 0; round < 4; round++) {
+        Thread.sleep(random.nextInt(2500));
+        String killed = names.get(random.nextInt(2));
+        jobs.get(killed).kill();
+        jobs.get(killed).close();
+        jobs.put(killed, new Launched(killed, 1 + random.nextInt(2), killed));
+      }
+      jobs.get("inference").rank(0).await("has ");
+      Files.createFile(endFile());
+      for (Launched job : jobs.values()) {
+        job.end();
+      }
+    } finally {
+      jobs.values().forEach(Launched::close);
+    }
+  }
+
+  private Path endFile() {
+    return folder.resolve("end");
+  }
+
+  /** Of the meeting; the file that jobs lock stays, and is empty. */
+  private void requireNothingLeft() throws Exception {
+    try (var files = Files.list(folder)) {
+      assertThat(files.map(file -> file.getFileName().toString()))
+          .filteredOn(name -> name.startsWith("windlass-") && !name.endsWith(".lock"))
+          .isEmpty();
+    }
+  }
+
+  static void follows() {
+    try (Job job = job()) {
+      Layout layout = layout(job);
+      int rank = job.communicator().rank();
+      try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+        Tensor own = allocate(layout, rank);
+        try (var transfer = bound(link, own, layout)) {
+          long version = 0;
+          while (version < LAST) {
+            version = transfer.receive(SOON);
+            System.out.println("has " + version);
+          }
+        }
+      }
+    }
+  }
+
+  /** A follower that is stopped in the middle holds nobody beyond the deadline; it is let go of. */
+  @Test
+  void aFollowerThatHangsCostsOthersNothing() throws Exception {
+    try (Launched trainer = new Launched("trainer", 2, "leads")) {
+      trainer.rank(0).await("leads");
+      try (Launched good = new Launched("good", 1, "follows");
+          Launched bad = new Launched("bad", 2, "follows")) {
+        trainer.rank(0).await("good: version 3, bad: version 3");
+        bad.rank(1).await("has 3");
+        signal("STOP", bad.rank(1));
+        trainer.rank(0).await("bad: lost");
+        Files.createFile(endFile());
+        trainer.end();
+        good.end();
+        signal("CONT", bad.rank(1));
+      }
+      assertThat(trainer.rank(0).said()).doesNotContain("slow");
+    }
+  }
+
+  private static void signal(String name, Processes.Rank rank) throws Exception {
+    int status = new ProcessBuilder("kill", "-" + name, "" + rank.pid()).start().waitFor();
+    assertThat(status).isZero();
+  }
+
+  static void leads() throws Exception {
+    try (Job job = job()) {
+      Layout layout = layout(job);
+      int rank = job.communicator().rank();
+      Tensor own = allocate(layout, rank);
+      System.out.println("leads");
+      try (Followers followers =
+          job.followers("policy", batch -> batch.add("w", SHAPE, own, layout))) {
+        followers.await(2, SOON);
+        boolean isOver = false;
+        for (long version = 1; !isOver; version++) {
+          isOver = nextVersion(job) == LAST;
+          long now = isOver ? LAST : version;
+          own.copyFrom(part(layout, rank, now));
+          Duration limit = Duration.ofSeconds(3);
+          long start = System.nanoTime();
+          List<Follower> stand = followers.send(now, limit);
+          if (System.nanoTime() - start > limit.plusSeconds(2).toNanos()) {
+            System.out.println("slow: " + Duration.ofNanos(System.nanoTime() - start));
+          }
+          StringJoiner line = new StringJoiner(", ");
+          stand.stream()
+              .sorted(Comparator.comparing(Follower::job).reversed())
+              .forEach(each -> line.add(each.toString()));
+          System.out.println(line);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.windlass.redistribute.JobThreads.SOON;
+import static org.windlass.redistribute.Role.SOURCE;
+import static org.windlass.redistribute.Role.TARGET;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.AbortedException;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DeadlineExceededException;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
+import org.windlass.Tensor;
+import org.windlass.WindlassException;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Resources;
+
+/** Jobs that meet, here threads of one JVM: what moves, what waits, and what is refused. */
+@Timeout(180)
+class JobTest {
+  private static final Duration MOMENT = Duration.ofMillis(300);
+  private static final long[] SHAPE = {12, 5};
+  private static final Layout ROWS = DeviceMesh.of(2).layout(Placement.shard(0));
+  private static final Layout COLUMNS = DeviceMesh.of(3).layout(Placement.shard(1));
+  private static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
+
+  @TempDir Path folder;
+  private JobThreads jobs;
+  private Resources before;
+
+  @BeforeEach
+  void open() {
+    Communicator.local(2).close(); // loads the natives
+    before = Resources.now();
+    jobs = new JobThreads(folder);
+  }
+
+  @AfterEach
+  void close() {
+    jobs.close();
+    before.requireNoMoreNow();
+  }
+
+  /** The element at (row, column) of the whole tensor in a version. */
+  private static float value(long version, long row, long column) {
+    return 1000 * version + 10 * row + column;
+  }
+
+  /** A rank's part of the whole tensor in a version. */
+  private static float[] part(Layout layout, int rank, long version) {
+    var region = layout.localRegion(SHAPE, rank);
+    float[] values = new float[(int) region.numel()];
+    int next = 0;
+    var rows = region.intervals(0).get(0);
+    var columns = region.intervals(1).get(0);
+    for (long row = rows.start(); row < rows.end(); row++) {
+      for (long column = columns.start(); column < columns.end(); column++) {
+        values[next++] = value(version, row, column);
+      }
+    }
+    return values;
+  }
+
+  private static Tensor allocate(Layout layout, int rank) {
+    return Tensor.allocate(DType.F32, layout.localShape(SHAPE, rank));
+  }
+
+  /** One side of one tensor, under a layout. */
+  private static final class End implements AutoCloseable {
+    private final Link link;
+    private final Layout layout;
+    private final Tensor tensor;
+    private final LinkTransfer transfer;
+    private final int rank;
+
+    End(Job job, Role role, Layout layout) {
+      this(job, job.meet("policy", role, SOON), layout);
+    }
+
+    End(Job job, Link link, Layout layout) {
+      this.link = link;
+      this.layout = layout;
+      rank = job.communicator().rank();
+      tensor = allocate(layout, rank);
+      LinkBatch batch = link.batch();
+      if (link.sends()) {
+        batch.add("w", SHAPE, tensor, layout);
+      } else {
+        batch.into("w", SHAPE, tensor, layout);
+      }
+      transfer = batch.register(SOON);
+    }
+
+    void send(long version, Duration deadline) {
+      tensor.copyFrom(part(layout, rank, version));
+      transfer.send(version, deadline);
+    }
+
+    long receive(Duration deadline) {
+      long version = transfer.receive(deadline);
+      requireHas(version);
+      return version;
+    }
+
+    void requireHas(long version) {
+      assertThat(transfer.version()).hasValue(version);
+      float[] found = new float[(int) tensor.numel()];
+      transfer.tensor("w").copyTo(found);
+      assertThat(found).isEqualTo(part(layout, rank, version));
+    }
+
+    @Override
+    public void close() {
+      transfer.close();
+      link.close();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void jobsMeetInAnyOrder(boolean sourceFirst) throws Exception {
+    CountDownLatch first = new CountDownLatch(1);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              wait(sourceFirst ? null : first);
+              if (sourceFirst) {
+                first.countDown();
+              }
+              try (End end = new End(job, SOURCE, ROWS)) {
+                assertThat(end.link.sends()).isTrue();
+                for (long version = 1; version <= 5; version++) {
+                  end.send(version, SOON);
+                }
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            3,
+            job -> {
+              wait(sourceFirst ? first : null);
+              if (!sourceFirst) {
+                first.countDown();
+              }
+              try (End end = new End(job, TARGET, COLUMNS)) {
+                assertThat(end.transfer.version()).isEmpty();
+                for (long version = 1; version <= 5; version++) {
+                  assertThat(end.receive(SOON)).isEqualTo(version);
+                }
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  /** Until it is open, and some time more; null is open. */
+  private static void wait(CountDownLatch latch) throws InterruptedException {
+    if (latch != null) {
+      latch.await();
+      Thread.sleep(200);
+    }
+  }
+
+  @Test
+  void aSideThatWaitsInVainGoesOn() throws Exception {
+    CountDownLatch skipped = new CountDownLatch(2);
+    CountDownLatch waited = new CountDownLatch(3);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (End end = new End(job, SOURCE, ROWS)) {
+                assertThatThrownBy(() -> end.send(1, MOMENT))
+                    .isInstanceOf(DeadlineExceededException.class)
+                    .hasMessageContaining("send on link 'policy' (ranks 0 to 1 are job 'trainer'")
+                    .hasMessageContaining("the receivers have not asked");
+                assertThat(end.link.communicator().failure()).isEmpty();
+                skipped.countDown();
+                end.send(2, SOON);
+                waited.await();
+                end.send(3, SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            3,
+            job -> {
+              try (End end = new End(job, TARGET, COLUMNS)) {
+                skipped.await();
+                assertThat(end.transfer.newest()).isPresent();
+                assertThat(end.receive(SOON)).isEqualTo(2);
+                assertThatThrownBy(() -> end.receive(MOMENT))
+                    .isInstanceOf(DeadlineExceededException.class)
+                    .hasMessageContaining("the senders have had no version");
+                end.requireHas(2);
+                waited.countDown();
+                assertThat(end.receive(SOON)).isEqualTo(3);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  /** Both sides come when they like, with deadlines that they often miss. */
+  @RandomSeeds(value = 3, inLong = 30)
+  void versionsThatAreSkippedLeaveNoTrace(long seed) throws Exception {
+    int rounds = 60;
+    AtomicLong sent = new AtomicLong();
+    AtomicLong received = new AtomicLong();
+    AtomicInteger ended = new AtomicInteger();
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              Random random = new Random(seed);
+              try (End end = new End(job, SOURCE, ROWS)) {
+                for (long version = 1; version <= rounds; version++) {
+                  Thread.sleep(random.nextInt(6));
+                  try {
+                    end.send(version, Duration.ofMillis(10 + random.nextInt(30)));
+                    sent.addAndGet(end.rank == 0 ? 1 : 0);
+                  } catch (DeadlineExceededException e) {
+                    assertThat(end.link.communicator().failure()).isEmpty();
+                  }
+                }
+                end.send(rounds + 1, SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              Random random = new Random(seed + 1);
+              try (End end = new End(job, TARGET, ROWS)) {
+                long last = 0;
+                while (last <= rounds) {
+                  Thread.sleep(random.nextInt(6));
+                  try {
+                    long version = end.receive(Duration.ofMillis(1 + random.nextInt(15)));
+                    assertThat(version).isGreaterThan(last);
+                    last = version;
+                    received.addAndGet(end.rank == 0 ? 1 : 0);
+                  } catch (DeadlineExceededException e) {
+                    assertThat(end.link.communicator().failure()).isEmpty();
+                    if (last > 0) {
+                      end.requireHas(last);
+                    }
+                  }
+                }
+              }
+              ended.incrementAndGet();
+            });
+    JobThreads.end(source, target);
+    assertThat(received.get()).isEqualTo(sent.get() + 1);
+    assertThat(ended).hasValue(2);
+  }
+
+  @Test
+  void aReceiverSeesWhatIsThere() throws Exception {
+    CountDownLatch looked = new CountDownLatch(1);
+    var source =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              try (End end = new End(job, SOURCE, ALONE)) {
+                end.send(7, SOON);
+                looked.await();
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              try (End end = new End(job, TARGET, ALONE)) {
+                while (!end.transfer.isThere()) {
+                  Thread.sleep(1);
+                }
+                assertThat(end.transfer.newest()).hasValue(7);
+                assertThat(end.receive(SOON)).isEqualTo(7);
+                assertThat(end.transfer.isThere()).isFalse();
+                looked.countDown();
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  @Test
+  void sendAndReceiveMayBeFutures() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (End end = new End(job, SOURCE, ROWS)) {
+                end.tensor.copyFrom(part(ROWS, end.rank, 1));
+                end.transfer.sendAsync(1, SOON).await(SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (End end = new End(job, TARGET, ROWS)) {
+                assertThat(end.transfer.receiveAsync(SOON).toCompletableFuture().get())
+                    .isEqualTo(1);
+                end.requireHas(1);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  @Test
+  void aSideThatIsClosedMeetsAgain() throws Exception {
+    int meetings = 4;
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              for (long meeting = 1; meeting <= meetings; meeting++) {
+                try (End end = new End(job, SOURCE, ROWS)) {
+                  end.send(meeting, SOON);
+                  long next = meeting;
+                  Throwable lost = catchThrowable(() -> end.send(100 + next, SOON));
+                  assertThat(lost).isInstanceOf(AbortedException.class);
+                }
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            3,
+            job -> {
+              for (long meeting = 1; meeting <= meetings; meeting++) {
+                try (End end = new End(job, TARGET, COLUMNS)) {
+                  assertThat(end.receive(SOON)).isEqualTo(meeting);
+                }
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  @Test
+  void whoDoesNotComeIsSaid() throws Exception {
+    var alone =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              assertThatThrownBy(() -> job.meet("policy", TARGET, MOMENT))
+                  .isInstanceOf(DeadlineExceededException.class)
+                  .hasMessageContaining("meet of pair 'policy' as target")
+                  .hasMessageContaining("no job sends it here yet");
+              assertThatThrownBy(() -> job.meet("policy", SOURCE, MOMENT))
+                  .isInstanceOf(DeadlineExceededException.class)
+                  .hasMessageContaining("no job receives it here");
+            });
+    JobThreads.end(alone);
+  }
+
+  @Test
+  void twoJobsInOnePlaceAreNamed() throws Exception {
+    CountDownLatch there = new CountDownLatch(2);
+    CountDownLatch done = new CountDownLatch(2);
+    var first =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              Throwable late = catchThrowable(() -> job.meet("policy", SOURCE, MOMENT));
+              assertThat(late).isInstanceOf(DeadlineExceededException.class);
+              there.countDown();
+              done.await();
+            });
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              there.countDown();
+              catchThrowable(() -> job.meet("other", TARGET, SOON.dividedBy(10)));
+              done.await();
+            });
+    there.await();
+    var second =
+        jobs.start(
+            "another",
+            1,
+            job -> {
+              assertThatThrownBy(() -> job.meet("policy", SOURCE, MOMENT))
+                  .isInstanceOf(DeadlineExceededException.class)
+                  .hasMessageContaining("another sends it already: job 'trainer' (1 rank, rank 0");
+              done.countDown();
+            });
+    var namesake =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              Thread.sleep(500);
+              assertThatThrownBy(() -> job.meet("other", TARGET, MOMENT))
+                  .isInstanceOf(DeadlineExceededException.class)
+                  .hasMessageContaining("job 'inference' (1 rank, rank 0 is process")
+                  .hasMessageContaining("give each job a name of its own");
+              done.countDown();
+            });
+    JobThreads.end(second, namesake, first, target);
+  }
+
+  @Test
+  void sidesNameALayoutAtTheMeeting() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              int rank = job.communicator().rank();
+              try (Link link = job.meet("policy", SOURCE, ROWS, SOON)) {
+                Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 3));
+                try (var transfer = link.batch().add("w", SHAPE, own).register(SOON)) {
+                  transfer.send(3, SOON);
+                }
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            3,
+            job -> {
+              int rank = job.communicator().rank();
+              assertThatThrownBy(() -> job.meet("policy", TARGET, Layout.parse("4:R"), SOON))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("holds rank 3; the job has ranks 0 to 2");
+              assertThatThrownBy(() -> job.meet("policy", TARGET, Layout.parse("3:P"), SOON))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("holds Partial");
+              try (Link link = job.meet("policy", TARGET, COLUMNS, SOON)) {
+                Tensor own = allocate(COLUMNS, rank);
+                try (var transfer = link.batch().into("w", SHAPE, own).register(SOON)) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(3);
+                  float[] found = new float[(int) own.numel()];
+                  transfer.tensor("w").copyTo(found);
+                  assertThat(found).isEqualTo(part(COLUMNS, rank, 3));
+                }
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  @Test
+  void whatSidesDisagreeOnIsNamedOnBoth() throws Exception {
+    List<String> said = new ArrayList<>();
+    JobThreads.Body body =
+        job -> {
+          Role role = job.name().equals("trainer") ? SOURCE : TARGET;
+          try (Link link = job.meet("policy", role, SOON)) {
+            Tensor own = Tensor.allocate(DType.F32, 12, 5);
+            LinkBatch batch =
+                role == SOURCE
+                    ? link.batch().add("w", SHAPE, own, ALONE)
+                    : link.batch().into("v", SHAPE, own, ALONE);
+            Throwable refused = catchThrowable(() -> batch.register(SOON));
+            assertThat(refused).isInstanceOf(MismatchException.class);
+            synchronized (said) {
+              said.add(refused.getMessage());
+            }
+            // The link goes on.
+            LinkBatch next =
+                role == SOURCE
+                    ? link.batch().add("w", SHAPE, own, ALONE)
+                    : link.batch().into("w", SHAPE, own, ALONE);
+            next.register(SOON).close();
+          }
+        };
+    JobThreads.end(jobs.start("trainer", 1, body), jobs.start("inference", 1, body));
+    assertThat(said).hasSize(2);
+    assertThat(said.get(0)).isEqualTo(said.get(1)).contains("rank 1 is job 'inference'");
+  }
+
+  @Test
+  void aBatchOverTwoPairsMovesAsOne() throws Exception {
+    CountDownLatch half = new CountDownLatch(2);
+    JobThreads.Body body =
+        job -> {
+          Role role = job.name().equals("trainer") ? SOURCE : TARGET;
+          int rank = job.communicator().rank();
+          try (Link policy = job.meet("policy", role, SOON);
+              Link critic = job.meet("critic", role, SOON)) {
+            Tensor first = allocate(ROWS, rank);
+            Tensor second = allocate(ROWS, rank);
+            if (role == SOURCE) {
+              first.copyFrom(part(ROWS, rank, 1));
+              second.copyFrom(part(ROWS, rank, 1));
+              try (var both =
+                  policy
+                      .batch()
+                      .add("p", SHAPE, first, ROWS)
+                      .and(critic)
+                      .add("c", SHAPE, second, ROWS)
+                      .register(SOON)) {
+                both.send(1, SOON);
+                first.copyFrom(part(ROWS, rank, 2));
+                half.await();
+                critic.communicator().abort("no critic today");
+                assertThat(catchThrowable(() -> both.send(2, SOON)))
+                    .isInstanceOf(WindlassException.class);
+              }
+            } else {
+              try (var both =
+                  policy
+                      .batch()
+                      .and(critic)
+                      .into("c", SHAPE, second, ROWS)
+                      .and(policy)
+                      .into("p", SHAPE, first, ROWS)
+                      .register(SOON)) {
+                assertThat(both.receive(SOON)).isEqualTo(1);
+                half.countDown();
+                assertThat(catchThrowable(() -> both.receive(SOON)))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("no critic today");
+                assertThat(both.version()).hasValue(1);
+                for (String name : List.of("p", "c")) {
+                  float[] found = new float[(int) first.numel()];
+                  both.tensor(name).copyTo(found);
+                  assertThat(found).as(name).isEqualTo(part(ROWS, rank, 1));
+                }
+              }
+            }
+          }
+        };
+    JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
+  }
+
+  @Test
+  void whatABatchOverLinksRefuses() {
+    DeviceMesh one = DeviceMesh.of(1);
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            try (Link there = Link.open(comm, "a", one, one.at(1));
+                Link same = Link.open(comm, "a", one, one.at(1));
+                Link back = Link.open(comm, "b", one.at(1), one);
+                Link also = Link.open(comm, "c", one, one.at(1))) {
+              LinkBatch batch = there.batch();
+              assertThatThrownBy(() -> batch.and(same))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("of the same name");
+              assertThatThrownBy(() -> batch.and(back))
+                  .isInstanceOf(InvalidArgumentException.class)
+                  .hasMessageContaining("another side");
+              Tensor own = Tensor.allocate(DType.F32, SHAPE);
+              if (there.sends()) {
+                Layout layout = one.layout(Placement.replicate());
+                batch.add("w", SHAPE, own, layout).and(also);
+                assertThatThrownBy(() -> batch.add("w", SHAPE, own, layout))
+                    .isInstanceOf(InvalidArgumentException.class)
+                    .hasMessageContaining("a tensor is of one link");
+                assertThatThrownBy(() -> batch.add("v", SHAPE, own))
+                    .isInstanceOf(InvalidArgumentException.class)
+                    .hasMessageContaining("has no layout of its own");
+              }
+              comm.barrier();
+            }
+          });
+    }
+  }
+
+  @Test
+  void eachFollowerHasItsOwnPace() throws Exception {
+    CountDownLatch behind = new CountDownLatch(1);
+    CountDownLatch caughtUp = new CountDownLatch(1);
+    CountDownLatch missed = new CountDownLatch(1);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              int rank = job.communicator().rank();
+              Tensor own = allocate(ROWS, rank);
+              try (Followers followers =
+                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                assertThat(followers.await(2, SOON)).extracting(Follower::job).containsExactly(
+                    "fast", "slow");
+                for (long version = 1; version <= 3; version++) {
+                  own.copyFrom(part(ROWS, rank, version));
+                  List<Follower> now = followers.send(version, Duration.ofSeconds(1));
+                  assertThat(now.get(0).version()).as("%s", now).hasValue(version);
+                  assertThat(now.get(0).lag()).isZero();
+                  assertThat(now.get(1).version()).as("%s", now).isEmpty();
+                  assertThat(now.get(1).lag()).isEqualTo(version);
+                }
+                job.communicator().barrier();
+                behind.countDown();
+                own.copyFrom(part(ROWS, rank, 4));
+                List<Follower> now = followers.send(4, SOON);
+                assertThat(now).allMatch(each -> each.lag() == 0).hasSize(2);
+                assertThatThrownBy(() -> followers.send(4, SOON))
+                    .isInstanceOf(InvalidArgumentException.class);
+                job.communicator().barrier();
+                caughtUp.countDown();
+                // One has gone, and costs the other nothing.
+                own.copyFrom(part(ROWS, rank, 5));
+                now = followers.send(5, SOON);
+                assertThat(now.get(0).version()).hasValue(5);
+                assertThat(now.get(1).lost()).as("%s", now).isPresent();
+                // It comes again.
+                job.communicator().barrier();
+                missed.countDown();
+                now = followers.await(2, SOON);
+                assertThat(now.get(1).lost()).isEmpty();
+                own.copyFrom(part(ROWS, rank, 6));
+                now = followers.send(6, SOON);
+                assertThat(now).allMatch(each -> each.lag() == 0);
+              }
+            });
+    var fast =
+        jobs.start(
+            "fast",
+            3,
+            job -> {
+              try (End end = new End(job, TARGET, COLUMNS)) {
+                for (long version = 1; version <= 6; version++) {
+                  assertThat(end.receive(SOON)).isEqualTo(version);
+                }
+              }
+            });
+    var slow =
+        jobs.start(
+            "slow",
+            1,
+            job -> {
+              try (End end = new End(job, TARGET, ALONE)) {
+                behind.await();
+                assertThat(end.receive(SOON)).isEqualTo(4); // the newest
+                caughtUp.await();
+              }
+              missed.await();
+              try (End end = new End(job, TARGET, ALONE)) {
+                assertThat(end.receive(SOON)).isEqualTo(6);
+              }
+            });
+    JobThreads.end(source, fast, slow);
+  }
+}
