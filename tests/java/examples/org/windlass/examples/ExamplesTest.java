@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -37,6 +38,37 @@ class ExamplesTest {
     }
     String printed = bytes.toString(StandardCharsets.UTF_8);
     assertThat(printed).startsWith(name + ":").contains("golden").hasLineCount(1);
+  }
+
+  /** With threads beside that take all cores; one follower is killed in between. */
+  @Test
+  @Timeout(240)
+  void jobsStayInStepBesideBusyThreads() throws Exception {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+    AtomicBoolean isOver = new AtomicBoolean();
+    for (int i = 0; i < Runtime.getRuntime().availableProcessors(); i++) {
+      Thread busy = new Thread(() -> spinUntil(isOver));
+      busy.setDaemon(true);
+      busy.start();
+    }
+    try {
+      Examples.find("weight-sync").orElseThrow().jobs().orElseThrow().run(out);
+    } finally {
+      isOver.set(true);
+    }
+    String printed = bytes.toString(StandardCharsets.UTF_8);
+    assertThat(printed)
+        .contains("kill -9 of inference-b")
+        .containsPattern("inference-b: lost")
+        .containsPattern("inference-a +turns to version 5 after [0-9]+ answers by 4")
+        .contains("weight-sync: 5 versions from 2 trainer processes to 2 inference jobs");
+  }
+
+  private static void spinUntil(AtomicBoolean isOver) {
+    while (!isOver.get()) {
+      Thread.onSpinWait();
+    }
   }
 
   @Test

@@ -21,8 +21,21 @@ public final class Examples {
     void run(LocalGroup group, int ranks, PrintStream out);
   }
 
-  /** One bundled example: the name on the command line, a line about it, and its work. */
-  public record Example(String name, String summary, Body body) {}
+  /** An example's work as jobs of processes that it starts itself. */
+  @FunctionalInterface
+  public interface Jobs {
+    void run(PrintStream out);
+  }
+
+  /**
+   * One bundled example: the name on the command line, a line about it, and its work; and what it
+   * does in place of that where ranks are to be processes, if that is something else.
+   */
+  public record Example(String name, String summary, Body body, Optional<Jobs> jobs) {
+    Example(String name, String summary, Body body) {
+      this(name, summary, body, Optional.empty());
+    }
+  }
 
   private static final List<Example> ALL =
       List.of(
@@ -50,8 +63,9 @@ public final class Examples {
               OverlappingDomainsExample::run),
           new Example(
               "weight-sync",
-              "trainer weights move to an inference layout",
-              WeightSyncExample::run),
+              "trainer weights move to an inference layout; as processes, between jobs",
+              WeightSyncExample::run,
+              Optional.of(WeightSyncJobs::run)),
           new Example(
               "fused-views",
               "weights arrive as parts of fused, interleaved and stacked buffers",

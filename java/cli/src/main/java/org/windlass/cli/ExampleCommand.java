@@ -55,7 +55,26 @@ final class ExampleCommand implements Runnable {
     }
     moving.target();
     List<Example> chosen = all ? Examples.all() : List.of(find(name));
-    moving.onRanks(spec, ranks, group -> run(chosen, group, out));
+    List<Example> ofJobs = chosen.stream().filter(this::isOfJobs).toList();
+    if (ofJobs.size() < chosen.size()) {
+      List<Example> rest = chosen.stream().filter(example -> !isOfJobs(example)).toList();
+      moving.onRanks(spec, ranks, group -> run(rest, group, out));
+    }
+    if (!LaunchedRank.isThis()) {
+      runJobs(ofJobs, stream(out));
+    }
+  }
+
+  /** Whether it starts processes itself: as many as it needs, whatever {@code --ranks}. */
+  private boolean isOfJobs(Example example) {
+    return moving.areProcesses() && example.jobs().isPresent();
+  }
+
+  private static void runJobs(List<Example> chosen, PrintStream out) {
+    for (Example example : chosen) {
+      out.println(example.name() + ": " + example.summary());
+      example.jobs().orElseThrow().run(out);
+    }
   }
 
   private void run(List<Example> chosen, LocalGroup group, PrintWriter out) {

@@ -55,6 +55,11 @@ public final class MovingOptions {
     return launch;
   }
 
+  /** Whether ranks are to be processes. */
+  boolean areProcesses() {
+    return launch().equals(PROCESSES);
+  }
+
   private void requireLaunch() {
     if (!launch.equals(THREADS) && !launch.equals(PROCESSES)) {
       throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
@@ -75,7 +80,7 @@ public final class MovingOptions {
    */
   void onRanks(CommandSpec command, int ranks, Consumer<LocalGroup> body) {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline());
-    if (launch().equals(PROCESSES)) {
+    if (areProcesses()) {
       List<String> arguments =
           command.root().commandLine().getParseResult().originalArgs();
       new ProcessLaunch(arguments, ranks, options).run(body);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/**
+ * A process of a job that an example starts: a JVM like this one, which runs the {@code main} of a
+ * class.
+ * What it prints goes to whoever started it, line by line; it ends when that one does.
+ */
+final class JobProcess implements AutoCloseable {
+  /** Variables of a launcher around this process, which would speak for its children too. */
+  private static final String LAUNCHER =
+      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|MEETING)"
+          + "|(MASTER|OMPI|PMIX|SLURM|TORCHELASTIC)_.*";
+
+  private final Process process;
+  private final PrintStream input;
+  private final Thread reader;
+
+  /**
+   * Starts it.
+   *
+   * @param main the class
+   * @param variables to be set for it, of its environment
+   * @param lines gets each line that it prints, on a thread of its own
+   */
+  JobProcess(
+      Class<?> main,
+      List<String> arguments,
+      Map<String, String> variables,
+      Consumer<String> lines) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.add("--enable-native-access=ALL-UNNAMED");
+    String natives = System.getProperty("org.windlass.library.path");
+    if (natives != null) {
+      command.add("-Dorg.windlass.library.path=" + natives);
+    }
+    command.add("-cp");
+    command.add(classPath());
+    command.add(main.getName());
+    command.addAll(arguments);
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
+    builder.environment().putAll(variables);
+    try {
+      process = builder.start();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    input = new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8);
+    reader = new Thread(() -> read(lines), "job-output");
+    reader.setDaemon(true);
+    reader.start();
+  }
+
+  /** That of this process, on the class path as on the module path. */
+  private static String classPath() {
+    return String.join(
+        File.pathSeparator,
+        List.of(
+                System.getProperty("java.class.path", ""),
+                System.getProperty("jdk.module.path", ""))
+            .stream()
+            .filter(path -> !path.isEmpty())
+            .toList());
+  }
+
+  private void read(Consumer<String> lines) {
+    try (BufferedReader output = process.inputReader(StandardCharsets.UTF_8)) {
+      output.lines().forEach(lines);
+    } catch (IOException | UncheckedIOException e) {
+      // It was ended.
+    }
+  }
+
+  /** Gives it a line to read. */
+  void tell(String line) {
+    input.println(line);
+  }
+
+  /** Kills it, as {@code kill -9} does, and waits for its end. */
+  void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  /** Waits until it has ended, and all that it has said is told; false where it has not in time. */
+  boolean hasEnded(Duration deadline) throws InterruptedException {
+    boolean hasEnded = process.waitFor(deadline.toMillis(), TimeUnit.MILLISECONDS);
+    reader.join(deadline.toMillis());
+    return hasEnded;
+  }
+
+  /** Whether it has ended with another status than 0. */
+  boolean hasFailed() {
+    return !process.isAlive() && process.exitValue() != 0;
+  }
+
+  /** Ends it. */
+  @Override
+  public void close() {
+    process.destroyForcibly();
+  }
+}
