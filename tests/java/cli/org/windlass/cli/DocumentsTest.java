@@ -71,6 +71,7 @@ class DocumentsTest {
         abstract void compute();
         abstract boolean train();
         abstract void train(Communicator comm);
+        abstract void restore(Communicator to, Communicator from);
         abstract void serve(Tensor tensor);
 
         void fragment() {
