@@ -242,12 +242,14 @@ struct GroupConfig {
     const uint64_t words = ranks * kEagerWords * sizeof(uint64_t);
     return eagerBytes() < words ? words : eagerBytes();
   }
-  // Bytes of one half of a rank's stage: all of them together take some MiB.
+  // Bytes of one half of a rank's stage, a line or more for each rank: all of them together take
+  // some MiB up to 64 ranks, and 64 KiB a rank from there.
   uint64_t stageHalfBytes() const {
-    const uint64_t share = (uint64_t{4} << 20) / ranks / 4096 * 4096;
-    constexpr uint64_t kLeast = uint64_t{64} << 10;
+    if (!spansProcesses) return 0;
     constexpr uint64_t kMost = uint64_t{128} << 10;
-    return !spansProcesses ? 0 : share < kLeast ? kLeast : share > kMost ? kMost : share;
+    const uint64_t share = (uint64_t{4} << 20) / ranks / 4096 * 4096;
+    const uint64_t least = ranks <= 1024 ? uint64_t{64} << 10 : uint64_t{WL_MAX_RANKS} * kLine;
+    return share < least ? least : share > kMost ? kMost : share;
   }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }

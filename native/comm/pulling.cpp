@@ -100,6 +100,8 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   for (uint32_t k = 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) form.lead(launch, rank_);
     if (Code code = runPhase({form, launch, k, deadline}); code != WL_OK) return code;
+    // What was read after a failure may be what its rank has made of it since.
+    if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
     comm_.waiter_.ring();
     if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;

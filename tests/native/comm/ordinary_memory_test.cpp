@@ -396,6 +396,15 @@ class Call {
 
 class OrdinaryMemoryProcesses : public testing::TestWithParam<Spread> {};
 
+TEST(OrdinaryMemory, EveryRankHasALineInAStage) {
+  windlass::GroupConfig config;
+  config.spansProcesses = true;
+  for (config.ranks = 1; config.ranks <= WL_MAX_RANKS; ++config.ranks) {
+    ASSERT_GE(config.stageHalfBytes() / config.ranks, windlass::kLine) << config.ranks << " ranks";
+    ASSERT_EQ(0u, config.stageHalfBytes() % 4096) << config.ranks << " ranks";
+  }
+}
+
 TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
   const Spread spread = GetParam();
   NEEDS_READING_FOR(spread.use)

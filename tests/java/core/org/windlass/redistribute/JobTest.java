@@ -200,6 +200,8 @@ class JobTest {
                     .isInstanceOf(DeadlineExceededException.class)
                     .hasMessageContaining("send on link 'policy' (ranks 0 to 1 are job 'trainer'")
                     .hasMessageContaining("the receivers have not asked");
+                assertThatThrownBy(() -> end.send(1, Duration.ofNanos(1)))
+                    .isInstanceOf(DeadlineExceededException.class);
                 assertThat(end.link.communicator().failure()).isEmpty();
                 skipped.countDown();
                 end.send(2, SOON);

@@ -96,8 +96,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /**
    * Collective: meets the other ranks that a launcher started, each a process of this host; see
    * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * LaunchEnvironment#rendezvous} for where they meet. What peers reach are the tensors of a {@link Window}; operations take no others where
-   * ranks are processes, but for short inputs and one-sided calls' own memory.
+   * LaunchEnvironment#rendezvous} for where they meet. Peers reach the tensors of a {@link Window}
+   * as they are; what others hold is copied from one process to another.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come

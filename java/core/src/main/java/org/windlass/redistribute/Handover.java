@@ -176,7 +176,7 @@ final class Handover implements AutoCloseable {
       long wholeNs = until.leftNs();
       long reserveNs = Math.min(wholeNs / 2, Math.max(RESERVE_NS, 2 * moveNs));
       long pauseNs = FIRST_PAUSE_NS;
-      while (until.leftNs() > reserveNs) {
+      while (!until.isOver() && until.leftNs() > reserveNs) {
         if (signals.test(other, ASKED, ticket + 1)) {
           ticket++;
           // A link is not to be lost to a deadline that passes now that both sides are there.
@@ -208,7 +208,7 @@ final class Handover implements AutoCloseable {
       if (signals.test(other, WITHDRAWN, ticket)) {
         return false;
       }
-      if (until.leftNs() <= 1) {
+      if (until.isOver()) {
         throw new AbortedException(
             "the receivers have asked for a version, and don't answer to version "
                 + version
@@ -244,7 +244,7 @@ final class Handover implements AutoCloseable {
     try {
       long pauseNs = FIRST_PAUSE_NS;
       while (!signals.test(other, OFFERED, ticket)) {
-        if (until.leftNs() <= 1) {
+        if (until.isOver()) {
           return new long[] {LATE, 0};
         }
         pauseNs = pause(pauseNs);
@@ -297,7 +297,7 @@ final class Handover implements AutoCloseable {
 
   /** Whether the senders wait with it; on a receiver, from any thread. */
   boolean isWaiting() {
-    return words.getLong(WAITING) == 1;
+    return words.getLong(WAITING) == 1 && communicator.failure().isEmpty();
   }
 
   /** Lets go of its memory. Idempotent. */

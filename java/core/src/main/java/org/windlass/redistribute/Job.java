@@ -548,7 +548,7 @@ public final class Job implements AutoCloseable {
       } catch (WindlassException e) {
         boolean mayComeBack =
             e instanceof PeerLostException || e instanceof DeadlineExceededException;
-        if (!mayComeBack || until.leftNs() <= 1) {
+        if (!mayComeBack || until.isOver()) {
           throw e;
         }
       }

@@ -22,6 +22,11 @@ final class Until {
     endNs = System.nanoTime() + deadlineNs;
   }
 
+  /** Whether nothing is left; the communicators' own never ends by this clock. */
+  boolean isOver() {
+    return !isDefault && System.nanoTime() - endNs >= 0;
+  }
+
   /** What is left for the next operation, at least 1 ns, as the C ABI takes it. */
   long leftNs() {
     return isDefault ? Deadlines.DEFAULT : Math.max(1, endNs - System.nanoTime());
