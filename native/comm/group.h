@@ -169,7 +169,8 @@ class Group {
   void* mapping_ = nullptr;  // of the control block, where this group made it
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
-  std::mutex mutex_;         // guards what follows; never held in an operation
+  std::mutex mutex_;         // guards what follows; in an operation, while it first opens a peer's
+                             // memory
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   std::shared_ptr<const void> held_[kMostWindows];

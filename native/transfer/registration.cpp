@@ -10,8 +10,6 @@
 
 namespace windlass {
 
-// Of Group::join: neither that of windows nor a color of a split.
-
 class Registration {
  public:
   Registration(Comm& comm, const wl_transfer_config_t& config, int64_t deadlineNs,
