@@ -170,7 +170,7 @@ class ProcessLaunchTest {
     assertThat(ended()).as(errors()).isEqualTo(5);
     assertThat(errors())
         .startsWith("windlass: PeerLost: ")
-        .contains("process " + rank.pid() + " has ended: rank 1 is lost");
+        .contains("process " + rank.pid() + " on ", " has ended: rank 1 is lost");
     requireNothingLeft(rank);
   }
 

@@ -151,13 +151,25 @@ public final class Etcd implements AutoCloseable {
       int size,
       Duration deadline,
       FailureMaker failures) {
+    return connect(address, name, rank, size, LEASE_SECONDS, deadline, failures);
+  }
+
+  /** The same with a lease of its own. */
+  static Store connect(
+      String address,
+      String name,
+      int rank,
+      int size,
+      long leaseSeconds,
+      Duration deadline,
+      FailureMaker failures) {
     return EtcdStore.connect(
         EtcdAddress.parse(address, failures),
         EtcdAccess.of(Map.of(), failures),
         name,
         new Member("test", rank, size, LIBRARY),
         deadline,
-        LEASE_SECONDS,
+        leaseSeconds,
         failures);
   }
 

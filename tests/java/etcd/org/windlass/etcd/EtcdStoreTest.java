@@ -134,10 +134,12 @@ class EtcdStoreTest {
 
   @Test
   void anEtcdThatComesBackWithinTheLeaseIsNotLost() throws Exception {
+    long lease = 30; // etcd takes seconds to start on a busy machine
     try (Etcd etcd = new Etcd()) {
       String name = Etcd.newName();
-      try (Store owner = rank(etcd, name, 0, 2);
-          Store one = rank(etcd, name, 1, 2)) {
+      String at = etcd.address();
+      try (Store owner = Etcd.connect(at, name, 0, 2, lease, LONG, Failure::make);
+          Store one = Etcd.connect(at, name, 1, 2, lease, LONG, Failure::make)) {
         assertThat(one.hold("held", ONE, LONG)).isTrue();
         FutureTask<byte[]> wait = start(() -> one.await("late", LONG));
         Thread.sleep(100);
