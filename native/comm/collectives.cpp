@@ -115,8 +115,10 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
 }
 
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {
-  Call call = {};
+  Call call;
   call.descriptor = Descriptor::of(WL_OP_BARRIER, 0);
+  call.args = {nullptr, nullptr, nullptr};
+  call.bytes = call.inBytes = call.outBytes = call.workBytes = 0;
   call.deadlineNs = deadlineNs;
   call.error = error;
   return comm.run(kKernels.collectives[WL_OP_BARRIER].algorithms[0].kernel, call);

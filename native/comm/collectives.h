@@ -45,17 +45,17 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
   const uint64_t allBytes = of.bytes * ranks;
   // Each rank moves what all ranks have for it, or it for them.
   const bool meets = in == Holds::kParts || out == Holds::kParts;
-  const Call call = {
-      Descriptor::of(of.operation, of.count, of.dtype, of.op, of.algorithm->name, of.root),
-      {reads ? of.in : nullptr, writes && !isThere ? of.out : nullptr, nullptr},
-      of.bytes,
-      !reads          ? 0
-      : isOnePart(in) ? of.bytes
-                      : allBytes,
-      isOnePart(out) ? of.bytes : allBytes,
-      collective.passes * allBytes * (meets ? ranks : 1),
-      of.deadlineNs,
-      of.error};
+  // Member by member: to zero all of it first takes longer than all else here.
+  Call call;
+  call.descriptor =
+      Descriptor::of(of.operation, of.count, of.dtype, of.op, of.algorithm->name, of.root);
+  call.args = {reads ? of.in : nullptr, writes && !isThere ? of.out : nullptr, nullptr};
+  call.bytes = of.bytes;
+  call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
+  call.outBytes = isOnePart(out) ? of.bytes : allBytes;
+  call.workBytes = collective.passes * allBytes * (meets ? ranks : 1);
+  call.deadlineNs = of.deadlineNs;
+  call.error = of.error;
   // One rank has nobody to tell the algorithms apart.
   const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
   return comm.run(isEager(comm, collective, in, algorithm, of.bytes) ? collective.eager

@@ -111,22 +111,17 @@ uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& 
   return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
 }
 
-Place Comm::placeOfIn(const Call& call) const {
+RankArgs Comm::placesOf(const Call& call) const {
   const PartLists* parts = call.parts;
-  if (!group_->config().spansProcesses) return group_->placeOf(rank_, call.args.in, 0);
-  return group_->placeOf(rank_, call.args.in,
-                         parts != nullptr && parts->inCounts != nullptr
-                             ? endOf(parts->inCounts, parts->inOffsets, call)
-                             : call.inBytes);
-}
-
-Place Comm::placeOfOut(const Call& call) const {
-  const PartLists* parts = call.parts;
-  if (!group_->config().spansProcesses) return group_->placeOf(rank_, call.args.out, 0);
-  return group_->placeOf(rank_, call.args.out,
-                         parts != nullptr && parts->outCounts != nullptr
-                             ? endOf(parts->outCounts, parts->outOffsets, call)
-                             : call.outBytes);
+  const uint64_t inBytes = parts != nullptr && parts->inCounts != nullptr
+                               ? endOf(parts->inCounts, parts->inOffsets, call)
+                               : call.inBytes;
+  const uint64_t outBytes = parts != nullptr && parts->outCounts != nullptr
+                                ? endOf(parts->outCounts, parts->outOffsets, call)
+                                : call.outBytes;
+  return {group_->placeOf(rank_, call.args.in, inBytes),
+          group_->placeOf(rank_, call.args.out, outBytes),
+          group_->placeOf(rank_, call.args.aux, 0)};
 }
 
 bool Comm::pulls(const Launch& launch) const {
@@ -286,9 +281,15 @@ void Comm::fillEntry(const Call& call, bool eager) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
-  entry.args = {placeOfIn(call), placeOfOut(call),
-                call.parts == nullptr ? group_->placeOf(rank_, call.args.aux, 0)
-                                      : group_->block().placeOf(&stateParts(call))};
+  if (group_->config().spansProcesses) {
+    entry.args = placesOf(call);
+  } else {
+    const auto own = [](const void* memory) {
+      return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
+    };
+    entry.args = {own(call.args.in), own(call.args.out), own(call.args.aux)};
+  }
+  if (call.parts != nullptr) entry.args.aux = group_->block().placeOf(&stateParts(call));
   if (eager) {
     unsigned char* copy =
         call.inBytes <= kInlineBytes ? entry.inlined : group_->block().eager(rank_, sequence_);

@@ -51,9 +51,9 @@ struct Call {
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: the operation's parts are of one size
   uint32_t phases = 0;               // Launch::phases
+  uint32_t firstPhase = 0;           // of the transfer's, in this operation
   // Of a transfer in which any rank reads ordinary memory of other processes; nullptr elsewhere.
   FarPlan* far = nullptr;
-  uint32_t firstPhase = 0;           // of the transfer's, in this operation
   int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 
@@ -151,9 +151,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code pullItems(const Call& call, const Launch& launch, PhaseOfItems phase, Deadline& deadline);
   // Whether this rank may write the output of that one, which has entered.
   bool reachesOutput(const Launch& launch, uint32_t owner) const;
-  // How this rank names its input, or its output, to its peers.
-  Place placeOfIn(const Call& call) const;
-  Place placeOfOut(const Call& call) const;
+  // How this rank names its memory to its peers, where ranks live in several processes.
+  RankArgs placesOf(const Call& call) const;
   // Bytes from the first element to the end of the last part.
   uint64_t endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const;
   // Says that this rank's thread is out of its call.
