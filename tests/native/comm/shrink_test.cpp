@@ -98,7 +98,8 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
     EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
     const int64_t start = wl_clock_ns();
     shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {0}), 300 * kMs);
-    EXPECT_OF_MATE(mate, wl_clock_ns() - start >= 300 * kMs);
+    // The deadline of another may have begun earlier.
+    EXPECT_OF_MATE(mate, wl_clock_ns() - start >= 150 * kMs);
     ++mate.board.at[mate.rank];
   });
   EXPECT_EQ(0, muster.board().wrong);
@@ -308,12 +309,13 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
           }
           EXPECT_OF_MATE(mate, code == WL_TIMEOUT && error.culprits[0] == victim);
           wl_comm_t* shrunk = nullptr;
-          EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_OK);
+          EXPECT_OF_MATE(mate,
+                         wl_comm_shrink(mate.comm, 3'000 * kMs, &shrunk, &error) == WL_OK);
           if (shrunk == nullptr) return;
           const std::vector<int> former = ranksWithout(crew, {victim});
           ++mate.board.at[mate.rank];
           // While the other one comes back.
-          for (bool more = true; more;) {
+          for (bool more = true; more && mate.board.wrong == 0;) {
             more = mate.board.at[victim] < 2;
             EXPECT_OF_MATE(mate, checkedGathers(mate, shrunk, former, 5'000, 20, &error) == WL_OK);
             // Both end in the same round.
