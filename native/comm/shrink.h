@@ -7,12 +7,12 @@
 //    makes the memory of the new one, which lists those that came, and proposes it. Where it
 //    doesn't, the next one does.
 //  - Those listed open the memory, and say that they hold it. Whoever sees that all do agrees: they
-//    have the new one, and nobody else ever gets there.
+//    have the new one, and nobody else gets a handle of it.
 //  - Where one of those listed dies, closes or gives up before, or takes too long, whoever sees it
 //    opens the next round, in which all have to come again.
 //
-// A rank that agreement left out never gets the new one's memory: what it writes late lands in the
-// old one's, which nobody reads any more.
+// A rank that agreement left out maps the new one's memory while it looks at the list at most, and
+// writes nothing there: what it writes late lands in the old one's, which nobody reads any more.
 #pragma once
 
 #include "native/comm/comm.h"
