@@ -7,7 +7,8 @@
 //          stage.
 // signals  ENTER of the root before its input is read; DONE of every reader before the root
 //          returns. A reader waits for the root alone; where ranks live in several processes, for
-//          every ENTER, which says whether all pull. Eager: a small input rides with ENTER; no DONE.
+//          every ENTER, which says whether all pull. Eager: a small input rides with ENTER; no
+//          DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
 
