@@ -33,8 +33,8 @@ struct Run {
   const uint8_t* in;
   uint64_t bytes;
 
-  WL_CORE Row<uint8_t> target() const { return row(out, bytes); }
-  WL_CORE Row<const uint8_t> source() const { return row(in, bytes); }
+  WL_CORE_INLINE Row<uint8_t> target() const { return row(out, bytes); }
+  WL_CORE_INLINE Row<const uint8_t> source() const { return row(in, bytes); }
 };
 
 // By the rank whose input is read, or by the one whose output is written. In place nothing moves.

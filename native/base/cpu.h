@@ -47,7 +47,7 @@ inline void copyPair(unsigned char* d, const unsigned char* s, size_t bytes) noe
 constexpr size_t kShortCopyBytes = 64;
 
 // dst = src, at most kShortCopyBytes; the ranges do not overlap, or are equal.
-inline void copyShort(void* dst, const void* src, size_t bytes) noexcept {
+[[gnu::always_inline]] inline void copyShort(void* dst, const void* src, size_t bytes) noexcept {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   if (bytes > 32) {
