@@ -103,6 +103,8 @@ final class Chart {
     return switch (contender) {
       case WINDOW, DIRECT -> "#0b5fd0";
       case PLAIN, STAGED -> "#66b2ff";
+      case WINDOW_PROCESSES -> "#6a1fb0";
+      case PLAIN_PROCESSES -> "#b98ae0";
       case JAVA, GATHER_BROADCAST -> "#e06c00";
       case OPENMPI, ALLTOALLW -> "#2a9d57";
       case MPICH -> "#9b3fb5";

@@ -26,6 +26,14 @@ final class CompareCommand implements Runnable {
       description = "As --peers or --peers=java,openmpi,mpich,gloo: with all peers, or these.")
   private List<String> peers = List.of();
 
+  @Option(
+      names = "--launch",
+      paramLabel = "LAUNCH",
+      split = ",",
+      defaultValue = "threads",
+      description = "What Windlass's ranks are: threads, processes or both (${DEFAULT-VALUE}).")
+  private List<String> launches;
+
   @Mixin private CellOptions cells;
 
   @Mixin private ComparisonOptions options;
@@ -37,14 +45,16 @@ final class CompareCommand implements Runnable {
 
   @Override
   public void run() {
-    List<Contender> contenders = new ArrayList<>(Contender.OURS);
+    List<Contender> ours = Contender.launched(launches);
+    List<Contender> contenders = new ArrayList<>(ours);
     peers.forEach(name -> contenders.add(Contender.peer(name)));
     List<Row> rows =
         options.rows(
             "peers", () -> contenders.stream().distinct().toList(), cells::cells, spec.commandLine());
     String about =
-        "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass.";
+        "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass,"
+            + " ranks as threads or as processes.";
     options.report("peers", Table.of(rows), Chart.of(rows, about), spec.commandLine());
-    ComparisonOptions.requireMeasured(rows, Contender.OURS);
+    ComparisonOptions.requireMeasured(rows, ours);
   }
 }

@@ -117,7 +117,7 @@ record Comparison(
               programs, logs.resolve("plans"), first.op(), first.ranks(), seconds, sizes);
       try (Child child = new Child(command, deadline, logs.resolve(contender + ".log"))) {
         while (!left.isEmpty()) {
-          results.add(left.get(0), parse(child.next(), left.get(0).cell()));
+          results.add(left.get(0), parse(contender.said(child.next()), left.get(0).cell()));
           left.remove(0);
         }
       } catch (Child.Stopped e) {

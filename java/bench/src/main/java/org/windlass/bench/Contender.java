@@ -6,15 +6,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.windlass.InvalidArgumentException;
 
 /**
- * A contender in a comparison: in collectives Windlass with either kind of buffers, and its peers;
- * in redistributions Windlass in each mode, and MPI_Alltoallw of Open MPI.
+ * A contender in a comparison: in collectives Windlass with either kind of buffers, ranks as threads
+ * or as processes, and its peers; in redistributions Windlass in each mode, and MPI_Alltoallw of Open
+ * MPI.
  */
 enum Contender {
   WINDOW,
   PLAIN,
+  WINDOW_PROCESSES,
+  PLAIN_PROCESSES,
   JAVA,
   OPENMPI,
   MPICH,
@@ -24,8 +28,12 @@ enum Contender {
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** The ones that are Windlass, in collectives. */
-  static final List<Contender> OURS = List.of(WINDOW, PLAIN);
+  /** The ones that are Windlass, in collectives: ranks as threads, then as processes. */
+  static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
+
+  static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
+  static final List<Contender> OURS =
+      Stream.of(THREADS, PROCESSES).flatMap(List::stream).toList();
 
   static final List<Contender> PEERS = List.of(JAVA, OPENMPI, MPICH, GLOO);
   static final List<Contender> REDISTRIBUTIONS =
@@ -43,6 +51,25 @@ enum Contender {
    */
   static Contender redistribution(String name) {
     return named(name, REDISTRIBUTIONS, "--sides: no side ");
+  }
+
+  /**
+   * The ones that are Windlass, by what ranks are.
+   *
+   * @throws InvalidArgumentException if a launch is neither threads nor processes
+   */
+  static List<Contender> launched(List<String> launches) {
+    List<Contender> all = new ArrayList<>();
+    for (String launch : launches) {
+      switch (launch) {
+        case "threads" -> all.addAll(THREADS);
+        case "processes" -> all.addAll(PROCESSES);
+        default ->
+            throw new InvalidArgumentException(
+                "--launch: '" + launch + "' is neither threads nor processes");
+      }
+    }
+    return all;
   }
 
   private static Contender named(String name, List<Contender> among, String complaint) {
@@ -68,7 +95,7 @@ enum Contender {
    */
   boolean has(Cell cell) {
     return switch (this) {
-      case PLAIN -> !cell.op().equals(Cell.BARRIER);
+      case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
       case MPICH -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
       case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
       default -> true;
@@ -88,6 +115,13 @@ enum Contender {
     List<String> command = new ArrayList<>();
     switch (this) {
       case WINDOW, PLAIN, JAVA, DIRECT, STAGED, GATHER_BROADCAST -> {
+        command.addAll(jvm());
+        command.add(toString());
+      }
+      case WINDOW_PROCESSES, PLAIN_PROCESSES -> {
+        String libraries = System.getProperty("org.windlass.library.path");
+        String windlass = Path.of(libraries).resolveSibling("bin/windlass").toString();
+        command.addAll(List.of(windlass, "run", "-n", processes, "--"));
         command.addAll(jvm());
         command.add(toString());
       }
@@ -112,6 +146,12 @@ enum Contender {
       sizes.forEach(size -> command.add(size.toString()));
     }
     return command;
+  }
+
+  /** What a line of the command's output says, without the rank that the launcher puts before it. */
+  String said(String line) {
+    String rank = "[0] ";
+    return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;
   }
 
   private static List<String> jvm() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.time.Duration;
 import java.util.Arrays;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
@@ -12,10 +14,13 @@ import org.windlass.plan.TransferMode;
 /**
  * A program that measures one operation by one side that runs in a JVM, and prints a line of
  * {@link Times} for each size. Arguments: side (of a redistribution the mode), operation, ranks,
- * seconds for a size, sizes in bytes.
+ * seconds for a size, sizes in bytes. Of a side with {@code -processes} behind its name it runs as
+ * each of the processes that a launcher starts, and that of rank 0 prints.
  */
 final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
+  private static final String PROCESSES = "-processes";
+  private static final Duration START = Duration.ofSeconds(60);
 
   private SideMain() {}
 
@@ -24,22 +29,32 @@ final class SideMain {
     int ranks = Integer.parseInt(args[2]);
     double seconds = Double.parseDouble(args[3]);
     long[] sizes = Arrays.stream(args).skip(4).mapToLong(Long::parseLong).toArray();
-    // Compiles what the first size would otherwise be measured without.
-    measure(args[0], operation, ranks, seconds, Math.min(sizes[0], WARM_UP_BYTES));
-    for (long bytes : sizes) {
-      System.out.println(bytes + " " + measure(args[0], operation, ranks, seconds, bytes));
+    boolean launched = args[0].endsWith(PROCESSES);
+    String side = launched ? args[0].substring(0, args[0].length() - PROCESSES.length()) : args[0];
+    try (LocalGroup group =
+        launched
+            ? LocalGroup.fromEnvironment(1, CommunicatorOptions.defaults(), START)
+            : Communicator.local(ranks)) {
+      // Compiles what the first size would otherwise be measured without.
+      measure(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES));
+      for (long bytes : sizes) {
+        Sampler.Measurement measured = measure(group, side, operation, seconds, bytes);
+        if (group.communicators().get(0).rank() == 0) {
+          System.out.println(bytes + " " + Times.of(measured));
+        }
+      }
     }
   }
 
-  private static Times measure(String name, String op, int ranks, double seconds, long bytes) {
+  private static Sampler.Measurement measure(
+      LocalGroup group, String name, String op, double seconds, long bytes) {
+    int ranks = group.communicators().get(0).size();
     int cores = NativeLibrary.allowedCores();
     Workload workload =
         Redistribution.isNamed(op)
             ? Redistribution.parse(op).workload(bytes, TransferMode.parse(name))
             : workload(name, op, ranks, cores, bytes);
-    try (LocalGroup group = Communicator.local(ranks)) {
-      return Times.of(new Sampler(group, workload, cores, seconds, 1).run());
-    }
+    return new Sampler(group, workload, cores, seconds, 1).run();
   }
 
   private static Workload workload(String name, String op, int ranks, int cores, long bytes) {

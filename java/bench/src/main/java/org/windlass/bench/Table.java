@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.stream.IntStream;
 
 /** The comparison as Markdown: ratios, what they sum up to, and cells beyond the rule. */
 final class Table {
+  private static final long LARGE_BYTES = 64 << 10;
+
   private final List<Row> rows;
   private final List<Verdict> verdicts;
   private final StringBuilder text = new StringBuilder();
@@ -18,6 +22,7 @@ final class Table {
   static String of(List<Row> rows) {
     Table table = new Table(rows);
     table.times();
+    table.launches();
     if (!table.verdicts.isEmpty()) {
       for (Contender ours : Contender.OURS) {
         table.ratios(ours);
@@ -37,6 +42,60 @@ final class Table {
           own.stream().map(Row::cell).toList(),
           own.stream().map(row -> Grid.pair(row.times().median(), row.times().floor())).toList());
     }
+  }
+
+  /** What it costs that ranks are processes: their time in that of threads. */
+  private void launches() {
+    List<Row> all = new ArrayList<>();
+    List<Double> ofThreads = new ArrayList<>();
+    for (int buffers = 0; buffers < Contender.PROCESSES.size(); buffers++) {
+      Contender threads = Contender.THREADS.get(buffers);
+      List<Row> own = new ArrayList<>();
+      List<Double> ratios = new ArrayList<>();
+      for (Row row : measured(Contender.PROCESSES.get(buffers))) {
+        measured(threads).stream()
+            .filter(each -> each.cell().equals(row.cell()))
+            .forEach(
+                each -> {
+                  own.add(row);
+                  ratios.add(row.times().median() / each.times().median());
+                });
+      }
+      Grid.append(
+          text,
+          "Processes of threads' time, " + threads + " buffers",
+          own.stream().map(Row::cell).toList(),
+          ratios.stream().map(Grid::significant).toList());
+      all.addAll(own);
+      ofThreads.addAll(ratios);
+    }
+    if (!all.isEmpty()) {
+      text.append("Geometric mean: ")
+          .append(mean(all, ofThreads, true))
+          .append(" over cells of 2 ranks or of 64 KiB and more, ")
+          .append(mean(all, ofThreads, false))
+          .append(" over the others.\n\n");
+    }
+  }
+
+  /** Of cells where a switch between ranks is a small part of the time, or of the others. */
+  private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
+    OptionalDouble mean =
+        IntStream.range(0, rows.size())
+            .filter(i -> switchesLittle(rows.get(i).cell()) == switchesLittle)
+            .mapToDouble(i -> Math.log(ratios.get(i)))
+            .average();
+    return mean.isPresent() ? Grid.significant(Math.exp(mean.getAsDouble())) : "-";
+  }
+
+  private static boolean switchesLittle(Cell cell) {
+    return cell.ranks() == 2 || cell.bytes() >= LARGE_BYTES;
+  }
+
+  private List<Row> measured(Contender contender) {
+    return rows.stream()
+        .filter(row -> row.contender() == contender && row.note().isEmpty())
+        .toList();
   }
 
   private void ratios(Contender ours) {
