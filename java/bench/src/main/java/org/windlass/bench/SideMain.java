@@ -35,8 +35,11 @@ final class SideMain {
         launched
             ? LocalGroup.fromEnvironment(1, CommunicatorOptions.defaults(), START)
             : Communicator.local(ranks)) {
-      // Compiles what the first size would otherwise be measured without.
-      measure(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES));
+      // Compiles what the first size would otherwise be measured without: in each process, and all
+      // of them share the cores.
+      for (int i = 0; i < (launched ? ranks : 1); i++) {
+        measure(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES));
+      }
       for (long bytes : sizes) {
         Sampler.Measurement measured = measure(group, side, operation, seconds, bytes);
         if (group.communicators().get(0).rank() == 0) {
