@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.LongFunction;
+import java.util.stream.Stream;
 import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
@@ -78,8 +79,27 @@ public final class BenchCommand implements Runnable {
   /** Operations that the command knows but this build does not measure. */
   private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
 
+  /** Operations of buffers whose size is an option. */
+  private static final List<String> SIZED =
+      List.of(
+          "put",
+          "accumulate",
+          "all-to-all",
+          "broadcast",
+          "all-gather",
+          "reduce-scatter",
+          "all-reduce",
+          "cast");
+
+  /** Operations that have buffers. */
+  private static final List<String> BUFFERED =
+      Stream.concat(SIZED.stream(), Stream.of("redistribute")).toList();
+
   private static final Map<String, List<String>> ONLY_FOR =
       Map.of(
+          "--bytes", SIZED,
+          "--dtype", BUFFERED,
+          "--buffers", BUFFERED,
           "--from", List.of("redistribute"),
           "--to", List.of("redistribute"),
           "--shape", List.of("redistribute"),
@@ -167,9 +187,9 @@ public final class BenchCommand implements Runnable {
   @Override
   public void run() {
     Target target = checkedTarget();
-    requireFitting();
     requireAlgorithm();
     List<Workload> workloads = workloads();
+    requireFitting();
     BenchCase measured =
         new BenchCase(op, target, moving.launch(), isPlain(), DType.parse(dtype), details());
     moving.onRanks(
