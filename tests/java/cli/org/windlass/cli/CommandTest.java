@@ -82,6 +82,7 @@ class CommandTest {
         arguments(List.of("reshard", "--from", "1:R", "--to", "1:R", "/dev/null/in", "out"), 2, "a part of this path is a file"),
         arguments(List.of("bench", "put", "--ops-csv", "/nonexistent/out.csv"), 2, "the folder /nonexistent does not exist"),
         arguments(List.of("bench", "put", "--ops-csv", "/tmp"), 2, "/tmp: is a folder"),
+        arguments(List.of("bench", "all-reduc", "--bytes", "4K"), 2, "bench 'all-reduc': no such operation"),
         arguments(List.of("bench", "put", "--dtype", "f4"), 3, "--dtype f4: its elements are less than a byte"),
         arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),
         arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
@@ -96,7 +97,7 @@ class CommandTest {
         arguments(List.of("run", "-n", "2", "./no-such"), 2, "run: ./no-such: no such file"),
         arguments(List.of("run", "-n", "2", "/etc/passwd"), 7, "run: rank 0: Cannot run"),
         arguments(List.of("run", "-n", "2", "--", "no-such", "--json"), 2, "no-such: no such"),
-        arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report"),
+        arguments(List.of("report", "127.0.0.1:1"), 3, "Unsupported: windlass report: not in this build"),
         arguments(List.of("manifest", "m.json", "--devices", "2"), 3, "Unsupported: windlass manifest"));
   }
 
@@ -217,6 +218,7 @@ class CommandTest {
     assertThat(text.status()).isZero();
     assertThat(text.out()).contains("version", "jdk", "allowed_cores", "launch", "cuda");
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
+    assertThat(text.out()).containsPattern("processes +available\\n");
     Cli json = Cli.run("doctor", "--json");
     assertThat(json.out().lines()).hasSize(1);
     Map<String, Object> facts = object(json.out());

@@ -56,6 +56,8 @@ class WithoutNativesTest {
     assertThat(doctor.out())
         .contains("jdk ", "processor ", "launch ")
         .containsPattern("sim +the natives do not load")
+        .containsPattern("threads +the natives do not load")
+        .containsPattern("processes +the natives do not load")
         .containsPattern(
             "natives +cannot load .*system property org.windlass.library.path, folder /nonexistent")
         .containsOnlyOnce("cannot load");

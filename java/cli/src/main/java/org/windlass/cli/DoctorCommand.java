@@ -35,6 +35,7 @@ import picocli.CommandLine.Spec;
     description = "Shows version, JDK, processor, launch environment, targets and transports.")
 final class DoctorCommand implements Runnable {
   private static final String AVAILABLE = "available";
+  private static final String NO_NATIVES = "the natives do not load";
 
   /** Processor features that the kernels have a path for. */
   private static final List<String> FEATURES =
@@ -49,17 +50,18 @@ final class DoctorCommand implements Runnable {
     Optional<String> refusal =
         NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
+    Map<String, String> transports = transports(refusal.isEmpty());
     Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
-      out.println(json(facts, targets, transports()));
+      out.println(json(facts, targets, transports));
       return;
     }
     print(out, "", facts);
     out.println("targets");
     print(out, "  ", targets);
     out.println("transports");
-    print(out, "  ", transports());
+    print(out, "  ", transports);
   }
 
   /** Each target, with "available" or why not. */
@@ -69,7 +71,7 @@ final class DoctorCommand implements Runnable {
       targets.put(
           target,
           !loaded
-              ? "the natives do not load"
+              ? NO_NATIVES
               : target.available() ? refusal().orElse(AVAILABLE) : target.whyNot());
     }
     return targets;
@@ -161,10 +163,11 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  private static Map<String, String> transports() {
+  /** Each way between ranks, with "available" or why not. */
+  private static Map<String, String> transports(boolean loaded) {
     Map<String, String> transports = new LinkedHashMap<>();
-    transports.put("threads", AVAILABLE);
-    transports.put("processes", "this build has no shared-memory windows");
+    transports.put("threads", loaded ? AVAILABLE : NO_NATIVES);
+    transports.put("processes", loaded ? AVAILABLE : NO_NATIVES);
     transports.put("ucx", "this build holds no UCX");
     transports.put("cuda", "this build holds no CUDA windows");
     return transports;

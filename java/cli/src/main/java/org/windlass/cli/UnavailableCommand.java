@@ -18,8 +18,7 @@ abstract sealed class UnavailableCommand implements Runnable {
 
   @Override
   public void run() {
-    throw new UnsupportedException(
-        "windlass " + name + ": not in this build, whose ranks are threads of one process");
+    throw new UnsupportedException("windlass " + name + ": not in this build");
   }
 
   @Command(name = "report", hidden = true, description = "Not in this build.")
