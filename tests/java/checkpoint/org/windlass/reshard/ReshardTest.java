@@ -157,6 +157,12 @@ class ReshardTest {
   }
 
   @Test
+  void aDeadlineMayBeLongerThanALongHolds() throws IOException {
+    writeSmall();
+    assertThat(reshard().deadline(Duration.ofSeconds(Long.MAX_VALUE)).run().tensors()).isEqualTo(1);
+  }
+
+  @Test
   void aSecondRunIsRefused() throws IOException {
     writeSmall();
     Reshard reshard = reshard();

@@ -12,6 +12,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Deadlines;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
@@ -134,7 +135,7 @@ public final class Reshard {
     return this;
   }
 
-  /** Writes whole tensors in the index form, with at most so many tensor bytes in a file. */
+  /** Writes whole tensors in the index form, with at most so many tensor bytes in a file; a larger tensor has one. */
   public Reshard maxShardBytes(long bytes) {
     maxShardBytes = OptionalLong.of(positive("bytes", bytes));
     return this;
@@ -170,10 +171,7 @@ public final class Reshard {
 
   /** How long nothing may move, 60 s unless told. */
   public Reshard deadline(Duration deadline) {
-    if (Objects.requireNonNull(deadline, "deadline").isNegative() || deadline.isZero()) {
-      throw new InvalidArgumentException("deadline is " + deadline + "; it must be more than zero");
-    }
-    this.deadline = deadline;
+    this.deadline = Duration.ofNanos(Deadlines.nanos(deadline, WindlassException::of));
     return this;
   }
 

@@ -85,7 +85,9 @@ final class ReshardCommand implements Runnable {
   @Option(
       names = "--max-shard-bytes",
       paramLabel = "BYTES",
-      description = "Write the index form, with at most so many tensor bytes a file, as in 5G.")
+      description =
+          "Write the index form, with at most so many tensor bytes a file, as in 5G; a larger tensor"
+              + " has one of its own.")
   private String maxShardBytes;
 
   @Option(
