@@ -401,4 +401,38 @@ class CheckpointWriterTest {
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("the folder " + folder.resolve("no") + " does not exist");
   }
+
+  @Test
+  void whatCannotBeWrittenIsNamedBeforeAnythingIs() throws IOException {
+    assertThatThrownBy(() -> CheckpointWriter.begin(folder.resolve("x".repeat(256)), false))
+        .isInstanceOf(ResourceException.class)
+        .hasMessageContaining("File name too long");
+    assertThatThrownBy(() -> CheckpointWriter.begin(Path.of("/proc/out"), false))
+        .isInstanceOf(ResourceException.class)
+        .hasMessage("/proc: cannot be written: no such file or folder");
+    assertThat(names()).isEmpty();
+  }
+
+  private static void commit(Path out, boolean replace) throws IOException {
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, replace)) {
+      fill(writer, 7);
+      writer.commit();
+    }
+  }
+
+  @Test
+  void aPathGoesWhereTheSystemGoes() throws IOException {
+    Path inner = Files.createDirectories(folder.resolve("outer/inner"));
+    Files.createSymbolicLink(folder.resolve("link"), inner);
+    commit(folder.resolve("link/../out"), false);
+    assertThat(folder.resolve("outer/out")).isDirectory();
+    assertThat(folder.resolve("out")).doesNotExist();
+    Files.createDirectory(folder.resolve("here"));
+    commit(folder.resolve("here/."), true);
+    assertThat(folder.resolve("here")).isNotEmptyDirectory();
+    Path file = Files.createFile(folder.resolve("file"));
+    assertThatThrownBy(() -> CheckpointWriter.begin(file.resolve("out"), false))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("a part of this path is a file");
+  }
 }

@@ -65,5 +65,9 @@ class FileFaultTest {
         .hasMessage(link + ": is a symbolic link to " + gone + ", and nothing is there");
     assertThat(FileFault.reading(gone, new NoSuchFileException(gone.toString())))
         .hasMessage(gone + ": no such file or folder");
+    Path loop = Files.createSymbolicLink(folder.resolve("loop"), Path.of("loop"));
+    assertThat(FileFault.reading(loop, fault(loop)))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessage(loop + ": is a symbolic link to loop, and nothing is there");
   }
 }

@@ -7,8 +7,10 @@ import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -58,24 +60,57 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws org.windlass.ResourceException if the folder cannot be written
    */
   public static CheckpointWriter begin(Path out, boolean replace) {
-    Objects.requireNonNull(out, "out");
-    Path absolute = out.toAbsolutePath().normalize();
-    Path folder = absolute.getParent();
+    Path place = place(out);
+    Path folder = place.getParent();
     if (folder == null) {
       throw new InvalidArgumentException(out + ": is the root folder");
     }
-    if (!Files.isDirectory(folder)) {
-      throw new InvalidArgumentException(out + ": the folder " + folder + " does not exist");
-    }
-    if (Files.exists(absolute, LinkOption.NOFOLLOW_LINKS)) {
+    if (isThere(out, place)) {
       if (!replace) {
         throw new InvalidArgumentException(out + ": exists already");
       }
-      WriteMark.requireReplaceable(out, absolute);
+      WriteMark.requireReplaceable(out, place);
     }
     WorkFolder.removeAbandoned(folder);
     return new CheckpointWriter(
-        absolute, replace, WorkFolder.create(folder, absolute.getFileName().toString()));
+        place, replace, WorkFolder.create(folder, place.getFileName().toString()));
+  }
+
+  /** Whether something has the name, which can be asked of a name that can be given alone. */
+  private static boolean isThere(Path out, Path place) {
+    try {
+      Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+      return true;
+    } catch (NoSuchFileException free) {
+      return false;
+    } catch (IOException fault) {
+      throw FileFault.writing(out, fault);
+    }
+  }
+
+  /**
+   * Where a checkpoint of this name stands or would: the links in the path to it are followed, as the
+   * system follows them where a {@code ..} comes after one; a link that has the name itself is not.
+   *
+   * @throws InvalidArgumentException if its folder does not exist
+   * @throws org.windlass.ResourceException if its folder cannot be reached
+   */
+  public static Path place(Path out) {
+    Objects.requireNonNull(out, "out");
+    Path absolute = out.toAbsolutePath();
+    Path name = absolute.getFileName();
+    try {
+      if (name == null || name.toString().equals(".") || name.toString().equals("..")) {
+        return absolute.toRealPath();
+      }
+      Path folder = absolute.getParent().toRealPath();
+      if (!Files.isDirectory(folder)) {
+        throw new InvalidArgumentException(out + ": a part of this path is a file");
+      }
+      return folder.resolve(name);
+    } catch (IOException fault) {
+      throw FileFault.writing(out, fault);
+    }
   }
 
   /**

@@ -31,7 +31,9 @@ public final class FileFault {
     if (fault instanceof ClosedChannelException) {
       return ended(path, fault);
     }
-    if (fault instanceof NoSuchFileException) {
+    boolean isLinkToNothing =
+        !(fault instanceof AccessDeniedException) && link(path).isPresent() && !Files.exists(path);
+    if (fault instanceof NoSuchFileException || isLinkToNothing) {
       return new InvalidArgumentException(
           path + ": " + link(path).orElse("no such file or folder"), fault);
     }

@@ -94,7 +94,7 @@ final class WorkFolder {
       OWN.add(path);
       boolean made = false;
       try {
-        Files.createDirectory(path);
+        makeFolder(folder, path);
         FileChannel channel = lock(path.resolve(LOCK));
         if (channel != null) {
           made = true;
@@ -104,7 +104,7 @@ final class WorkFolder {
         // Another writer took the new folder for an abandoned one before it was locked.
       } catch (IOException fault) {
         FileTree.removeQuietly(path);
-        throw FileFault.writingFolder(path, fault);
+        throw FileFault.writingFolder(folder, fault);
       } finally {
         if (!made) {
           OWN.remove(path);
@@ -112,6 +112,15 @@ final class WorkFolder {
       }
     }
     throw new ResourceException(folder + ": other writers keep removing this one's work folder");
+  }
+
+  private static void makeFolder(Path folder, Path path) throws IOException {
+    try {
+      Files.createDirectory(path);
+    } catch (NoSuchFileException nowhere) {
+      // Not that of another writer: the folder itself is gone, or makes no folders, as /proc.
+      throw FileFault.writingFolder(folder, nowhere);
+    }
   }
 
   private static String digits(String name) {

@@ -22,6 +22,9 @@ import org.windlass.layout.Layout;
  * a byte moves.
  */
 final class MoveList {
+  /** Stands in a header where a tensor's name would, and holds what is said of the file. */
+  private static final String METADATA = "__metadata__";
+
   private static final int LISTED = 5;
 
   /** The rule that is for a tensor, and what its pattern captures. */
@@ -122,6 +125,11 @@ final class MoveList {
     for (Assembly assembly : assemblies.values()) {
       List<Assembly.Part> parts = assembly.parts();
       for (String name : assembly.names()) {
+        if (name.isEmpty() || name.equals(METADATA)) {
+          throw new InvalidArgumentException(
+              "tensor \"" + parts.get(0).source().name() + "\" would be written as \"" + name
+                  + "\", a name that no tensor can have");
+        }
         Assembly other = written.putIfAbsent(name, assembly);
         if (other != null) {
           throw new InvalidArgumentException(

@@ -92,7 +92,8 @@ final class ReshardRun {
       throw FileFault.reading(in, fault);
     }
     try {
-      Path written = real(out);
+      Path place = CheckpointWriter.place(out);
+      Path written = Files.exists(place) ? place.toRealPath() : place;
       if (written.startsWith(read)) {
         throw new InvalidArgumentException(
             out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in));
@@ -114,18 +115,6 @@ final class ReshardRun {
                   .map(link -> link + "; OUT takes the place of no link, so name what it leads to")
                   .orElse("exists already; force() replaces what Windlass wrote"));
     }
-  }
-
-  /** The path without links, also where its last name is new. */
-  private static Path real(Path path) throws IOException {
-    Path absolute = path.toAbsolutePath().normalize();
-    if (Files.exists(absolute)) {
-      return absolute.toRealPath();
-    }
-    Path parent = absolute.getParent();
-    return parent == null || !Files.exists(parent)
-        ? absolute
-        : parent.toRealPath().resolve(absolute.getFileName());
   }
 
   /** Wire bytes that cross ranks by the layouts' plans, and those that stay on theirs. */
