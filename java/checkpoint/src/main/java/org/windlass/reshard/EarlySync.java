@@ -41,10 +41,13 @@ final class EarlySync implements AutoCloseable {
     }
   }
 
+  /** Waits for what was started, and tells its failure once: an exception cannot suppress itself. */
   private void settle() {
+    Future<?> over = running;
+    running = null;
     try {
-      if (running != null) {
-        running.get();
+      if (over != null) {
+        over.get();
       }
     } catch (ExecutionException failed) {
       if (failed.getCause() instanceof WindlassException known) {
