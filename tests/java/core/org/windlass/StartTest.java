@@ -285,7 +285,7 @@ class StartTest {
                 .with("WINDLASS_TOKEN_FILE", "/nonexistent/token")
                 .failure())
         .isInstanceOf(ResourceException.class)
-        .hasMessageContaining("/nonexistent/token: a token can't be read");
+        .hasMessageContaining("/nonexistent/token: a token can't be read: no such file");
     assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("does not say where the ranks meet");

@@ -84,6 +84,18 @@ class RunCommandTest {
   }
 
   @Test
+  void whereATokenCannotBeWrittenIsSaid() throws Exception {
+    ProcessBuilder builder = shell(1, "true");
+    builder
+        .command()
+        .replaceAll(word -> word.equals("-Djava.io.tmpdir=" + folder) ? "-Djava.io.tmpdir=/none" : word);
+    Cli ended = finished(builder);
+    assertThat(ended.status()).isEqualTo(7);
+    assertThat(ended.err())
+        .contains("windlass: Resource: /none: cannot be written: no such file or folder");
+  }
+
+  @Test
   void aTokenThatIsSetIsTheirs() throws Exception {
     ProcessBuilder builder = shell(1, "echo $WINDLASS_TOKEN${WINDLASS_TOKEN_FILE-none}");
     builder.environment().put("WINDLASS_TOKEN", "mine");

@@ -8,6 +8,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import org.windlass.AbortedException;
+import org.windlass.checkpoint.FileFault;
 
 /** The file with a job's token, a line of digits that the file's owner alone may read. */
 public final class TokenFile implements AutoCloseable {
@@ -18,18 +19,22 @@ public final class TokenFile implements AutoCloseable {
   private boolean isClosed;
 
   /** Makes it under {@code java.io.tmpdir}; once closed, it is not made any more. */
-  public synchronized Path create() throws IOException {
+  public synchronized Path create() {
     if (isClosed) {
       throw new AbortedException("the token file is closed");
     }
-    path =
-        Files.createTempFile(
-            "windlass-token-",
-            "",
-            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     byte[] token = new byte[BYTES];
     new SecureRandom().nextBytes(token);
-    Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
+    try {
+      path =
+          Files.createTempFile(
+              "windlass-token-",
+              "",
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
+    } catch (IOException fault) {
+      throw FileFault.writingFolder(Path.of(System.getProperty("java.io.tmpdir")), fault);
+    }
     return path;
   }
 

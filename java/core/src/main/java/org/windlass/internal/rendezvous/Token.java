@@ -7,7 +7,9 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SeekableByteChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermission;
@@ -105,8 +107,15 @@ public final class Token {
       }
     } catch (IOException | UnsupportedOperationException e) {
       throw failures.make(
-          Native.WL_RESOURCE, file + ": a token can't be read: " + e, e, "", List.of());
+          Native.WL_RESOURCE, file + ": a token can't be read: " + reason(e), e, "", List.of());
     }
+  }
+
+  private static String reason(Exception fault) {
+    if (fault instanceof NoSuchFileException) {
+      return "no such file";
+    }
+    return fault instanceof AccessDeniedException ? "permission denied" : fault.toString();
   }
 
   /**
