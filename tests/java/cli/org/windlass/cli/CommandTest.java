@@ -82,6 +82,7 @@ class CommandTest {
         arguments(List.of("reshard", "--from", "1:R", "--to", "1:R", "/dev/null/in", "out"), 2, "a part of this path is a file"),
         arguments(List.of("bench", "put", "--ops-csv", "/nonexistent/out.csv"), 2, "the folder /nonexistent does not exist"),
         arguments(List.of("bench", "put", "--ops-csv", "/tmp"), 2, "/tmp: is a folder"),
+        arguments(List.of("bench", "redistribute", "--from", "2:S0", "--to", "2:P", "--shape", "4"), 2, "--to 2:P: a target cannot be Partial"),
         arguments(List.of("bench", "all-reduc", "--bytes", "4K"), 2, "bench 'all-reduc': no such operation"),
         arguments(List.of("bench", "put", "--dtype", "f4"), 3, "--dtype f4: its elements are less than a byte"),
         arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),

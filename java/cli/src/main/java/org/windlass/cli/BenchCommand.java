@@ -302,10 +302,14 @@ public final class BenchCommand implements Runnable {
       throw new InvalidArgumentException("--wire " + wireOr(type) + ": " + type + " is not cast to it");
     }
     Layout source = Layout.parse(layouts.from().get());
+    Layout target = Layout.parseTarget(layouts.to().get(), source);
+    if (target.hasPartial()) {
+      throw new InvalidArgumentException("--to " + layouts.to().get() + ": a target cannot be Partial");
+    }
     Workload workload =
         new RedistributeWorkload(
             source,
-            Layout.parseTarget(layouts.to().get(), source),
+            target,
             Shape.parse(shape),
             type,
             wireOr(type),
@@ -353,7 +357,7 @@ public final class BenchCommand implements Runnable {
       if (!operations.contains(op)) {
         throw new InvalidArgumentException(
             "bench " + op + ": " + option.longestName() + " is for "
-                + String.join(" and ", operations));
+                + String.join(", ", operations));
       }
     }
   }
