@@ -142,11 +142,14 @@ class Group {
   // 0 on, the group of a color. Less the rank that proposes it, what a shrink makes in a round.
   enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
   // What ranks of this process make together in the operation of that sequence, `part` of it: the
-  // first of them to come makes it, and it lasts as long as any of them holds it. Each comes before
-  // it enters the operation, and holds it until it has left. A part has one type, whatever the
-  // operations that ranks call. Throws std::bad_alloc.
+  // first of them to come makes it, and those that come while any of them holds a Joint get it too.
+  // Each comes before it enters the operation, and holds its Joint until it has left; what was made
+  // may last longer, and is not found by an operation of the same 32 bits that follows. A part has
+  // one type, whatever the operations that ranks call. Throws std::bad_alloc.
+  template <class T>
+  using Joint = std::shared_ptr<const std::shared_ptr<T>>;
   template <class T, class Make>
-  std::shared_ptr<T> join(uint32_t sequence, int32_t part, Make&& make);
+  Joint<T> join(uint32_t sequence, int32_t part, Make&& make);
 
   // Drops `memory` now or, when a rank may still touch it, once the last rank is out.
   void retire(std::shared_ptr<const void> memory) noexcept;
@@ -174,7 +177,7 @@ class Group {
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   std::shared_ptr<const void> held_[kMostWindows];
-  std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<void>> joint_;
+  std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<const void>> joint_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
   std::map<uint32_t, PeerMemory> peerMemories_;  // by the lowest rank of each process
   std::mutex watchMutex_;  // guards
@@ -182,13 +185,14 @@ class Group {
 };
 
 template <class T, class Make>
-std::shared_ptr<T> Group::join(uint32_t sequence, int32_t part, Make&& make) {
+Group::Joint<T> Group::join(uint32_t sequence, int32_t part, Make&& make) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto entry = joint_.begin(); entry != joint_.end();)
     entry = entry->second.expired() ? joint_.erase(entry) : std::next(entry);
-  std::weak_ptr<void>& held = joint_[{sequence, part}];
-  if (std::shared_ptr<void> made = held.lock()) return std::static_pointer_cast<T>(made);
-  std::shared_ptr<T> made = make();
+  std::weak_ptr<const void>& held = joint_[{sequence, part}];
+  if (const std::shared_ptr<const void> made = held.lock())
+    return std::static_pointer_cast<const std::shared_ptr<T>>(made);
+  Joint<T> made = std::make_shared<const std::shared_ptr<T>>(make());
   held = made;
   return made;
 }

@@ -11,10 +11,11 @@
 namespace windlass {
 namespace {
 
-Call hostCall(const Descriptor& descriptor, int64_t deadlineNs, wl_error_t* error) {
+Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* error) {
   Call call = {};
   call.descriptor = descriptor;
-  call.deadlineNs = deadlineNs;
+  call.deadlineNs = limit.deadlineNs;
+  call.startNs = limit.startNs;
   call.error = error;
   return call;
 }
@@ -89,8 +90,8 @@ class Parting {
 }  // namespace
 
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                 void* all, int64_t deadlineNs, wl_error_t* error) {
-  Call call = hostCall(descriptor, deadlineNs, error);
+                 void* all, const TimeLimit& limit, wl_error_t* error) {
+  Call call = hostCall(descriptor, limit, error);
   call.args = {own, all, nullptr};
   call.bytes = call.inBytes = bytes;
   return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
@@ -98,12 +99,12 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 
 // The first rank to fail is the least of the numbers that ranks state; its error goes to all.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                  int64_t deadlineNs, wl_error_t* error) {
+                  const TimeLimit& limit, wl_error_t* error) {
   const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
   uint32_t failed = kNobody;
   Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, WL_MIN, 0,
                                       descriptor.root()),
-                       deadlineNs, error);
+                       limit, error);
   call.args = {&stated, &failed, nullptr};
   call.bytes = call.inBytes = sizeof stated;
   Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
@@ -125,9 +126,10 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
   if (comm.group().config().spansProcesses)
     return createSharedWindow(comm, bytes, deadlineNs, window, error);
   const uint32_t ranks = comm.group().ranks();
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
-  std::shared_ptr<Window> made;
+  Group::Joint<Window> made;
   try {
     if (window == nullptr) throw std::bad_alloc();
     made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
@@ -139,8 +141,8 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
     failure = noMemory(comm.rank());
   }
   const Code code =
-      shareOutcome(comm, Descriptor::of(WL_OP_WINDOW, bytes), failure, deadlineNs, error);
-  if (code == WL_OK) *window = std::move(made);
+      shareOutcome(comm, Descriptor::of(WL_OP_WINDOW, bytes), failure, limit, error);
+  if (code == WL_OK) *window = *made;
   return code;
 }
 
@@ -162,15 +164,17 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
                 uint32_t* rank, wl_error_t* error) {
   if (comm.group().config().spansProcesses)
     return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = {};
   failure.struct_size = sizeof failure;
-  std::shared_ptr<Parting> parting;
+  Group::Joint<Parting> joint;
   std::vector<Told> all;
   try {
     all.resize(comm.group().ranks());
     if (split.color >= 0) {
-      parting = comm.group().join<Parting>(comm.nextSequence(), split.color,
-                                           [&] { return Parting::reserve(comm.group().config()); });
+      joint = comm.group().join<Parting>(comm.nextSequence(), split.color, [&] {
+        return Parting::reserve(comm.group().config());
+      });
     }
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
@@ -178,14 +182,15 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
                                                static_cast<int32_t>(split.listed));
   const Told own = {split.color, split.key};
-  Code code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code == WL_OK)
-    code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), deadlineNs, error);
-  if (parting == nullptr) return code;
+    code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  if (joint == nullptr) return code;
+  Parting& parting = **joint;
   if (code == WL_OK) {
-    *group = parting->take(all.data(), split, comm, rank);
+    *group = parting.take(all.data(), split, comm, rank);
   } else if (const wl_error_t* record = comm.group().failure()) {
-    parting->fail(comm.rank(), split, *record);
+    parting.fail(comm.rank(), split, *record);
   }
   return code;
 }

@@ -6,20 +6,29 @@
 
 #include <memory>
 
+#include "native/base/clock.h"
 #include "native/comm/comm.h"
 
 namespace windlass {
+
+// The one deadline of operations in a row, as a window or a split takes them.
+struct TimeLimit {
+  int64_t deadlineNs;  // 0 = the communicator's
+  int64_t startNs;
+
+  static TimeLimit fromNow(int64_t deadlineNs) { return {deadlineNs, clockNs()}; }
+};
 
 // Gathers `bytes`, at most kGatheredBytes, of each rank in ascending order as the next operation,
 // which the descriptor states. Nobody's memory is read after its call has returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                 void* all, int64_t deadlineNs, wl_error_t* error);
+                 void* all, const TimeLimit& limit, wl_error_t* error);
 
 // As the next operation, or two: Ok where every rank's part of what the descriptor states is, else
 // the error of the first rank whose part is not. `own` is this rank's.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                  int64_t deadlineNs, wl_error_t* error);
+                  const TimeLimit& limit, wl_error_t* error);
 
 // `bytes` on every rank, zeroed. All ranks get the same window, or the same error. `window` is
 // nullptr on a rank that found no memory for its handle: an error of all.

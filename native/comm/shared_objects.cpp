@@ -88,26 +88,29 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   Group& group = comm.group();
   const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = nothingWrong();
+  Group::Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
   std::vector<ToldWindow> all;
   uint64_t stride = 0;
   try {
     if (window == nullptr) throw std::bad_alloc();
     all.resize(group.ranks());
-    made = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
-                                    [] { return std::make_shared<SharedWindow>(); });
+    joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
+                                     [] { return std::make_shared<SharedWindow>(); });
+    made = *joint;
     if (Window::strideOf(bytes, group.ranks(), &stride, &failure) == WL_OK && group.isHere(0))
       made->mapping().make(stride * group.ranks(), &failure);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
   // A rank that has no room for what others tell it says so here.
-  Code code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   ToldWindow own = {kNobody, -1};
   if (comm.rank() == 0) own = {group.takeWindow(), made->mapping().file()};
-  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), deadlineNs, error);
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
   if (code != WL_OK) return code;
   const ToldWindow& told = all[0];
   if (told.number == kNobody) {
@@ -125,7 +128,7 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
     failure = noMemory(comm.rank());
     if (held == nullptr) group.dropWindow(told.number);
   }
-  code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  code = shareOutcome(comm, descriptor, failure, limit, error);
   made->mapping().closeFile();
   if (code == WL_OK) *window = std::shared_ptr<Window>(held, held->window());
   return code;
@@ -136,7 +139,9 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   Group& whole = comm.group();
   const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
                                                static_cast<int32_t>(split.listed));
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = nothingWrong();
+  Group::Joint<SharedGroup> joint;
   std::shared_ptr<SharedGroup> made;
   std::vector<ToldSplit> all;
   std::vector<int64_t> files;
@@ -146,16 +151,17 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     files.resize(whole.ranks());
     members.reserve(whole.ranks());
     if (split.color >= 0) {
-      made = whole.join<SharedGroup>(comm.nextSequence(), split.color,
-                                     [] { return std::make_shared<SharedGroup>(); });
+      joint = whole.join<SharedGroup>(comm.nextSequence(), split.color,
+                                      [] { return std::make_shared<SharedGroup>(); });
+      made = *joint;
     }
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
-  Code code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   const ToldSplit own = {split.color, split.key};
-  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), deadlineNs, error);
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
   if (code != WL_OK) return code;
 
   const auto attempt = [&](auto&& step) {
@@ -174,7 +180,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
       made->make(whole.config(), members, &failure);
   });
   const int64_t file = made == nullptr ? -1 : made->mapping().file();
-  code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), deadlineNs, error);
+  code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
   if (code != WL_OK) return code;
   attempt([&] {
     const uint32_t maker = members[0];
@@ -188,12 +194,12 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
         std::find(members.begin(), members.end(), comm.rank()) - members.begin());
     made->group()->claim(*rank, &failure);
   });
-  code = shareOutcome(comm, descriptor, failure, deadlineNs, error);
+  code = shareOutcome(comm, descriptor, failure, limit, error);
   if (made == nullptr) return code;
   made->mapping().closeFile();
   if (code == WL_OK) {
     *group = std::shared_ptr<Group>(made, made->group());
-  } else if (made->group() != nullptr && failure.code == WL_OK) {
+  } else if (failure.code == WL_OK && made->group() != nullptr) {
     // Others may have been told that all is well.
     if (const wl_error_t* record = whole.failure())
       leaveSplit(*made->group(), *rank, split.operation, *record);

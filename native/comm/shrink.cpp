@@ -175,6 +175,7 @@ class Shrink {
     }
     if (isNewRound) {
       proposal_.reset();
+      joint_.reset();
       own_.store(Agreement::came(round_), std::memory_order_seq_cst);
     }
     try {
@@ -206,7 +207,7 @@ class Shrink {
   }
 
   // What `maker` proposes in this round.
-  std::shared_ptr<Proposal> proposalOf(uint32_t maker) const {
+  Group::Joint<Proposal> proposalOf(uint32_t maker) const {
     return whole_.join<Proposal>(round_, Group::kJointShrink - static_cast<int32_t>(maker),
                                  [] { return std::make_shared<Proposal>(); });
   }
@@ -215,11 +216,13 @@ class Shrink {
     std::vector<uint32_t> members;
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank)
       if (!isGone(rank) && hasCome(rank)) members.push_back(rank);
-    std::shared_ptr<Proposal> made = proposalOf(comm_.rank());
+    Group::Joint<Proposal> joint = proposalOf(comm_.rank());
+    const std::shared_ptr<Proposal>& made = *joint;
     if (Code code = made->make(whole_.config(), members, error_); code != WL_OK) return code;
     const Agreement proposed = {Agreement::kProposed, round_, comm_.rank(), made->file()};
     if (!move(open, proposed)) return WL_OK;
-    proposal_ = std::move(made);
+    proposal_ = made;
+    joint_ = std::move(joint);
     rank_ = proposal_->rankOf(comm_.rank());
     return WL_OK;
   }
@@ -246,14 +249,16 @@ class Shrink {
 
   // proposal_ stays as it is where there is nothing to open any more.
   Code open(const Agreement& proposed) {
-    std::shared_ptr<Proposal> told = proposalOf(proposed.maker);
+    Group::Joint<Proposal> joint = proposalOf(proposed.maker);
+    const std::shared_ptr<Proposal>& told = *joint;
     wl_error_t why = errorOf(WL_OK, "%s", "");
     const Code code = told->open(whole_, proposed, &why);
     // Until here the number was that file's.
     if (look().word() != proposed.word()) return WL_OK;
     if (code == WL_PEER_LOST) abandon(proposed);
     if (code != WL_OK) return code == WL_PEER_LOST ? WL_OK : copyError(error_, why, nullptr);
-    proposal_ = std::move(told);
+    proposal_ = told;
+    joint_ = std::move(joint);
     rank_ = proposal_->rankOf(comm_.rank());
     return WL_OK;
   }
@@ -288,6 +293,7 @@ class Shrink {
   int64_t limitNs_ = 0;     // until when its stage lasts; 0: there is none yet
   int64_t completeNs_ = 0;  // since when all have come; 0: not yet
   std::shared_ptr<Proposal> proposal_;  // what it proposes, as soon as this rank has it
+  Group::Joint<Proposal> joint_;        // of that
   uint32_t rank_ = kNobody;             // of this rank there
 };
 

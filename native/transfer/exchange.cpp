@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <new>
 
-#include "native/comm/host_operations.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
@@ -37,7 +36,10 @@ const Kernel& eager(wl_operation operation) {
 }  // namespace
 
 Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error)
-    : comm_(comm), fingerprint_(fingerprint), deadlineNs_(deadlineNs), error_(error) {
+    : comm_(comm),
+      fingerprint_(fingerprint),
+      limit_(TimeLimit::fromNow(deadlineNs)),
+      error_(error) {
   failure_.struct_size = sizeof failure_;
 }
 
@@ -59,7 +61,8 @@ Call Exchange::call(wl_reduce_op op, const void* in, void* out, uint64_t bytes,
   call.args = {in, out, nullptr};
   call.bytes = bytes;
   call.inBytes = inBytes;
-  call.deadlineNs = deadlineNs_;
+  call.deadlineNs = limit_.deadlineNs;
+  call.startNs = limit_.startNs;
   call.error = error_;
   return call;
 }
@@ -69,8 +72,7 @@ Code Exchange::tell() {
   char prefix[64];
   std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", comm_.rank());
   if (failed()) copyError(&told, failure_, prefix);
-  return shareOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, deadlineNs_,
-                      error_);
+  return shareOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, limit_, error_);
 }
 
 void Exchange::outOfMemory() {

@@ -6,15 +6,16 @@
 #include <functional>
 #include <vector>
 
-#include "native/comm/comm.h"
+#include "native/comm/host_operations.h"
 #include "native/transfer/words.h"
 
 namespace windlass {
 
-// Every call is collective and states the same on every rank: the registration's fingerprint. A
-// rank that can't go on says why by failure(), and takes part in the next call, whatever it has for
-// it: that one returns on all ranks what the first such rank states, told as of its part of the
-// transfer. A call that finds no memory sets it.
+// Every call is collective and states the same on every rank: the registration's fingerprint. All
+// of them have one deadline, from when the rank's Exchange is made. A rank that can't go on says
+// why by failure(), and takes part in the next call, whatever it has for it: that one returns on
+// all ranks what the first such rank states, told as of its part of the transfer. A call that finds
+// no memory sets it.
 class Exchange {
  public:
   Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error);
@@ -55,7 +56,7 @@ class Exchange {
 
   Comm& comm_;
   const uint64_t fingerprint_;
-  const int64_t deadlineNs_;
+  const TimeLimit limit_;
   wl_error_t* const error_;
   wl_error_t failure_ = {};
   WordList totals_;  // of a gather: one a rank

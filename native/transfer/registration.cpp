@@ -74,8 +74,9 @@ class Registration {
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
-    peers_ = group.join<Peers>(comm_.nextSequence(), Group::kJointTransfer,
+    joint_ = group.join<Peers>(comm_.nextSequence(), Group::kJointTransfer,
                                [&] { return std::make_shared<Peers>(group.ranks()); });
+    peers_ = *joint_;
     peers_->setProgress(rank_, plan_->progress);
     return WL_OK;
   }
@@ -178,6 +179,7 @@ class Registration {
   std::vector<Binding> sources_;
   std::vector<Binding> targets_;
   std::shared_ptr<BoundPlan> plan_;
+  Group::Joint<Peers> joint_;
   std::shared_ptr<Peers> peers_;
   WordList own_;    // for Peers
   WordList boxes_;  // of this rank's chunks

@@ -132,7 +132,8 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
   if (own.version == Named::kNone)
     return fail(error, WL_INVALID_ARGUMENT, "rank %u takes no part; nothing has moved", absent);
   // It says why as it ends the communicator.
-  code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, deadlineNs, error);
+  code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, TimeLimit::fromNow(deadlineNs),
+                      error);
   if (code != WL_OK) return code;
   return fail(error, WL_ABORTED, "rank %u takes no part; nothing has moved", absent);
 }
