@@ -65,6 +65,12 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
                   "shape is empty or overflows 63 bits",
                   index, static_cast<long long>(offset));
     }
+    // Of either half, so that what both take doesn't overflow.
+    if (static_cast<uint64_t>(end) > kLargest) {
+      return fail(error, WL_RESOURCE,
+                  "staged box %llu: ends at byte %lld, more than a process can address", index,
+                  static_cast<long long>(end));
+    }
     box.readers = static_cast<uint32_t>(readers);
     box.firstReader = readers_.size();
     for (int64_t r = 0; r < readers; ++r) {

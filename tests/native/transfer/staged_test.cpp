@@ -95,6 +95,24 @@ TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
   }
 }
 
+// Both halves of the stage end where their sum is none.
+TEST(Transfer, StagesThatNobodyHasRoomForAreRefused) {
+  LocalRanks ranks(1);
+  ranks.run([](int, wl_comm_t* comm) {
+    const int64_t far = INT64_MAX - 1;
+    const Word stages = {0, WL_U8, 1, far, 0, 1, 1, WL_U8, 1, far, 0, 1};
+    wl_transfer_config_t config = configOf({}, 0, {}, 0, {}, 0);
+    config.stages = stages.data();
+    config.stage_words = stages.size();
+    config.stage_count = 2;
+    wl_transfer_t* transfer = nullptr;
+    Error error;
+    EXPECT_EQ(WL_RESOURCE, wl_transfer_create(comm, &config, 0, &transfer, &error));
+    EXPECT_TRUE(contains(error.message, "staged box 0: ends at byte 9223372036854775807"));
+    EXPECT_EQ(nullptr, transfer);
+  });
+}
+
 // Row (r, t) of every rank's source goes to rank t, as a sum with the next rank's, in round r. The
 // stages of two rounds take turns.
 struct Rounds {
