@@ -357,7 +357,8 @@ bool Comm::agree(uint32_t a, uint32_t b, uint64_t sequence) const {
   return ofA.in(b).bytes == ofB.out(a).bytes && ofB.in(a).bytes == ofA.out(b).bytes;
 }
 
-bool Comm::allStated() const {
+bool Comm::allStated(const Descriptor& descriptor) const {
+  if (!(own_.entry[sequence_ & 1].descriptor == descriptor)) return false;
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!group_->entered(peer, sequence_) || !agree(rank_, peer, sequence_)) return false;
   }

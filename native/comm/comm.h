@@ -74,9 +74,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t nextSequence() const {
     return own_.state.sequence.load(std::memory_order_relaxed) + 1;
   }
-  // Whether every rank has entered the last operation and calls the same: stated() of each is what
-  // it stated there, until this rank's next operation.
-  bool allStated() const;
+  // Whether the last operation was this one, and every rank has entered it and calls the same:
+  // stated() of each is what it stated there, until this rank's next operation.
+  bool allStated(const Descriptor& descriptor) const;
   const RankArgs& stated(uint32_t rank) const {
     return group_->lines(rank).entry[sequence_ & 1].args;
   }

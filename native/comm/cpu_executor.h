@@ -75,7 +75,9 @@ class Comm::Helped {
 template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
-  if (call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
+  // A rank that gives up looks at ENTERs behind its failure, and this one at failures behind its
+  // ENTER, so that one of the two sees the other.
+  if (Asks<K>::value || call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
   if constexpr (Asks<K>::value) {
     const Code code = awaitNeed(kEveryRank, 0, deadline);
     if (code != WL_OK) return code;

@@ -44,8 +44,9 @@ inline void Comm::publishEntry() {
   recorder_.stampEntry();
 }
 
-// Once all ranks have entered: whether items run. Not where a failure stands: a rank may have
-// returned with it before it saw all of them enter, and none of its memory is written then.
+// Once all ranks have entered, and a read-modify-write of this rank's has followed its ENTER:
+// whether items run. Not where a failure stands: a rank may have returned with it before it saw all
+// of them enter, and none of its memory is written then.
 template <class K>
 Code Comm::ask(const Launch& launch, bool* runs) const {
   *runs = true;

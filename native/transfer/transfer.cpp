@@ -9,8 +9,9 @@
 namespace windlass {
 namespace {
 
-// Beside a sequence of 32 bits.
+// Beside a sequence of 32 bits, and below how many moves there were before.
 constexpr uint64_t kEntering = uint64_t{1} << 32;
+constexpr uint32_t kMovesShift = 33;
 
 // A Mismatch that names two ranks.
 template <class... Values>
@@ -74,9 +75,10 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   call.deadlineNs = deadlineNs;
   call.error = error;
   const uint32_t sequence = comm_.nextSequence();
-  entering_.store(kEntering | sequence, std::memory_order_seq_cst);
+  entering_.store(moves_.load(std::memory_order_relaxed) << kMovesShift | kEntering | sequence,
+                  std::memory_order_seq_cst);
   Code code = enter(&call, own);
-  const bool isStated = comm_.nextSequence() != sequence && comm_.allStated();
+  const bool isStated = comm_.nextSequence() != sequence && comm_.allStated(call.descriptor);
   if (isStated) code = conclude(code, own, version, deadlineNs, error);
   if (code == WL_OK) code = goOn(&call);
   if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);
@@ -86,10 +88,12 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
 
 uint64_t Transfer::begun() const {
   const uint64_t entering = entering_.load(std::memory_order_seq_cst);
-  bool isStated = entering != 0;
+  const uint64_t moves = moves_.load(std::memory_order_seq_cst);
+  // The one that enters may have been counted since.
+  bool isStated = entering != 0 && moves << kMovesShift == entering >> kMovesShift << kMovesShift;
   for (uint32_t rank = 0; isStated && rank < group_->ranks(); ++rank)
-    isStated = group_->entered(rank, entering & ~kEntering);
-  return moves_.load(std::memory_order_seq_cst) + (isStated ? 1 : 0);
+    isStated = group_->entered(rank, static_cast<uint32_t>(entering));
+  return moves + (isStated ? 1 : 0);
 }
 
 const Named& Transfer::named(uint32_t rank) const {

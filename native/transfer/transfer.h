@@ -78,7 +78,8 @@ class Transfer {
   Comm& comm_;
   const std::shared_ptr<Group> group_;
   std::atomic<uint64_t> moves_{0};     // that have begun and returned
-  std::atomic<uint64_t> entering_{0};  // kEntering | sequence of the move in progress; 0: none
+  // moves_ | kEntering | sequence of the move in progress; 0: none.
+  std::atomic<uint64_t> entering_{0};
   uint32_t id_ = 0;  // sequence of the registration
   std::shared_ptr<BoundPlan> plan_;
   std::shared_ptr<const Peers> peers_;

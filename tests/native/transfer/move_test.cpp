@@ -194,6 +194,34 @@ TEST_P(Moves, NothingUntilAllRanksHaveCome) {
   EXPECT_TRUE(enters);
 }
 
+// However it is asked meanwhile.
+TEST(MovesBegun, AreCountedOnce) {
+  LocalRanks ranks(1, 20'000 * kMs, 1, 1);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Neighbours own(rank, comm, 4);
+    std::atomic<uint64_t> started{0};
+    std::atomic<bool> over{false};
+    std::thread asks([&] {
+      for (uint64_t last = 0; !over;) {
+        const uint64_t begun = wl_transfer_begun(own.transfer());
+        EXPECT_GE(begun, last);
+        EXPECT_LE(begun, started);
+        last = begun;
+      }
+    });
+    const int moves = 400'000 / slow();
+    for (int move = 0; move < moves; ++move) {
+      ++started;
+      int64_t version = 5;
+      Error error;
+      ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), 7, &version, 0, &error)) << error.message;
+    }
+    over = true;
+    asks.join();
+    EXPECT_EQ(static_cast<uint64_t>(moves), wl_transfer_begun(own.transfer()));
+  });
+}
+
 // The last rank comes as the others' deadlines pass.
 TEST_P(Moves, NothingToARankThatIsToldSo) {
   if (n_ == 1) return;
