@@ -70,6 +70,31 @@ class CheckpointWriterTest {
   }
 
   @Test
+  void anotherProcessWritesAFileThatIsMade() throws IOException {
+    Path path = folder.resolve("x.safetensors");
+    List<SafetensorsHeader.Item> two =
+        List.of(
+            new SafetensorsHeader.Item("x", DType.U8, List.of(1L)),
+            new SafetensorsHeader.Item("y", DType.U8, List.of(1L)));
+    try (SafetensorsWriter made = SafetensorsWriter.create(path, two, Map.of("a", "b"));
+        SafetensorsWriter opened = SafetensorsWriter.open(path, two, Map.of("a", "b"))) {
+      made.write("x", 0, ByteBuffer.wrap(new byte[] {7}));
+      opened.write("y", 0, ByteBuffer.wrap(new byte[] {8}));
+      opened.sync();
+    }
+    try (SafetensorsFile file = SafetensorsFile.open(path)) {
+      assertThat(file.tensor("x").getLong(0)).isEqualTo(7);
+      assertThat(file.tensor("y").getLong(0)).isEqualTo(8);
+    }
+    String other = "x.safetensors: is not the file of these tensors";
+    refused(() -> SafetensorsWriter.open(path, two, Map.of()), other);
+    refused(() -> SafetensorsWriter.open(path, ONE_BYTE, Map.of("a", "b")), other);
+    Path none = folder.resolve("none.safetensors");
+    refused(() -> SafetensorsWriter.open(none, two, Map.of()), "no such file");
+    assertThat(none).doesNotExist();
+  }
+
+  @Test
   void aCommitIsWholeWhateverInterruptsIt() throws IOException {
     Path out = folder.resolve("out");
     try (CheckpointWriter writer = CheckpointWriter.begin(out, false)) {

@@ -25,9 +25,10 @@ class ProgressWatchTest {
     AtomicLong count = new AtomicLong();
     ProgressWatch watch =
         new ProgressWatch(DEADLINE, () -> 0, count::get, 1, (moved, total) -> {});
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = Communicator.local(2);
+        Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(
-          group,
+          team,
           () ->
               group.run(
                   comm -> {
@@ -50,14 +51,16 @@ class ProgressWatchTest {
   void nothingForTheLengthOfTheDeadlineIsATimeout() {
     assertThatThrownBy(() -> run(2500, false))
         .isInstanceOf(DeadlineExceededException.class)
-        .hasMessageContaining("nothing moved for 0.75 s");
+        .hasMessageContaining("nothing moved for 0.75 s")
+        .hasMessageEndingWith("; the others wait for rank 1");
   }
 
   private static void watched(ProgressListener listener, Runnable body) {
     AtomicLong moved = new AtomicLong();
     ProgressWatch watch = new ProgressWatch(DEADLINE, moved::incrementAndGet, () -> 0, 9, listener);
-    try (LocalGroup group = Communicator.local(1)) {
-      watch.run(group, body);
+    try (LocalGroup group = Communicator.local(1);
+        Team team = Team.open(group, () -> 0, DEADLINE)) {
+      watch.run(team, body);
     }
   }
 
@@ -86,8 +89,9 @@ class ProgressWatchTest {
     ProgressWatch watch =
         new ProgressWatch(
             Duration.ofNanos(Long.MAX_VALUE), () -> 1, () -> 0, 9, (moved, total) -> sleep(200));
-    try (LocalGroup group = Communicator.local(1)) {
-      watch.run(group, () -> sleep(100));
+    try (LocalGroup group = Communicator.local(1);
+        Team team = Team.open(group, () -> 0, DEADLINE)) {
+      watch.run(team, () -> sleep(100));
     }
   }
 

@@ -19,8 +19,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.AbortedException;
+import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
@@ -170,6 +172,37 @@ class ReshardTest {
     assertThatThrownBy(reshard::run)
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("has run");
+  }
+
+  @Test
+  void ranksOfAGroupRunOneAfterTheOther() throws IOException {
+    Path terms = Files.createDirectory(folder.resolve("terms"));
+    for (int rank = 0; rank < 3; rank++) {
+      long[] bits = {rank, 10 * rank};
+      TestFile.write(
+          terms.resolve("rank-0000" + rank + ".safetensors"),
+          List.of(new TestFile.Tensor("w", DType.I32, new int[] {2}, bits)),
+          Map.of());
+    }
+    Reshard sum = Reshard.from(Layout.parse("3:P")).to("1:R").in(terms).out(folder.resolve("a"));
+    assertThat(sum.leastRanks()).isEqualTo(3);
+    try (LocalGroup group = Communicator.local(3)) {
+      assertThat(sum.run(group).bytesOut()).isEqualTo(8);
+      assertThat(TestFile.read(folder.resolve("a/rank-00003.safetensors")).tensors().get(0).bits())
+          .containsExactly(3, 30);
+      Reshard.from(Layout.parse("3:R")).to("3:S0").in(terms).out(folder.resolve("b")).run(group);
+      assertThat(group.communicator(0).failure()).isEmpty();
+      Reshard wrong = Reshard.from(Layout.parse("2:R")).to("1:R").in(terms).out(folder.resolve("c"));
+      assertThatThrownBy(() -> wrong.run(group)).isInstanceOf(InvalidArgumentException.class);
+      assertThat(group.communicator(2).failure()).isPresent();
+    }
+    try (LocalGroup few = Communicator.local(2)) {
+      Reshard more = Reshard.from(Layout.parse("3:P")).to("1:R").in(terms).out(folder.resolve("c"));
+      assertThatThrownBy(() -> more.run(few))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("has 2 ranks, and a source layout 3 terms");
+    }
+    assertThat(folder.resolve("c")).doesNotExist();
   }
 
   /** Ends a large run in its middle by {@code end}, and returns what it threw. */

@@ -23,7 +23,7 @@ public final class ChildCommand {
   }
 
   /** Another program than the command, likewise. */
-  static ProcessBuilder program(Class<?> main, String folder, Object... arguments) {
+  public static ProcessBuilder program(Class<?> main, String folder, Object... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));

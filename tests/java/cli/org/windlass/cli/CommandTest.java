@@ -64,7 +64,7 @@ class CommandTest {
         arguments(List.of("reshard", "--to", "4:S0", "--mode", "slow", "a", "b"), 2, "--mode slow"),
         arguments(List.of("reshard", "--to", "4:S0", "--launch", "fork", "a", "b"), 2, "--launch fork"),
         arguments(List.of("reshard", "--to", "4:S0", "--mode", "gather-broadcast", "a", "b"), 2, "direct or staged"),
-        arguments(List.of("reshard", "--to", "4:S0", "--launch", "processes", "a", "b"), 3, "Unsupported: reshard --launch processes"),
+        arguments(List.of("reshard", "--to", "4:S0", "--launch", "processes", "a", "b"), 2, "a: no such file"),
         arguments(List.of("reshard", "--to", "4:S0", "--target", "cuda", "a", "b"), 3, "cuda"),
         arguments(List.of("reshard", "--to", "4:S0", "--target", "tpu", "a", "b"), 2, "tpu"),
         arguments(List.of("reshard", "--to", "4:S0", "--dtype", "f12", "a", "b"), 2, "'f12' is no dtype"),

@@ -17,6 +17,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.cli.ChildCommand;
@@ -24,8 +26,9 @@ import org.windlass.cli.Cli;
 import org.windlass.testing.TestFile;
 
 /**
- * A process of its own is stopped at random moments: OUT is what it was or what it shall be. Two
- * moments of each kind; 50 where the system property {@code windlass.long} is true.
+ * A process of its own is stopped at random moments, alone or with another that runs its other
+ * ranks: OUT is what it was or what it shall be. Two moments of each kind; 50 where the system
+ * property {@code windlass.long} is true.
  */
 @Timeout(900)
 class KilledReshardTest {
@@ -33,6 +36,9 @@ class KilledReshardTest {
   private static final int MOMENTS = Boolean.getBoolean("windlass.long") ? 50 : 2;
 
   @TempDir Path folder;
+
+  /** Where those that are killed leave a token. */
+  @TempDir Path temporary;
 
   private Path in(String name, long value) throws IOException {
     Path path = folder.resolve(name);
@@ -46,7 +52,9 @@ class KilledReshardTest {
   private Process start(Object... arguments) throws IOException {
     List<Object> all = new ArrayList<>(List.of("reshard"));
     all.addAll(List.of(arguments));
-    return ChildCommand.of(all.toArray())
+    ProcessBuilder builder = ChildCommand.of(all.toArray());
+    builder.command().add(1, "-Djava.io.tmpdir=" + temporary);
+    return builder
         .redirectErrorStream(true)
         .redirectOutput(new File(folder.toFile(), "log"))
         .start();
@@ -100,25 +108,29 @@ class KilledReshardTest {
     assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
   }
 
-  private long lifeMillis(Path in) throws IOException, InterruptedException {
+  private long lifeMillis(Path in, String launch) throws IOException, InterruptedException {
     long begin = System.nanoTime();
-    Process whole = start("--from", "1:R", "--to", "4:S1", in, folder.resolve("once"));
+    Process whole =
+        start("--from", "1:R", "--to", "4:S1", in, folder.resolve("once"), "--launch", launch);
     assertThat(whole.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(whole.exitValue()).as(Files.readString(folder.resolve("log"))).isZero();
     return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
   }
 
-  @Test
-  void aKilledRunWithForceLeavesTheOldOrTheNewAndTheNextRemovesTheRest() throws Exception {
+  @ParameterizedTest
+  @ValueSource(strings = {"threads", "processes"})
+  void aKilledRunWithForceLeavesTheOldOrTheNewAndTheNextRemovesTheRest(String launch)
+      throws Exception {
     Path first = in("first.safetensors", 1);
     Path second = in("second.safetensors", 2);
     Path out = folder.resolve("out");
     assertThat(Cli.run("reshard", "--from", "1:R", "--to", "4:S1", first, out).status()).isZero();
     long seed = Long.getLong("windlass.seed", System.nanoTime());
     Random random = new Random(seed);
-    long life = lifeMillis(second);
+    long life = lifeMillis(second, launch);
     for (int i = 0; i < MOMENTS; i++) {
-      Process process = start("--from", "1:R", "--to", "4:S1", second, out, "--force");
+      Process process =
+          start("--from", "1:R", "--to", "4:S1", second, out, "--force", "--launch", launch);
       kill(process, random, i % 2 == 0, life);
       assertThat(valueOf(out)).as("seed %d, moment %d", seed, i).isIn((byte) 1, (byte) 2);
     }
@@ -129,15 +141,20 @@ class KilledReshardTest {
         .containsExactly("first.safetensors", "log", "once", "out", "second.safetensors");
   }
 
-  @Test
-  void aKilledRunWithoutForceLeavesNothingOrTheNew() throws Exception {
+  @ParameterizedTest
+  @ValueSource(strings = {"threads", "processes"})
+  void aKilledRunWithoutForceLeavesNothingOrTheNew(String launch) throws Exception {
     Path in = in("in.safetensors", 3);
     long seed = Long.getLong("windlass.seed", System.nanoTime());
     Random random = new Random(seed);
-    long life = lifeMillis(in);
+    long life = lifeMillis(in, launch);
     for (int i = 0; i < MOMENTS; i++) {
       Path out = folder.resolve("out" + i);
-      kill(start("--from", "1:R", "--to", "4:S1", in, out), random, i % 2 == 0, life);
+      kill(
+          start("--from", "1:R", "--to", "4:S1", in, out, "--launch", launch),
+          random,
+          i % 2 == 0,
+          life);
       if (Files.exists(out)) {
         assertThat(valueOf(out)).as("seed %d, moment %d", seed, i).isEqualTo((byte) 3);
       }

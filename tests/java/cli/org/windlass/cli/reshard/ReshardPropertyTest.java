@@ -14,6 +14,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.cli.Cli;
@@ -23,8 +25,17 @@ import org.windlass.testing.ReferenceNumbers;
 import org.windlass.testing.ReferenceTensor;
 import org.windlass.testing.TestFile;
 
-/** Random checkpoints from random layouts to random layouts, bit for bit against a slow reference. */
+/**
+ * Random checkpoints from random layouts to random layouts, bit for bit against a slow reference,
+ * with ranks as threads and as processes.
+ */
 class ReshardPropertyTest {
+  /** How many of them run once more as the command that starts its processes itself. */
+  private static final int LAUNCHES = 3;
+
+  private static TwoProcesses processes;
+  private static int launched;
+
   private static final DType[] FLOATS = {
     DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2
   };
@@ -36,6 +47,16 @@ class ReshardPropertyTest {
   private boolean whole;
   private DType wire;
   private DType dtype;
+
+  @BeforeAll
+  static void start() {
+    processes = new TwoProcesses();
+  }
+
+  @AfterAll
+  static void end() throws IOException {
+    processes.close();
+  }
 
   @RandomSeeds(value = 60, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
@@ -84,6 +105,20 @@ class ReshardPropertyTest {
     } else {
       checkRanks(out);
     }
+    processes.compare(arguments, out);
+    if (launched++ < LAUNCHES) {
+      compareLaunch(arguments, out);
+    }
+  }
+
+  private static void compareLaunch(List<Object> arguments, Path out) throws IOException {
+    Path launch = out.resolveSibling("launch-" + out.getFileName());
+    List<Object> words = new ArrayList<>(arguments);
+    words.replaceAll(word -> word.equals(out) ? launch : word);
+    words.addAll(List.of("--launch", "processes"));
+    Cli done = Cli.run(words.toArray());
+    assertThat(done.status()).as("%s: %s", words, done.err()).isZero();
+    TwoProcesses.assertSame(launch, out);
   }
 
   /** A layout of up to three mesh dimensions and eight ranks. */

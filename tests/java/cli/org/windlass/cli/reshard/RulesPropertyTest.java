@@ -14,6 +14,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 import org.windlass.layout.Layout;
@@ -24,9 +26,11 @@ import org.windlass.testing.TestFile;
 
 /**
  * Random tensors with layouts of their own, transposed and joined by a random rule, between random
- * layouts: bit for bit against a slow reference.
+ * layouts: bit for bit against a slow reference, with ranks as threads and as processes.
  */
 class RulesPropertyTest {
+  private static TwoProcesses processes;
+
   private static final DType[] FLOATS = {DType.F32, DType.F16, DType.BF16, DType.F8E4M3};
 
   private Random random;
@@ -36,6 +40,16 @@ class RulesPropertyTest {
   private boolean stacks;
   private DType dtype;
   private DType wire;
+
+  @BeforeAll
+  static void start() {
+    processes = new TwoProcesses();
+  }
+
+  @AfterAll
+  static void end() throws IOException {
+    processes.close();
+  }
 
   @RandomSeeds(value = 60, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
@@ -107,6 +121,7 @@ class RulesPropertyTest {
       return;
     }
     assertThat(done.status()).as("%s: %s: %s", rules, arguments, done.err()).isZero();
+    processes.compare(arguments, out);
     if (single) {
       check(TestFile.read(out), inOrder, null, 0);
       return;

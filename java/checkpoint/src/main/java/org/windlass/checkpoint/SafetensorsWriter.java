@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -15,7 +16,8 @@ import org.windlass.internal.JsonText;
 
 /**
  * A new safetensors file of its final size, whose tensors are zero at first. The disk blocks are
- * reserved when it is made: a full disk is an exception there, never one later.
+ * reserved when it is made: a full disk is an exception there, never one later. Several processes
+ * may write it at once: one makes it, the others open it.
  */
 public final class SafetensorsWriter implements AutoCloseable {
   private final Path path;
@@ -49,6 +51,45 @@ public final class SafetensorsWriter implements AutoCloseable {
       return file;
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
+    }
+  }
+
+  /**
+   * Opens a file that {@link #create} has made of the same tensors and metadata, as another process
+   * does that writes some of them; what is in it stays.
+   *
+   * @throws InvalidArgumentException if there is no such file, or its header is another one
+   */
+  public static SafetensorsWriter open(
+      Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    SafetensorsHeader header =
+        SafetensorsHeader.of(
+            Objects.requireNonNull(path, "path").toString(), items, metadata);
+    try {
+      FileChannel channel =
+          FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE);
+      SafetensorsWriter file = new SafetensorsWriter(path, header, channel);
+      try {
+        file.requireHeader();
+        return file;
+      } catch (IOException | RuntimeException refused) {
+        file.close();
+        throw refused;
+      }
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    }
+  }
+
+  private void requireHeader() throws IOException {
+    byte[] expected = header.encode();
+    ByteBuffer found = ByteBuffer.allocate(expected.length);
+    int read = 0;
+    while (found.hasRemaining() && read >= 0) {
+      read = channel.read(found, found.position());
+    }
+    if (channel.size() != header.fileBytes() || !Arrays.equals(found.array(), expected)) {
+      throw new InvalidArgumentException(path + ": is not the file of these tensors");
     }
   }
 

@@ -4,6 +4,7 @@ package org.windlass.reshard;
 import java.util.function.Supplier;
 import org.windlass.AbortedException;
 import org.windlass.ClosedException;
+import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.WindlassException;
 import org.windlass.checkpoint.CheckpointWriter;
@@ -17,8 +18,15 @@ final class Cancellation {
 
   private volatile boolean cancelled;
   private volatile Thread runner;
-  private LocalGroup group;
+  private volatile LocalGroup group;
   private CheckpointWriter writer;
+
+  /** Of what the current thread does and nobody cancels. */
+  static Cancellation ofNothing() {
+    Cancellation cancellation = new Cancellation();
+    cancellation.begin();
+    return cancellation;
+  }
 
   /**
    * Claims the run for the current thread.
@@ -37,6 +45,7 @@ final class Cancellation {
    * Returns while the run goes on; any thread.
    *
    * @throws AbortedException once it shall end
+   * @throws WindlassException what has ended the ranks that move
    */
   void check() {
     if (cancelled) {
@@ -45,6 +54,18 @@ final class Cancellation {
     if (runner.isInterrupted()) {
       throw new AbortedException(interrupted());
     }
+    if (group != null) {
+      first()
+          .failure()
+          .ifPresent(
+              failure -> {
+                throw failure;
+              });
+    }
+  }
+
+  private Communicator first() {
+    return group.communicators().get(0);
   }
 
   private String interrupted() {
@@ -60,8 +81,8 @@ final class Cancellation {
 
   /** Aborts this group's operations when the run shall end, or refuses as {@link #check} does. */
   synchronized void moving(LocalGroup moving) {
-    check();
     group = moving;
+    check();
   }
 
   /**
@@ -71,7 +92,7 @@ final class Cancellation {
   synchronized void cancel() {
     cancelled = true;
     if (group != null) {
-      group.communicator(0).abort(CANCELLED);
+      first().abort(CANCELLED);
     }
     if (writer != null) {
       writer.close();

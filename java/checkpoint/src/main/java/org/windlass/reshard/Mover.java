@@ -3,7 +3,6 @@ package org.windlass.reshard;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -11,92 +10,60 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongConsumer;
+import org.windlass.Collectives;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
-import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
 import org.windlass.plan.TransferMode;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 
 /**
  * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
- * stay in the caches, cut by a transfer among a few threads, and written: the work follows the
- * bytes, whatever number of ranks the layouts have.
+ * stay in the caches, cut by a transfer among a few workers, and written: the work follows the
+ * bytes, whatever number of ranks the layouts have. Every process works out the same steps, and they
+ * share each of them.
  */
 final class Mover {
   // What a step moves stays in the caches until it is written.
   private static final long STEP_BYTES = 8L << 20;
-  // More do not read and write faster, and each takes part in every step.
-  private static final int MOST_WORKERS = 16;
-  // Longer than any step: the watch alone ends what makes no progress.
-  private static final Duration NO_LIMIT = Duration.ofDays(7);
 
   private final Checkpoint in;
-  private final CheckpointWriter writer;
+  private final Team team;
   private final Output output;
   private final List<TensorMove> moves;
   private final Cancellation cancellation;
   private final TransferMode mode;
   private final OptionalLong bucketBytes;
-  private final int workers;
   private final ProgressWatch watch;
   private final AtomicLong finishedBytes = new AtomicLong();
-  private final AtomicLong calls = new AtomicLong();
   private final List<ByteBuffer> scratch = new ArrayList<>();
   private volatile Transfer current;
 
   Mover(
       Checkpoint in,
-      CheckpointWriter writer,
+      Team team,
       Output output,
       MoveList list,
       ReshardRequest request,
       ProgressListener listener,
       Cancellation cancellation) {
     this.in = in;
-    this.writer = writer;
+    this.team = team;
     this.output = output;
     this.moves = list.moves();
     this.cancellation = cancellation;
     this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
-    this.workers = workers(moves);
-    for (int i = 0; i < Math.min(workers, MOST_WORKERS); i++) {
+    for (int i = 0; i < team.workersHere(); i++) {
       scratch.add(
           ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES).order(ByteOrder.nativeOrder()));
     }
     long total = list.targets().stream().mapToLong(output::bytes).sum();
-    this.watch = new ProgressWatch(request.deadline(), this::moved, calls::get, total, listener);
-  }
-
-  /** A rank for each core, and for each term of the largest reduction. */
-  private static int workers(List<TensorMove> moves) {
-    int terms =
-        moves.stream().mapToInt(move -> terms(move.source().from())).max().orElse(1);
-    if (terms > Native.WL_MAX_RANKS) {
-      throw new UnsupportedException(
-          "a source layout has " + terms + " terms; at most " + Native.WL_MAX_RANKS
-              + " are reduced");
-    }
-    return Math.max(terms, Math.min(Runtime.getRuntime().availableProcessors(), MOST_WORKERS));
-  }
-
-  private static int terms(Layout from) {
-    int terms = 1;
-    for (int m = 0; m < from.mesh().ndim(); m++) {
-      if (from.placements().get(m) instanceof Placement.Partial) {
-        terms *= from.mesh().size(m);
-      }
-    }
-    return terms;
+    this.watch = new ProgressWatch(request.deadline(), this::moved, team::calls, total, listener);
   }
 
   private long moved() {
@@ -112,26 +79,29 @@ final class Mover {
     return finishedBytes.get() + running;
   }
 
-  /** Moves everything, and returns when it is on the disk. */
-  void run() {
+  /**
+   * Collective: moves everything.
+   *
+   * @param wrote hears of bytes that were written
+   */
+  void run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(NO_LIMIT);
-      try (LocalGroup group = Communicator.local(workers, options);
-          Arena arena = new Arena(STEP_BYTES);
-          EarlySync sync = new EarlySync(writer)) {
-        cancellation.moving(group);
-        watch.run(group, () -> steps(group, arena, sync));
-      }
+      watch.run(
+          team,
+          () -> {
+            try (Arena arena = new Arena(team, STEP_BYTES)) {
+              steps(arena, wrote);
+            }
+          });
     }
-    writer.sync();
   }
 
-  private void steps(LocalGroup group, Arena arena, EarlySync sync) {
+  private void steps(Arena arena, LongConsumer wrote) {
     Map<TargetTensor, List<TensorMove>> parts = new LinkedHashMap<>();
     for (TensorMove move : moves) {
       parts.computeIfAbsent(move.target(), target -> new ArrayList<>()).add(move);
     }
-    Step step = new Step(workers, calls);
+    Step step = Step.first(team);
     for (Map.Entry<TargetTensor, List<TensorMove>> entry : parts.entrySet()) {
       TargetTensor target = entry.getKey();
       Map<Integer, Runs> held = held(target);
@@ -147,18 +117,19 @@ final class Mover {
         if (target.dtype().bits() >= 8) {
           files.keySet().forEach(move -> needed.addAll(Needed.of(move, window, shapes, held)));
         }
-        long bytes = 0;
-        for (long[] shape : shapes.values()) {
-          bytes += Arena.rounded(bytes(target, shape));
-        }
+        List<Arena.Piece> pieces = new ArrayList<>();
+        shapes.values().forEach(shape -> pieces.add(piece(target, shape)));
         for (Needed box : needed) {
-          bytes += Arena.rounded(box.bytes()) * files.get(box.move()).terms();
+          int terms = files.get(box.move()).terms();
+          for (int term = 0; term < terms; term++) {
+            pieces.add(piece(box, term, terms));
+          }
         }
-        if (!arena.fits(bytes)) {
-          run(group, step);
-          sync.wrote(step.bytes());
-          step = new Step(workers, calls);
-          arena.reset(bytes);
+        if (!arena.fits(pieces)) {
+          run(step);
+          wrote.accept(step.bytes());
+          step = step.next();
+          arena.reset(pieces);
         }
         Map<Integer, Staged> staged = stage(target, window, held, shapes, arena);
         staged.values().forEach(step::add);
@@ -172,7 +143,7 @@ final class Mover {
         }
       }
     }
-    run(group, step);
+    run(step);
   }
 
   /** What each rank that a target is written for holds of it. */
@@ -210,8 +181,15 @@ final class Mover {
     return Window.cut(extents, perElement * held.size(), bits < 8 ? 8 : 1, STEP_BYTES);
   }
 
-  private static long bytes(TargetTensor target, long[] shape) {
-    return target.dtype().bytesOf(TargetTensor.elements(shape));
+  /** Memory for a window of a target. */
+  private static Arena.Piece piece(TargetTensor target, long[] shape) {
+    return new Arena.Piece(
+        target.dtype().bytesOf(TargetTensor.elements(shape)), Arena.ANYWHERE);
+  }
+
+  /** Memory for a term of a box; where there are several, a rank brings each. */
+  private static Arena.Piece piece(Needed box, int term, int terms) {
+    return new Arena.Piece(box.bytes(), terms > 1 ? term : Arena.ANYWHERE);
   }
 
   /** The window's extents on each rank that holds some of it. */
@@ -236,17 +214,20 @@ final class Mover {
       Arena arena) {
     Map<Integer, Staged> staged = new LinkedHashMap<>();
     shapes.forEach(
-        (rank, shape) ->
-            staged.put(
-                rank,
-                new Staged(
-                    output.file(target.name(), rank),
-                    target.name(),
-                    target.dtype(),
-                    window.start(shape.length),
-                    shape,
-                    target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
-                    arena.take(bytes(target, shape)))));
+        (rank, shape) -> {
+          Arena.Taken taken = arena.take(piece(target, shape));
+          staged.put(
+              rank,
+              new Staged(
+                  output.file(target.name(), rank),
+                  target.name(),
+                  target.dtype(),
+                  window.start(shape.length),
+                  shape,
+                  target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
+                  taken.memory(),
+                  taken.rank()));
+        });
     return staged;
   }
 
@@ -258,7 +239,7 @@ final class Mover {
     long[] shape = move.axes().stored(box.shape());
     List<Tensor> terms = new ArrayList<>();
     for (int term = 0; term < files.terms(); term++) {
-      Tensor memory = arena.take(box.bytes());
+      Tensor memory = arena.take(piece(box, term, files.terms())).memory();
       step.add(files.reads(term, start, shape, memory));
       terms.add(
           move.axes()
@@ -271,8 +252,9 @@ final class Mover {
       Arrays.setAll(at, d -> at[d] - box.start()[d]);
       List<Tensor> parts =
           terms.stream().map(term -> narrowed(term, at, cut.shape())).toList();
-      Tensor window = staged.get(cut.rank()).elements();
-      step.add(move, parts, narrowed(window, cut.place(), cut.shape()));
+      Staged window = staged.get(cut.rank());
+      Tensor target = narrowed(window.elements(), cut.place(), cut.shape());
+      step.add(move, parts, target, window.home());
     }
   }
 
@@ -298,41 +280,50 @@ final class Mover {
     }
   }
 
-  private void run(LocalGroup group, Step step) {
+  private void run(Step step) {
     if (step.isEmpty()) {
       return;
     }
     in.files().forEach(SafetensorsFile::checkLength);
-    group.run(
-        comm -> {
-          if (comm.rank() < scratch.size()) {
-            step.read(scratch.get(comm.rank()));
-          }
-          step.movePacked(comm.rank());
-          comm.barrier();
-          if (comm.rank() < scratch.size()) {
-            step.copy(scratch.get(comm.rank()));
-          }
-          if (step.hasTransfer()) {
-            transfer(comm, step);
-          }
-          comm.barrier();
-          step.write(comm.rank(), comm.size());
-        });
+    team.group().run(comm -> run(step, comm));
     finishedBytes.addAndGet(step.bytes());
+  }
+
+  private void run(Step step, Communicator comm) {
+    Collectives unlimited = comm.within(Team.NO_LIMIT);
+    int place = team.place(comm);
+    boolean works = place < scratch.size();
+    if (works) {
+      step.read(scratch.get(place));
+    }
+    step.movePacked(comm.rank());
+    unlimited.barrier();
+    if (works) {
+      step.copy(scratch.get(place));
+    }
+    if (step.hasTransfer()) {
+      transfer(comm, step);
+    }
+    unlimited.barrier();
+    step.write(comm.rank());
+    if (!team.isWhole()) {
+      // The next step takes the memory, and what follows the last one the files.
+      unlimited.barrier();
+    }
   }
 
   private void transfer(Communicator comm, Step step) {
     Batch batch = Batch.of(comm).mode(mode);
     bucketBytes.ifPresent(batch::bucketBytes);
     step.addTo(batch, comm.rank());
-    try (Transfer transfer = batch.register(NO_LIMIT)) {
-      if (comm.rank() == 0) {
+    boolean shows = team.place(comm) == 0;
+    try (Transfer transfer = batch.register(Team.NO_LIMIT)) {
+      if (shows) {
         current = transfer;
       }
-      transfer.run(1, NO_LIMIT);
+      transfer.run(1, Team.NO_LIMIT);
     } finally {
-      if (comm.rank() == 0) {
+      if (shows) {
         current = null;
       }
     }

@@ -9,7 +9,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
@@ -35,9 +34,9 @@ final class Output {
     this.whole = whole;
   }
 
-  /** Makes every file, at its final size. */
+  /** Makes every file, at its final size, or opens those that another process has made. */
   static Output create(
-      CheckpointWriter writer,
+      OutputFiles writer,
       ReshardRequest request,
       MoveList list,
       Map<String, String> metadata) {
@@ -61,7 +60,7 @@ final class Output {
   }
 
   private void createByRank(
-      CheckpointWriter writer, List<TargetTensor> targets, Map<String, String> metadata) {
+      OutputFiles writer, List<TargetTensor> targets, Map<String, String> metadata) {
     for (int rank : ranks) {
       List<Item> items = new ArrayList<>();
       for (TargetTensor target : targets) {
@@ -93,7 +92,7 @@ final class Output {
   }
 
   private void createIndexed(
-      CheckpointWriter writer,
+      OutputFiles writer,
       List<TargetTensor> targets,
       long limit,
       Map<String, String> metadata) {

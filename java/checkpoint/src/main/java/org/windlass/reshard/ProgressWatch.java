@@ -7,7 +7,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import org.windlass.AbortedException;
 import org.windlass.DeadlineExceededException;
-import org.windlass.LocalGroup;
 
 /**
  * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length
@@ -47,7 +46,7 @@ final class ProgressWatch {
   }
 
   /**
-   * Runs {@code body}, which calls operations of the group, and tells the listener once all has
+   * Runs {@code body}, which calls operations of the team, and tells the listener once all has
    * moved. Nobody interrupts a listener: one that still runs when the body has failed is left to
    * itself after a second.
    *
@@ -55,8 +54,8 @@ final class ProgressWatch {
    *     listener didn't return for as long after the body's end
    * @throws RuntimeException that the listener throws; an {@link Error} of it likewise
    */
-  void run(LocalGroup group, Runnable body) {
-    Thread thread = new Thread(() -> look(group), "windlass-progress");
+  void run(Team team, Runnable body) {
+    Thread thread = new Thread(() -> look(team), "windlass-progress");
     thread.setDaemon(true);
     thread.start();
     try {
@@ -84,7 +83,7 @@ final class ProgressWatch {
     }
   }
 
-  private void look(LocalGroup group) {
+  private void look(Team team) {
     long seen = -1;
     long seenCalls = -1;
     long since = System.nanoTime();
@@ -100,8 +99,8 @@ final class ProgressWatch {
         } else if (System.nanoTime() - since > deadline.toNanos()) {
           expired =
               "nothing moved for " + deadline.toMillis() / 1e3 + " s after " + now + " of " + total
-                  + " bytes";
-          group.communicator(0).abort(expired);
+                  + " bytes" + team.awaited();
+          team.abort(expired);
           return;
         }
       }
@@ -113,7 +112,7 @@ final class ProgressWatch {
     } catch (RuntimeException | Error thrown) {
       refusal = thrown;
       if (!complete) {
-        group.communicator(0).abort("the listener of its progress threw " + thrown);
+        team.abort("the listener of its progress threw " + thrown);
       }
     }
   }

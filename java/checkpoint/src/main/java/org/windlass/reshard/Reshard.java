@@ -7,8 +7,12 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
@@ -194,6 +198,23 @@ public final class Reshard {
   }
 
   /**
+   * The fewest ranks that {@link #run(LocalGroup)} takes: one, or one for each term of the largest
+   * reduction. Looks at IN's headers.
+   *
+   * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
+   * @throws org.windlass.UnsupportedException if the target is not available, or a dtype cannot move
+   *     as asked
+   * @throws org.windlass.ResourceException if a file cannot be read
+   */
+  public int leastRanks() {
+    target.ifPresent(Target::require);
+    try (ReshardRun run =
+        new ReshardRun(request(), progress, text -> {}, Cancellation.ofNothing())) {
+      return run.leastRanks();
+    }
+  }
+
+  /**
    * Redistributes, on some threads beside the caller. Whatever it throws, what was there before is
    * all that is there; an interrupt of the calling thread ends it, and stays set.
    *
@@ -206,32 +227,73 @@ public final class Reshard {
    * @throws org.windlass.ResourceException if the disk is full, or a file cannot be read or written
    */
   public ReshardResult run() {
-    ReshardRequest request =
-        new ReshardRequest(
-            given("in()", in),
-            given("out()", out),
-            from,
-            to,
-            rules,
-            wire,
-            dtype,
-            mode,
-            bucketBytes,
-            maxShardBytes,
-            force,
-            verify,
-            ignoreScales,
-            deadline);
+    return run(
+        run -> {
+          CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(Team.NO_LIMIT);
+          try (LocalGroup group = Communicator.local(run.threads(), options)) {
+            return run.run(group);
+          }
+        });
+  }
+
+  /**
+   * Collective: the same with the ranks of a communicator, threads and processes; each process calls
+   * it with its own, with the same settings, IN and OUT. The process of rank 0 makes OUT and verifies
+   * it; the others read and write beside it. It returns once OUT stands. Where one of them fails, all
+   * throw, and the communicator is dead; where that of rank 0 is killed, a hidden work folder is left,
+   * which the next run in OUT's folder removes.
+   *
+   * @param group the ranks of this process, on which nothing else runs meanwhile; {@link #leastRanks}
+   *     or more with those of the others
+   * @throws InvalidArgumentException as {@link #run()} does, or if there are too few ranks
+   * @throws org.windlass.MismatchException if processes differ in settings, or in what they find in IN
+   * @throws org.windlass.AbortedException if any process was cancelled, interrupted or failed
+   * @throws org.windlass.PeerLostException if a process has ended
+   * @throws org.windlass.DeadlineExceededException if nothing moved for the length of the deadline, or
+   *     a process has not come in it
+   */
+  public ReshardResult run(LocalGroup group) {
+    Communicator first = Objects.requireNonNull(group, "group").communicators().get(0);
+    try {
+      return run(run -> run.run(group));
+    } catch (Throwable failure) {
+      first.abort("reshard: rank " + first.rank() + " ended with " + failure);
+      throw failure;
+    }
+  }
+
+  private ReshardResult run(Function<ReshardRun, ReshardResult> body) {
+    ReshardRequest request = request();
     if (!cancellation.begin()) {
       throw new InvalidArgumentException("run: this reshard has run; make another one");
     }
     try {
       cancellation.check();
       target.ifPresent(Target::require);
-      return new ReshardRun(request, progress, warnings, cancellation).run();
+      try (ReshardRun run = new ReshardRun(request, progress, warnings, cancellation)) {
+        return body.apply(run);
+      }
     } catch (WindlassException failure) {
       throw cancellation.cause(failure);
     }
+  }
+
+  private ReshardRequest request() {
+    return new ReshardRequest(
+        given("in()", in),
+        given("out()", out),
+        from,
+        to,
+        rules,
+        wire,
+        dtype,
+        mode,
+        bucketBytes,
+        maxShardBytes,
+        force,
+        verify,
+        ignoreScales,
+        deadline);
   }
 
   private static Path given(String setting, Path path) {
@@ -243,8 +305,8 @@ public final class Reshard {
 
   /**
    * Ends the run with {@link org.windlass.AbortedException}, also one that is still to come. Nothing
-   * of it is on the disk when this returns; a run that has given OUT its name is complete, and stays.
-   * Idempotent; any thread.
+   * of it is on the disk when this returns, in the process of rank 0 where there are several; a run
+   * that has given OUT its name is complete, and stays. Idempotent; any thread.
    */
   public void cancel() {
     cancellation.cancel();

@@ -11,26 +11,42 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
 import org.windlass.UnsupportedException;
+import org.windlass.WindlassException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.internal.Native;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 
-/** One redistribution of a checkpoint on disk. */
-final class ReshardRun {
+/**
+ * One redistribution of a checkpoint on disk, as one process takes part in it. The process of rank 0
+ * makes OUT and gives it its name; all of them fill it.
+ */
+final class ReshardRun implements AutoCloseable {
+  // Threads beyond these do not read and write faster.
+  private static final int MOST_THREADS = 16;
+
+  private final long begin = System.nanoTime();
   private final ReshardRequest request;
   private final ProgressListener listener;
-  private final Consumer<String> warnings;
   private final Cancellation cancellation;
+  private final Checkpoint in;
+  private final MoveList list;
+  private final OtherFiles others;
+  private final Moved moved;
 
   /**
-   * A run to be.
+   * Finds out what is to do.
    *
    * @param listener hears how far it is
    * @param warnings hears of what is odd about the request, and no reason to refuse it
    * @param cancellation ends it early, and learns of what is on the disk until it is over
+   * @throws org.windlass.WindlassException if it cannot be done
    */
   ReshardRun(
       ReshardRequest request,
@@ -39,43 +55,130 @@ final class ReshardRun {
       Cancellation cancellation) {
     this.request = request;
     this.listener = listener;
-    this.warnings = warnings;
     this.cancellation = cancellation;
+    checkPaths(request.in(), request.out());
+    checkNew();
+    in = Checkpoint.open(request.in());
+    try {
+      list = MoveList.of(in, request, warnings);
+      others = OtherFiles.of(in, request.writesFolder());
+      moved = moved(list.moves());
+      checkTerms();
+    } catch (Throwable refused) {
+      in.close();
+      throw refused;
+    }
+  }
+
+  private void checkTerms() {
+    if (leastRanks() > Native.WL_MAX_RANKS) {
+      throw new UnsupportedException(
+          "a source layout has " + leastRanks() + " terms; at most " + Native.WL_MAX_RANKS
+              + " are reduced");
+    }
+  }
+
+  /** How many ranks it takes: one for each term of the largest reduction, or one. */
+  int leastRanks() {
+    return list.moves().stream().mapToInt(move -> terms(move.source().from())).max().orElse(1);
+  }
+
+  private static int terms(Layout from) {
+    int terms = 1;
+    for (int m = 0; m < from.mesh().ndim(); m++) {
+      if (from.placements().get(m) instanceof Placement.Partial) {
+        terms *= from.mesh().size(m);
+      }
+    }
+    return terms;
+  }
+
+  /** How many ranks do it where all are threads of this process: those, and one for each core. */
+  int threads() {
+    int cores = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+    return list.moves().isEmpty() ? 1 : Math.max(leastRanks(), cores);
   }
 
   /**
-   * Redistributes.
+   * Redistributes, with the processes that have the group's other ranks.
    *
    * @throws org.windlass.WindlassException with nothing left but what was there before
    */
-  ReshardResult run() {
-    long begin = System.nanoTime();
-    checkPaths(request.in(), request.out());
-    checkNew();
-    try (Checkpoint in = Checkpoint.open(request.in())) {
-      MoveList list = MoveList.of(in, request, warnings);
-      OtherFiles others = OtherFiles.of(in, request.writesFolder());
-      Moved moved = moved(list.moves());
-      Verification verification = new Verification(in, list, cancellation);
-      Output output;
-      long verifying = 0;
-      try (CheckpointWriter writer =
-          cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force()))) {
-        if (request.verify()) {
-          verifying += nanos(verification::compareReplicas);
-        }
-        output = Output.create(writer, request, list, in.metadata());
-        others.copyTo(writer);
-        new Mover(in, writer, output, list, request, listener, cancellation).run();
-        if (request.verify()) {
-          verifying += nanos(() -> verification.compare(output));
-        }
-        cancellation.check();
-        writer.commit();
-      }
-      double seconds = (System.nanoTime() - begin - verifying) / 1e9;
-      return result(bytesIn(in), output, list, others, moved, seconds);
+  ReshardResult run(LocalGroup group) {
+    int ranks = group.communicators().get(0).size();
+    if (ranks < leastRanks()) {
+      throw new InvalidArgumentException(
+          "run: the communicator has " + ranks + (ranks == 1 ? " rank" : " ranks")
+              + ", and a source layout " + leastRanks() + " terms, each of which takes one");
     }
+    cancellation.moving(group);
+    try (Team team =
+        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
+      return team.isFirst() ? lead(team) : follow(team);
+    }
+  }
+
+  private ReshardResult lead(Team team) {
+    try (CheckpointWriter writer =
+        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force()))) {
+      try {
+        return lead(team, writer);
+      } catch (Throwable failure) {
+        // Before the files go, of which the others would complain.
+        team.abort("reshard: rank 0 ended with " + failure);
+        throw failure;
+      }
+    }
+  }
+
+  private ReshardResult lead(Team team, CheckpointWriter writer) {
+    Verification verification = new Verification(in, list, cancellation);
+    long verifying = 0;
+    if (request.verify()) {
+      verifying += nanos(verification::compareReplicas);
+    }
+    Output output =
+        Output.create(new OutputFiles.Made(writer), request, list, in.metadata());
+    others.copyTo(writer);
+    team.made(writer.staged().toAbsolutePath());
+    try (EarlySync sync = new EarlySync(writer)) {
+      new Mover(in, team, output, list, request, listener, cancellation).run(sync::wrote);
+    }
+    writer.sync();
+    if (request.verify()) {
+      verifying += nanos(() -> verification.compare(output));
+    }
+    cancellation.check();
+    writer.commit();
+    team.named();
+    return result(output, (System.nanoTime() - begin - verifying) / 1e9);
+  }
+
+  /** Of a process whose ranks fill what that of rank 0 has made. */
+  private ReshardResult follow(Team team) {
+    Path content = team.awaitMade(cancellation::check);
+    Output output;
+    try (OutputFiles.Opened files = new OutputFiles.Opened(content)) {
+      output = opened(files);
+      new Mover(in, team, output, list, request, listener, cancellation).run(bytes -> {});
+    }
+    team.awaitNamed(cancellation::check);
+    return result(output, (System.nanoTime() - begin) / 1e9);
+  }
+
+  private Output opened(OutputFiles files) {
+    try {
+      return Output.create(files, request, list, in.metadata());
+    } catch (WindlassException failure) {
+      // They go where the run has ended.
+      cancellation.check();
+      throw failure;
+    }
+  }
+
+  @Override
+  public void close() {
+    in.close();
   }
 
   private static long nanos(Runnable action) {
@@ -171,19 +274,11 @@ final class ReshardRun {
     }
   }
 
-  private static long bytesIn(Checkpoint in) {
-    return in.files().stream()
-        .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
-        .sum();
-  }
-
-  private ReshardResult result(
-      long bytesIn,
-      Output output,
-      MoveList list,
-      OtherFiles others,
-      Moved moved,
-      double seconds) {
+  private ReshardResult result(Output output, double seconds) {
+    long bytesIn =
+        in.files().stream()
+            .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
+            .sum();
     long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
     long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
     return new ReshardResult(

@@ -2,7 +2,6 @@
 package org.windlass.reshard;
 
 import java.util.Arrays;
-import java.util.concurrent.atomic.AtomicLong;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsWriter;
@@ -17,6 +16,7 @@ import org.windlass.checkpoint.SafetensorsWriter;
  * @param shape the window's extents
  * @param firstByte the window's first byte, counted from the tensor's own
  * @param bytes the memory, aligned for any dtype
+ * @param home the rank in whose part of an arena that is, or {@link Arena#ANYWHERE}
  */
 record Staged(
     SafetensorsWriter file,
@@ -25,7 +25,8 @@ record Staged(
     long[] start,
     long[] shape,
     long firstByte,
-    Tensor bytes) {
+    Tensor bytes,
+    int home) {
   // The page cache takes memory for what one call writes in pieces as large. Pieces of this size are
   // found among what was freed lately; larger ones were up to four times slower.
   private static final long CALL_BYTES = 256 << 10;
@@ -42,12 +43,12 @@ record Staged(
     return place;
   }
 
-  /** Writes bytes {@code begin} to {@code end} of the window, counting calls. */
-  void write(long begin, long end, AtomicLong calls) {
+  /** Writes bytes {@code begin} to {@code end} of the window; {@code called} hears of each call. */
+  void write(long begin, long end, Runnable called) {
     for (long at = begin; at < end; at += CALL_BYTES) {
       int length = (int) Math.min(CALL_BYTES, end - at);
       file.write(name, firstByte + at, bytes.asByteBuffer(at, length));
-      calls.getAndIncrement();
+      called.run();
     }
   }
 }

@@ -5,8 +5,6 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
@@ -17,8 +15,9 @@ import org.windlass.redistribute.Batch;
 
 /**
  * What moves together: boxes of sources that are read into memory, windows of targets, and the
- * parts of boxes that windows take. The threads of a communicator share the work, whatever ranks the
- * layouts have: they copy parts, and a transfer reduces those that have several terms.
+ * parts of boxes that windows take. The ranks of a communicator share the work, whatever ranks the
+ * layouts have: they copy parts, and a transfer reduces those that have several terms. Every process
+ * has the same steps, in the same order.
  */
 final class Step {
   private record Bound(
@@ -48,24 +47,33 @@ final class Step {
   // What one thread copies at a time; of the widest dtype it fits the scratch memory.
   private static final long MOST_ELEMENTS = FileRead.SCRATCH_BYTES / Long.BYTES;
 
-  private final int workers;
-  private final AtomicLong calls;
+  private final Team team;
+  private final int firstRead;
+  private final int firstCopy;
   private final List<FileRead> reads = new ArrayList<>();
-  private final AtomicInteger nextRead = new AtomicInteger();
   private final List<Copy> copies = new ArrayList<>();
-  private final AtomicInteger nextCopy = new AtomicInteger();
   private final List<Bound> bound = new ArrayList<>();
   private final List<PackedBits> packed = new ArrayList<>();
   private final List<Staged> windows = new ArrayList<>();
 
-  /**
-   * For a communicator of so many ranks.
-   *
-   * @param calls counts reads and writes as they are done
-   */
-  Step(int workers, AtomicLong calls) {
-    this.workers = workers;
-    this.calls = calls;
+  private Step(Team team, int firstRead, int firstCopy) {
+    this.team = team;
+    this.firstRead = firstRead;
+    this.firstCopy = firstCopy;
+  }
+
+  /** A run's first. */
+  static Step first(Team team) {
+    return new Step(team, 0, 0);
+  }
+
+  /** The one behind this, to which nothing is added any more. */
+  Step next() {
+    // Each worker has asked once for more than there was.
+    int asked = team.workers();
+    return isEmpty()
+        ? this
+        : new Step(team, firstRead + reads.size() + asked, firstCopy + copies.size() + asked);
   }
 
   boolean isEmpty() {
@@ -102,10 +110,11 @@ final class Step {
    *
    * @param terms the part in each term of the box, which are reduced
    * @param target the part in its window
+   * @param home whose part of an arena the window is in, or {@link Arena#ANYWHERE}
    */
-  void add(TensorMove move, List<Tensor> terms, Tensor target) {
+  void add(TensorMove move, List<Tensor> terms, Tensor target, int home) {
     if (terms.size() > 1) {
-      reduce(move, terms, target);
+      reduce(move, terms, target, home);
       return;
     }
     DType from = move.source().dtype();
@@ -132,8 +141,8 @@ final class Step {
     }
   }
 
-  private void reduce(TensorMove move, List<Tensor> terms, Tensor target) {
-    int worker = bound.size() % workers;
+  private void reduce(TensorMove move, List<Tensor> terms, Tensor target, int home) {
+    int worker = home == Arena.ANYWHERE ? bound.size() % team.size() : home;
     long[] shape = target.shape();
     Layout from =
         DeviceMesh.of(terms.size())
@@ -152,15 +161,19 @@ final class Step {
 
   /** Reads boxes until all are read or being read. */
   void read(ByteBuffer scratch) {
-    for (int i = nextRead.getAndIncrement(); i < reads.size(); i = nextRead.getAndIncrement()) {
+    for (int i = team.nextRead() - firstRead;
+        i < reads.size();
+        i = team.nextRead() - firstRead) {
       reads.get(i).run(scratch);
-      calls.getAndIncrement();
+      team.called();
     }
   }
 
   /** Copies parts, whose boxes are all read, until all are copied or being copied. */
   void copy(ByteBuffer scratch) {
-    for (int i = nextCopy.getAndIncrement(); i < copies.size(); i = nextCopy.getAndIncrement()) {
+    for (int i = team.nextCopy() - firstCopy;
+        i < copies.size();
+        i = team.nextCopy() - firstCopy) {
       copies.get(i).run(scratch);
     }
   }
@@ -185,18 +198,19 @@ final class Step {
 
   /** Fills what a worker fills of tensors that no transfer moves. */
   void movePacked(int worker) {
-    packed.forEach(leg -> leg.run(worker, workers));
+    packed.forEach(leg -> leg.run(worker, team.size()));
   }
 
-  /** Writes one of {@code shares} equal parts of all windows, which are filled, to their files. */
-  void write(int share, int shares) {
+  /** Writes a rank's share of all windows, which are filled, to their files. */
+  void write(int share) {
+    int shares = team.size();
     long total = bytes();
     long begin = total / shares * share + Math.min(share, total % shares);
     long end = begin + total / shares + (share < total % shares ? 1 : 0);
     long at = 0;
     for (Staged window : windows) {
       long bytes = window.bytes().bytes();
-      window.write(Math.max(begin - at, 0), Math.min(end - at, bytes), calls);
+      window.write(Math.max(begin - at, 0), Math.min(end - at, bytes), team::called);
       at += bytes;
     }
   }

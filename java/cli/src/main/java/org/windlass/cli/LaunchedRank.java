@@ -76,8 +76,12 @@ final class LaunchedRank {
     return complaint.code().exitStatus();
   }
 
-  /** What {@code rank} has left in {@code file}; empty if it left none, as one that was killed. */
-  static Optional<Complaint> told(int rank, Path file) throws IOException {
+  /**
+   * What a process has left in {@code file}; empty if it left none, as one that was killed.
+   *
+   * @param ranks what the message calls its ranks
+   */
+  static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();
     try (var reader = Files.newBufferedReader(file)) {
       said.load(reader);
@@ -87,7 +91,7 @@ final class LaunchedRank {
     if (!said.stringPropertyNames().contains(TRACE)) {
       return Optional.empty();
     }
-    String message = "rank " + rank + ": " + said.getProperty(MESSAGE);
+    String message = ranks + ": " + said.getProperty(MESSAGE);
     return Optional.of(
         new Complaint(
             ErrorCode.valueOf(said.getProperty(CODE)),

@@ -79,16 +79,26 @@ public final class MovingOptions {
    * process of its own that runs this command line too. Results are rank 0's to print.
    */
   void onRanks(CommandSpec command, int ranks, Consumer<LocalGroup> body) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline());
     if (areProcesses()) {
-      List<String> arguments =
-          command.root().commandLine().getParseResult().originalArgs();
-      new ProcessLaunch(arguments, ranks, options).run(body);
+      onProcesses(command, ranks, 1, body);
       return;
     }
-    try (LocalGroup group = Communicator.local(ranks, options)) {
+    try (LocalGroup group = Communicator.local(ranks, options())) {
       body.accept(group);
     }
+  }
+
+  /**
+   * Runs the body in so many processes, of which each has {@code ranks} ranks: this one, which has
+   * the first of them, and others that run this command line too.
+   */
+  void onProcesses(CommandSpec command, int processes, int ranks, Consumer<LocalGroup> body) {
+    List<String> arguments = command.root().commandLine().getParseResult().originalArgs();
+    new ProcessLaunch(arguments, processes, ranks, options()).run(body);
+  }
+
+  private CommunicatorOptions options() {
+    return CommunicatorOptions.defaults().withDeadline(deadline());
   }
 
   /** How long an operation may go without progress. */

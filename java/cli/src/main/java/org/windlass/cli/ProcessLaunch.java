@@ -28,8 +28,8 @@ import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.TokenFile;
 
 /**
- * A command whose ranks are processes: rank 0 is this one, and each of the others a JVM that runs
- * the same command line. They end together, and the error is that of the rank that failed by
+ * A command whose ranks are processes: the first is this one, and each of the others a JVM that runs
+ * the same command line. They end together, and the error is that of the process that failed by
  * itself.
  */
 final class ProcessLaunch {
@@ -47,6 +47,7 @@ final class ProcessLaunch {
       Set.of(ErrorCode.ABORTED, ErrorCode.PEER_LOST, ErrorCode.TIMEOUT);
 
   private final List<String> arguments;
+  private final int processes;
   private final int ranks;
   private final CommunicatorOptions options;
   private final Duration start;
@@ -54,17 +55,20 @@ final class ProcessLaunch {
   /**
    * A launch to be.
    *
-   * @param arguments the command's, which the ranks get too
+   * @param arguments the command's, which the processes get too
+   * @param ranks of each process
    */
-  ProcessLaunch(List<String> arguments, int ranks, CommunicatorOptions options) {
+  ProcessLaunch(
+      List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;
+    this.processes = processes;
     this.ranks = ranks;
     this.options = options;
     Duration asked = options.deadline();
     this.start = asked.compareTo(LEAST_START) > 0 ? asked : LEAST_START;
   }
 
-  /** Runs the body with the rank of this process, here and in each of the others. */
+  /** Runs the body with the ranks of this process, here and in each of the others. */
   void run(Consumer<LocalGroup> body) {
     if (LaunchedRank.isThis()) {
       runRank(System.getenv(), body, () -> {});
@@ -77,10 +81,10 @@ final class ProcessLaunch {
       unfinished.add(others);
       unfinished.add(token);
       unfinished.add(complaints);
-      RankVariables variables = new RankVariables(ranks, token);
-      for (int rank = 1; rank < ranks; rank++) {
-        List<String> option = List.of(LaunchedRank.option(complaints.of(rank)));
-        others.start(OwnJvm.command(option, Main.class, arguments), variables.of(rank));
+      RankVariables variables = new RankVariables(processes, token);
+      for (int process = 1; process < processes; process++) {
+        List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
+        others.start(OwnJvm.command(option, Main.class, arguments), variables.of(process));
       }
       run(variables, body, others, complaints);
     } catch (IOException fault) {
@@ -115,7 +119,7 @@ final class ProcessLaunch {
   /** @param onStart runs once all ranks have met */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
-    try (LocalGroup group = LocalGroup.fromEnvironment(variables, 1, options, start)) {
+    try (LocalGroup group = LocalGroup.fromEnvironment(variables, ranks, options, start)) {
       onStart.run();
       body.accept(group);
       // Nobody leaves while another may still reach it.
@@ -124,7 +128,7 @@ final class ProcessLaunch {
   }
 
   /** What to throw for {@code failure}: what a rank failed with by itself, if it is that. */
-  private static RuntimeException cause(
+  private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
       throws IOException {
     ErrorCode code = Complaint.of(failure).code();
@@ -133,7 +137,8 @@ final class ProcessLaunch {
     }
     List<Complaint> consequences = new ArrayList<>();
     for (RankProcesses.Failure each : failures) {
-      Optional<Complaint> told = LaunchedRank.told(each.rank(), complaints.of(each.rank()));
+      Optional<Complaint> told =
+          LaunchedRank.told(ranksOf(each.rank()), complaints.of(each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
         return new RankFailed(told.get(), failure);
       }
@@ -149,10 +154,15 @@ final class ProcessLaunch {
     return failure;
   }
 
-  private static PeerLostException lost(RankProcesses.Failure failure, String when) {
+  /** What messages call the ranks of a process. */
+  private String ranksOf(int process) {
+    int first = process * ranks;
+    return ranks == 1 ? "rank " + first : "ranks " + first + " to " + (first + ranks - 1);
+  }
+
+  private PeerLostException lost(RankProcesses.Failure failure, String when) {
     return new PeerLostException(
-        "rank "
-            + failure.rank()
+        ranksOf(failure.rank())
             + " (process "
             + failure.pid()
             + ") ended with status "

@@ -10,7 +10,7 @@ import org.windlass.reshard.ProgressListener;
 
 /**
  * A bar that shows how far a move is, and redraws itself on a terminal; elsewhere a line at each
- * quarter of a move that takes longer than a second.
+ * quarter of a move that takes longer than a second, from the first word of it on.
  */
 final class ProgressBar implements ProgressListener, AutoCloseable {
   private static final int WIDTH = 40;
@@ -18,7 +18,8 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
 
   private final PrintWriter err;
   private final boolean terminal;
-  private final long begin = System.nanoTime();
+  private long begin;
+  private boolean begun;
   private int quarters;
   private boolean drawn;
 
@@ -47,6 +48,8 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
 
   @Override
   public synchronized void progress(long moved, long total) {
+    begin = begun ? begin : System.nanoTime();
+    begun = true;
     double share = total == 0 ? 1 : (double) moved / total;
     long nanos = System.nanoTime() - begin;
     if (terminal) {

@@ -7,10 +7,12 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.io.Writer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
@@ -47,10 +49,17 @@ import picocli.CommandLine.Spec;
       "dimension).",
       "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0,",
       "    \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
+      "%n--launch processes has processes of this machine do the work, and writes the",
+      "same bytes: one for each core, 2 to 16, whatever ranks the layouts have.",
       "%nA layout is MESH:PLACEMENT,...:",
       "  2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
     })
 final class ReshardCommand implements Runnable {
+  private static final int FEWEST_PROCESSES = 2;
+
+  // More do not read and write faster.
+  private static final int MOST_PROCESSES = 16;
+
   @Spec private CommandSpec spec;
 
   @Mixin private MovingOptions moving;
@@ -106,8 +115,11 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    moving.requireThreads("reshard");
-    PrintWriter err = spec.commandLine().getErr();
+    // What another process says is said once, by the one that has started it.
+    PrintWriter err =
+        LaunchedRank.isThis()
+            ? new PrintWriter(Writer.nullWriter())
+            : spec.commandLine().getErr();
     Reshard reshard =
         layouts
             .from()
@@ -135,20 +147,42 @@ final class ReshardCommand implements Runnable {
     if (ignoreScales) {
       reshard.ignoreScales();
     }
-    ReshardResult result = run(reshard);
+    ReshardResult result = run(reshard, err);
+    if (LaunchedRank.isThis()) {
+      return;
+    }
     double floor = ReshardFloor.seconds(result.casts());
     PrintWriter printer = spec.commandLine().getOut();
     printer.println(json.isGiven() ? json(result, floor) : text(result, floor));
   }
 
-  private ReshardResult run(Reshard reshard) {
+  private ReshardResult run(Reshard reshard, PrintWriter err) {
     try (Unfinished unfinished = new Unfinished();
-        ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
+        ProgressBar bar = ProgressBar.on(err)) {
       unfinished.add(reshard::cancel);
-      return reshard.progress(bar).run();
+      reshard.progress(bar);
+      return moving.areProcesses() ? runProcesses(reshard, err) : reshard.run();
     } catch (InvalidArgumentException refused) {
       throw new InvalidArgumentException(inOptions(refused.getMessage()), refused);
     }
+  }
+
+  /** With as many processes as threads do it else, and in each its share of what is reduced. */
+  private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
+    int cores = Runtime.getRuntime().availableProcessors();
+    int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
+    // Refuses what cannot be done before there is a process.
+    int ranks = (reshard.leastRanks() + processes - 1) / processes;
+    AtomicReference<ReshardResult> result = new AtomicReference<>();
+    try {
+      moving.onProcesses(spec, processes, ranks, group -> result.set(reshard.run(group)));
+    } catch (RuntimeException failure) {
+      if (result.get() == null) {
+        throw failure;
+      }
+      err.println("windlass: warning: OUT was complete when " + failure.getMessage());
+    }
+    return result.get();
   }
 
   /** A message with options in the place of the settings that the library names. */
