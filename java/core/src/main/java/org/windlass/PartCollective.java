@@ -47,6 +47,7 @@ final class PartCollective {
   static long[] allToAllPacked(
       Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
     RankLists lists = own.lists();
+    long[] received = new long[own.size];
     Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
     int code =
         Native.wl_all_to_all_v_packed(
@@ -61,7 +62,9 @@ final class PartCollective {
             in.dtype.code(),
             deadlineNs,
             own.error);
-    long[] received = code == Native.WL_OK ? lists.get(1) : null;
+    if (code == Native.WL_OK) {
+      lists.get(1, received);
+    }
     Collective.end(own, code, in, out);
     return received;
   }

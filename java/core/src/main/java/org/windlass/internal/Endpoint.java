@@ -169,10 +169,20 @@ public final class Endpoint {
   /** Ends a call that succeeded or that never reached the native side. */
   public void end() {
     if (event != null) {
-      event.finish(handle, algorithmNames);
-      event = null;
+      finishEvent();
     }
     CALLER.setRelease(this, (Thread) null);
+  }
+
+  private void finishEvent() {
+    CollectiveEvent recorded = event;
+    event = null;
+    try {
+      recorded.finish(handle, algorithmNames);
+    } catch (OutOfMemoryError e) {
+      CALLER.setRelease(this, (Thread) null);
+      throw e;
+    }
   }
 
   /**
@@ -180,14 +190,16 @@ public final class Endpoint {
    * once no rank can touch them.
    */
   public RuntimeException settle(int code, Lifetime a, Lifetime b) {
-    RuntimeException failure = Failures.of(code, scratch.errorBuffer(), failures);
-    boolean quiet = quiet(code);
-    settle(a, quiet);
-    if (b != a) {
-      settle(b, quiet);
+    try {
+      return Failures.of(code, scratch.errorBuffer(), failures);
+    } finally { // also where the heap has no room to say what failed
+      boolean quiet = quiet(code);
+      settle(a, quiet);
+      if (b != a) {
+        settle(b, quiet);
+      }
+      end();
     }
-    end();
-    return failure;
   }
 
   private void settle(Lifetime pinned, boolean quiet) {

@@ -35,10 +35,8 @@ public final class RankLists {
     return address(slot);
   }
 
-  /** What list number {@code slot} holds; a copy. */
-  public long[] get(int slot) {
-    long[] list = new long[size];
-    values.get(slot * size, list);
-    return list;
+  /** Copies what list number {@code slot} holds to {@code list}. */
+  public void get(int slot, long[] list) {
+    values.get(slot * size, list, 0, size);
   }
 }

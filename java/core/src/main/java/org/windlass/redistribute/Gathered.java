@@ -13,6 +13,7 @@ import org.windlass.internal.Endpoint;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.internal.RankLists;
 
 /** The words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. */
 final class Gathered {
@@ -116,6 +117,7 @@ final class Gathered {
     }
     Memory source = Views.memory(in);
     Memory target = Views.memory(out);
+    RankLists lists = own.lists();
     own.begin(thread);
     source.hold(); // made for this call: nobody has closed it
     target.hold();
@@ -136,7 +138,7 @@ final class Gathered {
                 in.numel(),
                 out.address(),
                 out.numel(),
-                own.lists().put(0, counts),
+                lists.put(0, counts),
                 until.leftNs(),
                 own.error);
     if (code != Native.WL_OK) {

@@ -249,11 +249,14 @@ public final class Transfer implements AutoCloseable {
     if (code != Native.WL_OK) {
       throw endpoint.settle(code, handle, null);
     }
-    for (Tensor view : padding) {
-      Views.zero(view); // the memory is pinned, and no peer writes there
+    try {
+      for (Tensor view : padding) {
+        Views.zero(view); // the memory is pinned, and no peer writes there
+      }
+    } finally {
+      endpoint.end();
+      handle.unpin();
     }
-    endpoint.end();
-    handle.unpin();
   }
 
   /** What a run throws where the memory of a view was closed; else null. */
