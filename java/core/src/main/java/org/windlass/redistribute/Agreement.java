@@ -116,6 +116,19 @@ final class Agreement {
   private void requireMembers(
       String verb, Key key, Said<?> said, TensorSpec spec, Map<Offer, Set<Key>> named) {
     for (int rank : spec.layout().mesh().ranks()) {
+      if (rank >= offers.size()) {
+        throw mismatch(
+            key.name,
+            "rank "
+                + said.rank
+                + " "
+                + verb
+                + " it as "
+                + text(said.what)
+                + "; the link has ranks 0 to "
+                + (offers.size() - 1),
+            said.rank);
+      }
       if (!named.get(offers.get(rank)).contains(key)
           && Shapes.numel(spec.localShape(rank)) != 0) {
         throw mismatch(
