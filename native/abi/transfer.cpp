@@ -1,10 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: transfers.
 #include <new>
+#include <vector>
 
 #include "native/abi/handles.h"
 
 using namespace windlass;
+
+namespace {
+
+// The box of a source binding of `rank`, whose shape is `length`.
+Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const int64_t* start,
+               const int64_t* length, wl_tensor_t* box, wl_error_t* error) {
+  PeerView source = {};
+  if (!transfer.source(rank, binding, &source))
+    return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < source.ndim; ++d) {
+    if (start[d] < 0 || length[d] < 1 || start[d] > source.shape[d] - length[d]) {
+      return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
+                  d, static_cast<long long>(start[d]), static_cast<long long>(length[d]),
+                  static_cast<long long>(source.shape[d]));
+    }
+    offset += start[d] * source.strides[d];
+  }
+  auto* data = static_cast<unsigned char*>(transfer.addressOf(rank, source.place));
+  if (data == nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "source binding %u of rank %d, of another process, lies outside every window",
+                binding, rank);
+  }
+  box->struct_size = sizeof *box;
+  box->dtype = static_cast<int32_t>(source.dtype);
+  box->ndim = source.ndim;
+  box->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
+  box->shape = length;
+  box->strides = source.strides;
+  return WL_OK;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -67,41 +102,32 @@ int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64
   return WL_OK;
 }
 
-int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t binding,
-                           const int64_t* start, const int64_t* length, wl_tensor_t* view,
-                           wl_error_t* error) {
+int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
+                         uint32_t count, const int64_t* start, const int64_t* length, int32_t op,
+                         int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
+                         wl_error_t* error) {
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
   if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
   if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(view, "view", error); code != WL_OK) return code;
-  if (view->struct_size < sizeof(wl_tensor_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "view->struct_size is %u, not %zu", view->struct_size,
-                sizeof(wl_tensor_t));
-  }
-  PeerView source = {};
-  if (!transfer->transfer.source(rank, binding, &source))
-    return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
-  int64_t offset = 0;
-  for (uint32_t d = 0; d < source.ndim; ++d) {
-    if (start[d] < 0 || length[d] < 1 || start[d] > source.shape[d] - length[d]) {
-      return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
-                  d, static_cast<long long>(start[d]), static_cast<long long>(length[d]),
-                  static_cast<long long>(source.shape[d]));
+  if (count < 1 || count > WL_MAX_RANKS)
+    return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
+  const Transfer& own = transfer->transfer;
+  return transfer->transfer.readSources(error, [&]() -> Code {
+    try {
+      std::vector<wl_tensor_t> boxes(count);
+      std::vector<const wl_tensor_t*> sources(count);
+      for (uint32_t i = 0; i < count; ++i) {
+        const Code code = sourceBox(own, ranks[i], binding, start, length, &boxes[i], error);
+        if (code != WL_OK) return code;
+        sources[i] = &boxes[i];
+      }
+      return static_cast<Code>(
+          wl_tensor_hash(sources.data(), count, op, wire, dtype, seed, hash, error));
+    } catch (const std::bad_alloc&) {
+      return fail(error, WL_RESOURCE, "out of memory for %u sources", count);
     }
-    offset += start[d] * source.strides[d];
-  }
-  auto* data = static_cast<unsigned char*>(transfer->transfer.addressOf(rank, source.place));
-  if (data == nullptr) {
-    return fail(error, WL_UNSUPPORTED,
-                "source binding %u of rank %d, of another process, lies outside every window",
-                binding, rank);
-  }
-  view->dtype = static_cast<int32_t>(source.dtype);
-  view->ndim = source.ndim;
-  view->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
-  view->shape = length;
-  view->strides = source.strides;
-  return WL_OK;
+  });
 }
 
 uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {

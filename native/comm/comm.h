@@ -108,6 +108,15 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                    wl_error_t* error);
+  // Runs `body`, by this rank alone, unless the communicator has failed: it reads memory of peers,
+  // which keep it as long as any rank is inside a call. The result is the body's.
+  template <class Body>
+  Code readPeers(const Descriptor& descriptor, wl_error_t* error, Body&& body) {
+    if (Code code = begin(descriptor, error); code != WL_OK) return code;
+    const Code code = body();
+    leaveCall();
+    return code;
+  }
   // One look at it.
   Code testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                   wl_error_t* error);

@@ -59,6 +59,11 @@ class Transfer {
   bool source(int32_t rank, uint64_t index, PeerView* view) const {
     return peers_->source(rank, static_cast<int64_t>(index), view);
   }
+  // Runs `body`, which reads sources that peers keep until nobody is inside a call.
+  template <class Body>
+  Code readSources(wl_error_t* error, Body&& body) {
+    return comm_.readPeers(Descriptor::of(WL_OP_LINK_CHECK, 0), error, body);
+  }
   // Where this process finds what `rank` names; nullptr where that is in another process alone.
   void* addressOf(int32_t rank, Place place) const;
   uint64_t stagingBytes() const { return plan_->stages.bytes(); }

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 5u
+#define WL_ABI_VERSION 6u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -618,12 +618,16 @@ WL_API uint64_t wl_transfer_begun(const wl_transfer_t* transfer);
  * thread. */
 WL_API int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                                     uint32_t count, wl_error_t* error);
-/* *view = the box of `length` at `start` (as many values as the binding has dimensions) of source
- * binding `binding` of `rank`, to be read while that rank keeps its sources as they are. Its shape
- * is `length`; its strides stay as long as the transfer. */
-WL_API int32_t wl_transfer_source(const wl_transfer_t* transfer, int32_t rank, uint32_t binding,
-                                  const int64_t* start, const int64_t* length, wl_tensor_t* view,
-                                  wl_error_t* error);
+/* *hash as wl_tensor_hash gives it of the boxes of `length` at `start` (as many values as the
+ * binding has dimensions) that source binding `binding` has on each of `count` ranks, which keep
+ * their sources as they are. A call of this rank alone, but an operation all the same: until it
+ * returns, the communicator is not quiescent, so that a rank that fails meanwhile knows how long to
+ * keep them; once one has failed it reads nothing. WL_UNSUPPORTED: a source is of another process,
+ * outside every window. */
+WL_API int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
+                                uint32_t count, const int64_t* start, const int64_t* length,
+                                int32_t op, int32_t wire, int32_t dtype, uint64_t seed,
+                                uint64_t* hash, wl_error_t* error);
 /* Bytes of this rank's stages. Any thread. */
 WL_API uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);

@@ -222,6 +222,45 @@ TEST(MovesBegun, AreCountedOnce) {
   });
 }
 
+// A rank that fails keeps its source until the communicator is quiescent, and then changes it.
+TEST(SourcesThatAreHashed, StayUntilNobodyReadsThem) {
+  constexpr int64_t kCount = (kSlow > 1 ? int64_t{1} : int64_t{16}) << 20;
+  for (int round = 0; round < std::max(2, 20 / slow()); ++round) {
+    LocalRanks ranks(2, 20'000 * kMs, 1, 2);
+    std::atomic<int> ready{0};
+    std::atomic<bool> hashes{false};
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Neighbours own(rank, comm, kCount);
+      own.fill(7);
+      Error error;
+      ++ready;
+      while (ready < 2) std::this_thread::yield();
+      if (rank == 1) {
+        while (!hashes) std::this_thread::yield();
+        spinFor(round * 300'000);
+        EXPECT_EQ(WL_OK, wl_comm_abort(comm, "the test", &error));
+        while (wl_comm_quiescent(comm) == 0) std::this_thread::yield();
+        own.fill(8);
+        ++ready;
+        return;
+      }
+      const int32_t peer = 1;
+      const int64_t start = 0, length = kCount;
+      uint64_t first = 0, hash = 0;
+      int code = WL_OK;
+      for (int turn = 0; code == WL_OK; ++turn) {
+        code = wl_transfer_hash(own.transfer(), 0, &peer, 1, &start, &length, WL_SUM, WL_U32,
+                                WL_U32, 0, &hash, &error);
+        if (turn == 0) first = hash;
+        EXPECT_TRUE(code != WL_OK || first == hash);
+        hashes = true;
+      }
+      EXPECT_EQ(WL_ABORTED, code) << error.message;
+      while (ready < 3) std::this_thread::yield();
+    });
+  }
+}
+
 // The last rank comes as the others' deadlines pass.
 TEST_P(Moves, NothingToARankThatIsToldSo) {
   if (n_ == 1) return;

@@ -75,23 +75,32 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
         EXPECT_EQ(static_cast<uint64_t>(rows * wide * 4), moved[0]);
         EXPECT_EQ(WL_INVALID_ARGUMENT, wl_transfer_progress(transfer, n, moved, 1, &error));
 
-        // A peer's source, by its binding.
-        const int peer = (rank + 1) % n;
+        // The hash of a box of a peer's source, by its binding.
+        const int32_t peer = (rank + 1) % n;
         const int64_t start[2] = {3, 5}, length[2] = {7, 11}, wideStart[2] = {mine - 6, 0};
-        wl_tensor_t view = {};
-        view.struct_size = sizeof view;
-        ASSERT_EQ(WL_OK, wl_transfer_source(transfer, peer, 0, start, length, &view, &error));
-        EXPECT_EQ(
-            static_cast<float>(stamp(50, static_cast<uint32_t>(peer), 0, 3 * columns + 5) >> 8),
-            *static_cast<const float*>(view.data));
-        EXPECT_EQ(length, view.shape);
-        EXPECT_EQ(columns, view.strides[0]);
-        EXPECT_EQ(WL_INVALID_ARGUMENT,
-                  wl_transfer_source(transfer, n, 0, start, length, &view, &error));
-        EXPECT_EQ(WL_INVALID_ARGUMENT,
-                  wl_transfer_source(transfer, peer, 1, start, length, &view, &error));
-        EXPECT_EQ(WL_INVALID_ARGUMENT,
-                  wl_transfer_source(transfer, peer, 0, wideStart, length, &view, &error));
+        const int64_t dense[2] = {11, 1};
+        std::vector<float> box;
+        for (int64_t i = 0; i < 77; ++i) {
+          const auto at = static_cast<uint64_t>((3 + i / 11) * columns + 5 + i % 11);
+          box.push_back(
+              static_cast<float>(stamp(50, static_cast<uint32_t>(peer), 0, at) >> 8));
+        }
+        const wl_tensor_t view = {sizeof view, WL_F32, 2, 0, box.data(), length, dense};
+        const wl_tensor_t* boxes = &view;
+        uint64_t expected = 0;
+        ASSERT_EQ(WL_OK, wl_tensor_hash(&boxes, 1, WL_SUM, WL_F32, WL_BF16, 9, &expected, &error));
+        const auto hashOf = [&](uint32_t binding, int32_t of, const int64_t* first,
+                                uint64_t* hash) {
+          return wl_transfer_hash(transfer, binding, &of, 1, first, length, WL_SUM, WL_F32, WL_BF16,
+                                  9, hash, &error);
+        };
+        uint64_t hash = 0;
+        ASSERT_EQ(WL_OK, hashOf(0, peer, start, &hash)) << error.message;
+        EXPECT_EQ(expected, hash);
+        EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(0, n, start, &hash));
+        EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(1, peer, start, &hash));
+        EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(0, peer, wideStart, &hash));
+        EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(0, peer, start, nullptr));
         ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
         wl_transfer_free(transfer);
       });

@@ -5,22 +5,28 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
+import org.windlass.Window;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -28,6 +34,7 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.testing.DistributionReference;
+import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
 
@@ -131,6 +138,126 @@ class ChecksumTest {
     }
     var bytes = element.asByteBuffer();
     bytes.put(0, (byte) (bytes.get(0) ^ 1));
+  }
+
+  /**
+   * One of two senders hashes the sum of both while the other waits for it; the link ends, and the
+   * other lets go of what it sent.
+   */
+  @Test
+  void aSenderThatFailsKeepsItsSourceWhileAnotherHashesIt() throws Exception {
+    long[] shape = {16 << 20};
+    DeviceMesh trainers = DeviceMesh.of(2);
+    DeviceMesh one = DeviceMesh.of(1).at(2);
+    Link[] links = new Link[3];
+    CountDownLatch ready = new CountDownLatch(3);
+    CountDownLatch dead = new CountDownLatch(1);
+    try (LocalGroup group = Communicator.local(3)) {
+      Thread killer =
+          new Thread(
+              () -> {
+                try {
+                  ready.await();
+                  Communicator comm = links[2].communicator();
+                  // One has left the move and hashes, or is about to; two wait for it.
+                  while (waiting(comm) != 2) {
+                    Thread.onSpinWait();
+                  }
+                  comm.abort("the test");
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                } finally {
+                  dead.countDown();
+                }
+              });
+      killer.start();
+      group.run(
+          comm -> {
+            Tensor own = Tensor.allocate(DType.F32, shape);
+            try (Link link = Link.open(comm, "summed", trainers, one)) {
+              LinkBatch batch = link.batch().inPlace().checksums();
+              if (link.sends()) {
+                batch.add("w", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
+              } else {
+                batch.into("w", shape, own, one.layout(Placement.replicate()));
+              }
+              links[comm.rank()] = link;
+              try (LinkTransfer transfer = batch.register()) {
+                ready.countDown();
+                ready.await();
+                assertThatThrownBy(
+                        () -> {
+                          for (long version = 1; ; version++) {
+                            if (link.sends()) {
+                              transfer.send(version);
+                            } else {
+                              transfer.receive();
+                            }
+                          }
+                        })
+                    .isInstanceOf(AbortedException.class);
+              }
+              own.close();
+            }
+          });
+      dead.await();
+    }
+  }
+
+  /** A sum whose terms lie in several processes is checked where they lie in a window of its link. */
+  @Test
+  void sumsOfSeveralProcesses(@TempDir Path folder) throws Exception {
+    try (Processes processes = new Processes(ChecksumTest.class, 3, folder)) {
+      for (Processes.Rank process : processes.start("checkedSums")) {
+        process.ended();
+      }
+    }
+  }
+
+  /** What each of them runs. */
+  static void checkedSums() {
+    DeviceMesh trainers = DeviceMesh.of(2);
+    DeviceMesh one = DeviceMesh.of(1).at(2);
+    long[] shape = {1000};
+    try (Communicator comm = Communicator.fromEnvironment();
+        Link link = Link.open(comm, "summed", trainers, one);
+        Window window = link.communicator().window(1 << 16)) {
+      for (boolean inWindow : new boolean[] {false, true}) {
+        Tensor own =
+            inWindow ? window.tensor(DType.F32, shape) : Tensor.allocate(DType.F32, shape);
+        own.fill(comm.rank() + 1);
+        LinkBatch batch = link.batch().checksums();
+        if (link.sends()) {
+          batch.add("w", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
+        } else {
+          batch.into("w", shape, own, one.layout(Placement.replicate()));
+        }
+        if (!inWindow) {
+          assertThatThrownBy(batch::register)
+              .isInstanceOf(UnsupportedException.class)
+              .hasMessageContaining("tensor 'w'")
+              .hasMessageContaining("in other processes, outside windows");
+          continue;
+        }
+        try (LinkTransfer transfer = batch.register()) {
+          if (link.sends()) {
+            transfer.send(1);
+          } else {
+            assertThat(transfer.receive()).isEqualTo(1);
+            assertThat(transfer.tensor("w").getDouble(999)).isEqualTo(3);
+          }
+        }
+      }
+    }
+  }
+
+  /** How many ranks are in the exchange of hashes. */
+  private static long waiting(Communicator comm) {
+    return comm.report().ranks().stream()
+        .filter(
+            rank ->
+                rank.current().filter(call -> call.operation().equals("all-to-all-v")).isPresent())
+        .count();
   }
 
   @ParameterizedTest

@@ -7,11 +7,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.internal.Native;
 import org.windlass.plan.Chunk;
@@ -54,14 +54,60 @@ final class Checksums {
   }
 
   /**
-   * Collective, while every rank still has its sources as they were sent.
+   * Collective, once it is registered: each rank tries to read what it is to hash of others.
+   *
+   * @throws UnsupportedException on every rank, if one can't
+   */
+  void checkSources(Until until) {
+    if (transfer.tensors().stream().noneMatch(each -> each.from().layout().hasPartial())) {
+      return;
+    }
+    long unread =
+        outgoing.stream()
+            .filter(piece -> !reads(piece))
+            .mapToLong(Piece::tensor)
+            .findFirst()
+            .orElse(-1);
+    long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK_CHECK, unread);
+    for (int rank = 0; rank < all.length; rank++) {
+      if (all[rank][0] >= 0) {
+        throw new UnsupportedException(
+            "tensor '"
+                + transfer.tensors().get((int) all[rank][0]).from().name()
+                + "': rank "
+                + rank
+                + " can't check the sum that it sends, whose terms lie in other processes, outside"
+                + " windows of the link's communicator; send tensors of one, or do without"
+                + " checksums",
+            null,
+            "",
+            List.of(rank));
+      }
+    }
+  }
+
+  /** Whether all terms of what is sent are in reach: their first element is. */
+  private boolean reads(Piece piece) {
+    if (piece.chunk.route().sources().size() == 1 || piece.chunk.boxes().isEmpty()) {
+      return true;
+    }
+    long[] start = piece.chunk.boxes().get(0).sourceStart();
+    long[] one = new long[start.length];
+    Arrays.fill(one, 1);
+    try {
+      sourceHash(piece, start, one, 0);
+      return true;
+    } catch (UnsupportedException e) {
+      return false;
+    }
+  }
+
+  /**
+   * Collective, while every rank still has its sources as they were sent, and its transfer pinned.
    *
    * @return null, or on every rank what to throw
    */
   Failure verify(long version, Until until) {
-    if (!transfer.handle().pin()) {
-      throw new ClosedException("checksums: the transfer was closed");
-    }
     try {
       long[] expected = exchange(until);
       Set<String> wrong = new TreeSet<>();
@@ -79,7 +125,6 @@ final class Checksums {
           Gathered.words(communicator, until, Native.WL_OP_LINK_CHECK, first);
       return verdict(firsts, version, wrong);
     } finally {
-      transfer.handle().unpin();
       Reference.reachabilityFence(transfer);
     }
   }
@@ -159,24 +204,27 @@ final class Checksums {
   }
 
   private long sourceHash(Piece piece) {
+    long hash = 0;
+    for (Chunk.Box box : piece.chunk.boxes()) {
+      hash = sourceHash(piece, box.sourceStart(), box.length(), hash);
+    }
+    return hash;
+  }
+
+  private long sourceHash(Piece piece, long[] start, long[] length, long seed) {
     Route route = piece.chunk.route();
     Plan plan = transfer.tensors().get(piece.tensor).plan();
     int[] ranks = route.sources().stream().mapToInt(Integer::intValue).toArray();
     int op = route.op().orElse(ReduceOp.SUM).code();
-    long hash = 0;
-    for (Chunk.Box box : piece.chunk.boxes()) {
-      hash =
-          sourceHash.of(
-              piece.tensor,
-              ranks,
-              box.sourceStart(),
-              box.length(),
-              op,
-              plan.wire().code(),
-              plan.targetDtype().code(),
-              hash);
-    }
-    return hash;
+    return sourceHash.of(
+        piece.tensor,
+        ranks,
+        start,
+        length,
+        op,
+        plan.wire().code(),
+        plan.targetDtype().code(),
+        seed);
   }
 
   private long targetHash(Piece piece) {

@@ -231,16 +231,25 @@ public final class Link implements AutoCloseable {
       String operation,
       Throwable failure,
       List<Class<? extends WindlassException>> shared) {
-    if (shared.stream().noneMatch(kind -> kind.isInstance(failure))
-        && communicator.failure().isEmpty()) {
-      communicator.abort(reason(operation, failure));
-    }
+    end(communicator, operation, failure, shared);
     if (failure instanceof Error error) {
       throw error;
     }
     return failure instanceof WindlassException known
         ? within(operation, known)
         : (RuntimeException) failure;
+  }
+
+  /** What {@link #failed} does to peers. */
+  static void end(
+      Communicator communicator,
+      String operation,
+      Throwable failure,
+      List<Class<? extends WindlassException>> shared) {
+    if (shared.stream().noneMatch(kind -> kind.isInstance(failure))
+        && communicator.failure().isEmpty()) {
+      communicator.abort(reason(operation, failure));
+    }
   }
 
   /** The same failure as seen in {@code operation}, whose part the one that failed was. */

@@ -124,7 +124,9 @@ public final class LinkBatch {
    * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
    * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
    * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
-   * the wire. The sender reads its sources once more, the receiver its targets.
+   * the wire. The sender reads its sources once more, the receiver its targets. Where the terms of
+   * a {@code Partial} lie in several processes, outside windows of {@link Link#communicator},
+   * {@link #register} refuses it.
    */
   public LinkBatch checksums() {
     checksums = true;
@@ -320,7 +322,9 @@ public final class LinkBatch {
       for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
         transfers.add(batch(share, agreement, views, half).register(until.leftNs()));
       }
-      return new LinkPart(link, transfers, agreement.checksums());
+      LinkPart part = new LinkPart(link, transfers, agreement.checksums());
+      part.checkSources(until);
+      return part;
     } catch (RuntimeException | Error e) {
       transfers.forEach(Transfer::close);
       throw e;

@@ -16,6 +16,10 @@ import org.windlass.WindlassException;
 final class LinkPart {
   private static final long ANY = Transfer.ANY_VERSION;
 
+  /** Failures of a move that every rank has alike, and that the link outlives. */
+  private static final List<Class<? extends WindlassException>> SHARED =
+      List.of(MismatchException.class, VerificationFailedException.class);
+
   private final Link link;
   private final int registration;
 
@@ -39,6 +43,13 @@ final class LinkPart {
     if (checked) {
       transfers.forEach(
           transfer -> checksums.add(new Checksums(link.communicator(), transfer)));
+    }
+  }
+
+  /** Collective: {@link Checksums#checkSources}. */
+  void checkSources(Until until) {
+    if (!checksums.isEmpty()) {
+      checksums.get(0).checkSources(until);
     }
   }
 
@@ -115,13 +126,39 @@ final class LinkPart {
   private void moveHere(int half, long named, long[] version, Until until) {
     latest = transfers.get(half);
     torn = latest::incomplete;
-    latest.move(registration, named, version, until.leftNs());
-    torn = List::of;
-    Checksums.Failure failure =
-        checksums.isEmpty() ? null : checksums.get(half).verify(version[0], until);
+    if (checksums.isEmpty()) {
+      latest.move(registration, named, version, until.leftNs());
+      torn = List::of;
+      return;
+    }
+    Checksums.Failure failure = moveAndVerify(half, named, version, until);
     if (failure != null) {
       torn = failure::wrong;
       throw failure.exception();
+    }
+  }
+
+  /** Peers hash this rank's sources, which stay until that is over, whatever ends it here. */
+  private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
+    TransferHandle sources = latest.handle();
+    boolean held = sources.pin(); // once closed, the move says so
+    boolean isOver = false;
+    try {
+      latest.move(registration, named, version, until.leftNs());
+      torn = List::of;
+      Checksums.Failure failure = checksums.get(half).verify(version[0], until);
+      isOver = true;
+      return failure;
+    } catch (RuntimeException | Error e) {
+      String what = operation(link.sends() ? "send" : "receive", version[0], named);
+      Link.end(link.communicator(), what, e, SHARED);
+      throw e;
+    } finally {
+      if (held && isOver) {
+        sources.unpin();
+      } else if (held) {
+        sources.unpinOnceQuiet();
+      }
     }
   }
 
@@ -132,11 +169,13 @@ final class LinkPart {
 
   /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
   RuntimeException failed(String what, long version, Throwable failure) {
-    return Link.failed(
-        link.communicator(),
-        link.operation(version == ANY ? what : what + " of version " + version),
-        failure,
-        List.of(MismatchException.class, VerificationFailedException.class));
+    return Link.failed(link.communicator(), operation(what, version, ANY), failure, SHARED);
+  }
+
+  /** {@code what} of a version, or of the one that was named where ranks have agreed on none. */
+  private String operation(String what, long version, long named) {
+    long of = version == ANY ? named : version;
+    return link.operation(of == ANY ? what : what + " of version " + of);
   }
 
   /** From any thread. */

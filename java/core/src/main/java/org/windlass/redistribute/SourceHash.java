@@ -3,24 +3,23 @@ package org.windlass.redistribute;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import org.windlass.internal.Failures;
+import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
-import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. The caller
- * has pinned the transfer. Not for several threads at a time.
+ * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. Each is a
+ * call on the transfer's communicator, so that ranks which fail know how long their sources are
+ * read. The caller has pinned the transfer. Not for several threads at a time.
  */
 final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;
-  private static final int SOURCE = Long.BYTES + Structs.Tensor.SIZE;
 
   private final TransferHandle transfer;
 
-  /** Start and length of the box, pointers to its sources, the sources. */
-  private ByteBuffer buffer = Structs.allocate(BOX + SOURCE);
+  /** Start and length of the box, its ranks. */
+  private ByteBuffer buffer = Structs.allocate(BOX + Integer.BYTES);
 
   SourceHash(TransferHandle transfer) {
     this.transfer = transfer;
@@ -39,44 +38,43 @@ final class SourceHash {
       int wire,
       int dtype,
       long seed) {
-    if (buffer.capacity() < BOX + ranks.length * SOURCE) {
-      buffer = Structs.allocate(BOX + ranks.length * SOURCE);
+    Endpoint endpoint = transfer.endpoint();
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> of(binding, ranks, start, length, op, wire, dtype, seed));
     }
-    long address = NativeMemory.address(buffer);
-    long lengthAt = address + BOX / 2;
+    if (buffer.capacity() < BOX + ranks.length * Integer.BYTES) {
+      buffer = Structs.allocate(BOX + ranks.length * Integer.BYTES);
+    }
     for (int d = 0; d < start.length; d++) {
       buffer.putLong(d * Long.BYTES, start[d]);
       buffer.putLong(BOX / 2 + d * Long.BYTES, length[d]);
     }
-    try (Scratch scratch = Scratch.take()) {
-      for (int i = 0; i < ranks.length; i++) {
-        int at = BOX + ranks.length * Long.BYTES + i * Structs.Tensor.SIZE;
-        buffer.putLong(BOX + i * Long.BYTES, address + at);
-        buffer.putInt(at, Structs.Tensor.SIZE);
-        check(
-            Native.wl_transfer_source(
-                transfer.handle,
-                ranks[i],
-                binding,
-                address,
-                lengthAt,
-                address + at,
-                scratch.error()),
-            scratch);
-      }
-      check(
-          Native.wl_tensor_hash(
-              address + BOX, ranks.length, op, wire, dtype, seed, scratch.out(), scratch.error()),
-          scratch);
-      return scratch.outValue();
-    } finally {
-      Reference.reachabilityFence(buffer);
+    for (int i = 0; i < ranks.length; i++) {
+      buffer.putInt(BOX + i * Integer.BYTES, ranks[i]);
     }
-  }
-
-  private void check(int code, Scratch scratch) {
+    long address = NativeMemory.address(buffer);
+    endpoint.begin(thread);
+    int code =
+        Native.wl_transfer_hash(
+            transfer.handle,
+            binding,
+            address + BOX,
+            ranks.length,
+            address,
+            address + BOX / 2,
+            op,
+            wire,
+            dtype,
+            seed,
+            endpoint.scratch.out(),
+            endpoint.error);
+    Reference.reachabilityFence(buffer);
     if (code != Native.WL_OK) {
-      throw Failures.of(code, scratch.errorBuffer(), transfer.failures());
+      throw endpoint.settle(code, null, null);
     }
+    long hash = endpoint.scratch.outValue();
+    endpoint.end();
+    return hash;
   }
 }

@@ -3,7 +3,6 @@ package org.windlass.redistribute;
 
 import java.nio.ByteBuffer;
 import org.windlass.internal.Endpoint;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Lifetime;
 import org.windlass.internal.Memory;
@@ -47,9 +46,16 @@ final class TransferHandle extends Lifetime {
     }
   }
 
-  /** Makes what calls with it throw. */
-  FailureMaker failures() {
-    return endpoint.failures;
+  Endpoint endpoint() {
+    return endpoint;
+  }
+
+  /**
+   * Takes back a pin of what other ranks may still read, of a communicator that has failed: once
+   * none of them does.
+   */
+  void unpinOnceQuiet() {
+    endpoint.keepUntilQuiet(this);
   }
 
   @Override
