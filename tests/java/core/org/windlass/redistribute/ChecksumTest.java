@@ -141,12 +141,12 @@ class ChecksumTest {
   }
 
   /**
-   * One of two senders hashes the sum of both while the other waits for it; the link ends, and the
-   * other lets go of what it sent.
+   * One of two senders hashes what it sends alone, column by column, and then its share of the sum
+   * of both, while the other waits for it; the link ends, and the other lets go of what it sent.
    */
   @Test
   void aSenderThatFailsKeepsItsSourceWhileAnotherHashesIt() throws Exception {
-    long[] shape = {16 << 20};
+    long[] shape = {4096, 4096};
     DeviceMesh trainers = DeviceMesh.of(2);
     DeviceMesh one = DeviceMesh.of(1).at(2);
     Link[] links = new Link[3];
@@ -159,7 +159,7 @@ class ChecksumTest {
                 try {
                   ready.await();
                   Communicator comm = links[2].communicator();
-                  // One has left the move and hashes, or is about to; two wait for it.
+                  // Rank 0 has left the move and hashes, or is about to; two wait for it.
                   while (waiting(comm) != 2) {
                     Thread.onSpinWait();
                   }
@@ -174,12 +174,17 @@ class ChecksumTest {
       group.run(
           comm -> {
             Tensor own = Tensor.allocate(DType.F32, shape);
+            Tensor alone =
+                comm.rank() == 1 ? null : Tensor.allocate(DType.F32, shape).transpose(0, 1);
             try (Link link = Link.open(comm, "summed", trainers, one)) {
               LinkBatch batch = link.batch().inPlace().checksums();
               if (link.sends()) {
-                batch.add("w", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
+                batch
+                    .add("alone", shape, alone, DeviceMesh.of(1).layout(Placement.replicate()))
+                    .add("sum", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
               } else {
-                batch.into("w", shape, own, one.layout(Placement.replicate()));
+                Layout whole = one.layout(Placement.replicate());
+                batch.into("alone", shape, alone, whole).into("sum", shape, own, whole);
               }
               links[comm.rank()] = link;
               try (LinkTransfer transfer = batch.register()) {
