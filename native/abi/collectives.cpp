@@ -4,7 +4,7 @@
 #include "native/comm/collectives.h"
 
 #include "native/abi/buffers.h"
-#include "native/comm/failure_text.h"
+#include "native/base/text.h"
 #include "native/comm/names.h"
 
 using namespace windlass;

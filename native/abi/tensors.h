@@ -4,7 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
-#include "native/comm/failure_text.h"
+#include "native/base/text.h"
 
 namespace windlass {
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -15,17 +14,6 @@
 #include "native/comm/names.h"
 
 namespace windlass {
-
-void Text::add(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int written = std::vsnprintf(at_, left_, format, arguments);
-  va_end(arguments);
-  const size_t step = std::min(left_ - 1, static_cast<size_t>(std::max(0, written)));
-  at_ += step;
-  left_ -= step;
-}
-
 namespace {
 
 // What `from` sends to `to`, where `to` expects something else.

@@ -4,20 +4,10 @@
 
 #include <cstddef>
 
+#include "native/base/text.h"
 #include "native/comm/group.h"
 
 namespace windlass {
-
-// Appends to a fixed text and stops at its end.
-class Text {
- public:
-  Text(char* text, size_t room) : at_(text), left_(room) { *text = 0; }
-  void add(const char* format, ...) __attribute__((format(printf, 2, 3)));
-
- private:
-  char* at_;
-  size_t left_;
-};
 
 // "all-to-all(1024 x f32, push)".
 void describe(const Descriptor& descriptor, char* text, size_t room);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts in memory of a fixed size.
+#pragma once
+
+#include <cstddef>
+
+namespace windlass {
+
+// Appends to a fixed text and stops at its end.
+class Text {
+ public:
+  Text(char* text, size_t room) : at_(text), left_(room) { *text = 0; }
+  void add(const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+ private:
+  char* at_;
+  size_t left_;
+};
+
+}  // namespace windlass
