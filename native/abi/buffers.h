@@ -4,6 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 
@@ -55,25 +56,6 @@ inline Code checkStep(int32_t operation, wl_error_t* error) {
              : fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",
                     operation);
 }
-
-// What callers call an operation: "allGather" where messages of several ranks say "all-gather".
-class CallName {
- public:
-  explicit CallName(const char* operation) {
-    uint32_t length = 0;
-    for (const char* at = operation; *at != 0 && length + 1 < sizeof text_; ++at) {
-      const bool begins = at[0] == '-' && at[1] != 0;
-      // A word of one letter, as in "all-gather-v", stays as it is.
-      if (begins) ++at;
-      text_[length++] = begins && at[1] != 0 ? static_cast<char>(*at - 'a' + 'A') : *at;
-    }
-    text_[length] = 0;
-  }
-  const char* text() const { return text_; }
-
- private:
-  char text_[32];
-};
 
 // `operation` is its name.
 inline Code checkReduction(const char* operation, int32_t dtype, int32_t op, wl_error_t* error) {

@@ -5,7 +5,6 @@
 
 #include "native/abi/buffers.h"
 #include "native/comm/collectives.h"
-#include "native/comm/names.h"
 
 using namespace windlass;
 
