@@ -51,6 +51,10 @@ wl_error_t errorOf(Code code, const char* format, ...) {
   return error;
 }
 
+wl_error_t blankError(Code code) {
+  return errorOf(code, "%s", "");
+}
+
 wl_error_t noMemory(uint32_t rank) {
   return errorOf(WL_RESOURCE, "rank %u is out of memory", rank);
 }

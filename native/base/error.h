@@ -15,6 +15,8 @@ Code fail(wl_error_t* error, Code code, const char* format, ...)
 
 // An error of its own.
 wl_error_t errorOf(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// The same without a text yet; of WL_OK, nothing is wrong yet.
+wl_error_t blankError(Code code = WL_OK);
 // WL_RESOURCE: that rank's call found no memory.
 wl_error_t noMemory(uint32_t rank);
 

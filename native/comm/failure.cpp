@@ -10,7 +10,7 @@ namespace windlass {
 
 template <class Write>
 wl_error_t Comm::recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const {
-  wl_error_t record = errorOf(code, "%s", "");
+  wl_error_t record = blankError(code);
   Text out(record.message, sizeof record.message);
   write(out);
   record.operation = own_.state.operation.load(std::memory_order_relaxed);

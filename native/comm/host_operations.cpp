@@ -127,8 +127,7 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
     return createSharedWindow(comm, bytes, deadlineNs, window, error);
   const uint32_t ranks = comm.group().ranks();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
-  wl_error_t failure = {};
-  failure.struct_size = sizeof failure;
+  wl_error_t failure = blankError();
   Group::Joint<Window> made;
   try {
     if (window == nullptr) throw std::bad_alloc();
@@ -165,8 +164,7 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   if (comm.group().config().spansProcesses)
     return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
-  wl_error_t failure = {};
-  failure.struct_size = sizeof failure;
+  wl_error_t failure = blankError();
   Group::Joint<Parting> joint;
   std::vector<Told> all;
   try {

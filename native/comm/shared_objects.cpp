@@ -14,12 +14,6 @@
 namespace windlass {
 namespace {
 
-wl_error_t nothingWrong() {
-  wl_error_t none = {};
-  none.struct_size = sizeof none;
-  return none;
-}
-
 // A window as this process maps it, by whichever of its ranks comes first.
 class SharedWindow {
  public:
@@ -89,7 +83,7 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
   Group& group = comm.group();
   const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
-  wl_error_t failure = nothingWrong();
+  wl_error_t failure = blankError();
   Group::Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
   std::vector<ToldWindow> all;
@@ -140,7 +134,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
                                                static_cast<int32_t>(split.listed));
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
-  wl_error_t failure = nothingWrong();
+  wl_error_t failure = blankError();
   Group::Joint<SharedGroup> joint;
   std::shared_ptr<SharedGroup> made;
   std::vector<ToldSplit> all;

@@ -251,7 +251,7 @@ class Shrink {
   Code open(const Agreement& proposed) {
     Group::Joint<Proposal> joint = proposalOf(proposed.maker);
     const std::shared_ptr<Proposal>& told = *joint;
-    wl_error_t why = errorOf(WL_OK, "%s", "");
+    wl_error_t why = blankError();
     const Code code = told->open(whole_, proposed, &why);
     // Until here the number was that file's.
     if (look().word() != proposed.word()) return WL_OK;
@@ -264,7 +264,7 @@ class Shrink {
   }
 
   Code late(int64_t atNs) {
-    wl_error_t record = errorOf(WL_TIMEOUT, "%s", "");
+    wl_error_t record = blankError(WL_TIMEOUT);
     Text out(record.message, sizeof record.message);
     out.add("rank %u waited %.3f s in shrink, and ranks came to no decision in %u rounds",
             comm_.rank(), static_cast<double>(atNs - startNs_) / 1e9, round_ + 1);

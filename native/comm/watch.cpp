@@ -179,7 +179,7 @@ void Watch::bury(const Watched& watched) const {
 
 void Watch::lose(const Watched& watched, const char* why) const {
   if (group_.failure() != nullptr) return;
-  wl_error_t record = errorOf(WL_PEER_LOST, "%s", "");
+  wl_error_t record = blankError(WL_PEER_LOST);
   uint32_t count = 0;
   for (const uint32_t rank : watched.ranks) {
     if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0) continue;

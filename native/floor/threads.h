@@ -19,6 +19,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/cores.h"
+#include "native/base/cpu.h"
 #include "native/base/error.h"
 #include "native/window/window.h"
 #include "windlass/kernel.h"
@@ -50,7 +51,7 @@ class LineUp {
     }
     for (int looks = 0; sense_.load(std::memory_order_acquire) == sense; ++looks) {
       if (looks < kPauses) {
-        __builtin_ia32_pause();
+        cpuPause();
       } else {
         sched_yield();
       }
@@ -80,8 +81,7 @@ struct alignas(2 * kLine) Job {
 // Memory as windows have it, a segment for each rank.
 inline std::unique_ptr<Window> segments(uint64_t bytes, uint64_t ranks) {
   Window* made = nullptr;
-  wl_error_t error{};
-  error.struct_size = sizeof error;
+  wl_error_t error = blankError();
   if (Window::map(bytes, static_cast<uint32_t>(ranks), &made, &error) != WL_OK) {
     throw Refused(WL_RESOURCE, error.message);
   }

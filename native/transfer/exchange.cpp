@@ -39,9 +39,7 @@ Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_erro
     : comm_(comm),
       fingerprint_(fingerprint),
       limit_(TimeLimit::fromNow(deadlineNs)),
-      error_(error) {
-  failure_.struct_size = sizeof failure_;
-}
+      error_(error) {}
 
 void Exchange::reserve() {
   const uint64_t ranks = comm_.group().ranks();

@@ -58,7 +58,7 @@ class Exchange {
   const uint64_t fingerprint_;
   const TimeLimit limit_;
   wl_error_t* const error_;
-  wl_error_t failure_ = {};
+  wl_error_t failure_ = blankError();
   WordList totals_;  // of a gather: one a rank
   WordList in_;
   WordList out_;
