@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/host_operations.h"
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -20,12 +21,6 @@ Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* 
   return call;
 }
 
-// What a rank states of a split.
-struct Told {
-  int32_t color;
-  int32_t key;
-};
-
 // What this process makes of one color of a split, by whoever of its ranks comes first.
 class Parting {
  public:
@@ -34,14 +29,15 @@ class Parting {
     auto part = std::make_shared<Parting>();
     part->group_ = Group::reserve(whole);
     if (part->group_ == nullptr) throw std::bad_alloc();
+    part->members_.reserve(whole.ranks);
     part->rankOf_.resize(whole.ranks, kNobody);
     part->failed_.resize(whole.ranks, false);
     return part;
   }
 
   // Once all ranks' colors and keys are known: the group, and the rank in it of `rank`.
-  std::shared_ptr<Group> take(const Told* all, const Split& split, const Comm& comm,
-                              uint32_t* as) {
+  std::shared_ptr<Group> take(const std::vector<ToldSplit>& all, const Split& split,
+                              const Comm& comm, uint32_t* as) {
     const uint32_t rank = comm.rank();
     std::lock_guard<std::mutex> lock(mutex_);
     if (!settled_) settle(all, split, comm.group());
@@ -58,32 +54,23 @@ class Parting {
   }
 
  private:
-  void settle(const Told* all, const Split& split, const Group& whole) {
-    const auto ranks = static_cast<uint32_t>(rankOf_.size());
-    uint32_t members = 0;
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      if (all[rank].color != split.color) continue;
-      ++members;
-      rankOf_[rank] = 0;
-      for (uint32_t other = 0; other < ranks; ++other) {
-        const bool before = all[other].key != all[rank].key ? all[other].key < all[rank].key
-                                                            : other < rank;
-        if (all[other].color == split.color && before) ++rankOf_[rank];
-      }
-    }
+  void settle(const std::vector<ToldSplit>& all, const Split& split, const Group& whole) {
+    findMembers(all, split.color, &members_);
+    const auto members = static_cast<uint32_t>(members_.size());
     group_->settle(members);
     settled_ = true;
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      if (rankOf_[rank] == kNobody) continue;
-      group_->claim(rankOf_[rank], nullptr);
-      if (failed_[rank]) leaveSplit(*group_, rankOf_[rank], split.operation, *whole.failure());
+    for (uint32_t as = 0; as < members; ++as) {
+      rankOf_[members_[as]] = as;
+      group_->claim(as, nullptr);
+      if (failed_[members_[as]]) leaveSplit(*group_, as, split.operation, *whole.failure());
     }
   }
 
   std::mutex mutex_;
   bool settled_ = false;
   std::shared_ptr<Group> group_;
-  std::vector<uint32_t> rankOf_;  // in the group, of each rank of the whole
+  std::vector<uint32_t> members_;  // of the group, as they are numbered in the whole
+  std::vector<uint32_t> rankOf_;   // in the group, of each rank of the whole
   std::vector<bool> failed_;
 };
 
@@ -159,6 +146,16 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
   group.leave(rank);
 }
 
+void findMembers(const std::vector<ToldSplit>& all, int32_t color,
+                 std::vector<uint32_t>* members) {
+  members->clear();
+  for (uint32_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].color == color) members->push_back(rank);
+  std::sort(members->begin(), members->end(), [&](uint32_t a, uint32_t b) {
+    return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
+  });
+}
+
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error) {
   if (comm.group().config().spansProcesses)
@@ -166,7 +163,7 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<Parting> joint;
-  std::vector<Told> all;
+  std::vector<ToldSplit> all;
   try {
     all.resize(comm.group().ranks());
     if (split.color >= 0) {
@@ -177,16 +174,15 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
-  const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
-                                               static_cast<int32_t>(split.listed));
-  const Told own = {split.color, split.key};
+  const Descriptor descriptor = split.descriptor();
+  const ToldSplit own = {split.color, split.key};
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code == WL_OK)
     code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
   if (joint == nullptr) return code;
   Parting& parting = **joint;
   if (code == WL_OK) {
-    *group = parting.take(all.data(), split, comm, rank);
+    *group = parting.take(all, split, comm, rank);
   } else if (const wl_error_t* record = comm.group().failure()) {
     parting.fail(comm.rank(), split, *record);
   }

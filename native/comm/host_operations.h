@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "native/base/clock.h"
 #include "native/comm/comm.h"
@@ -42,7 +43,21 @@ struct Split {
   int32_t key;
   uint32_t listed;  // ranks of the list
   uint64_t digest;  // of the list, on which ranks agree
+
+  Descriptor descriptor() const {
+    return Descriptor::of(operation, digest, 0, 0, 0, static_cast<int32_t>(listed));
+  }
 };
+
+// What it tells the others of that.
+struct ToldSplit {
+  int32_t color;
+  int32_t key;
+};
+
+// Ranks of that color, by what all ranks have told, in the order in which they are ranks of its
+// group. `members` has room for all ranks: nothing is allocated.
+void findMembers(const std::vector<ToldSplit>& all, int32_t color, std::vector<uint32_t>* members);
 
 // Ranks of one color, ordered by (key, rank), meet in a group of their own. A negative color gets
 // nullptr. A rank whose call fails leaves the group that it would have got, now or once it is made.

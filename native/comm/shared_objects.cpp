@@ -61,21 +61,6 @@ struct ToldWindow {
   int32_t file;  // -1: it has none
 };
 
-struct ToldSplit {
-  int32_t color;
-  int32_t key;
-};
-
-// Ranks of the whole of that color, as they are numbered in its group.
-std::vector<uint32_t> membersOf(const std::vector<ToldSplit>& all, int32_t color) {
-  std::vector<uint32_t> members;
-  for (uint32_t rank = 0; rank < all.size(); ++rank)
-    if (all[rank].color == color) members.push_back(rank);
-  std::stable_sort(members.begin(), members.end(),
-                   [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
-  return members;
-}
-
 }  // namespace
 
 Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
@@ -131,8 +116,7 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
 Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
                       std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
   Group& whole = comm.group();
-  const Descriptor descriptor = Descriptor::of(split.operation, split.digest, 0, 0, 0,
-                                               static_cast<int32_t>(split.listed));
+  const Descriptor descriptor = split.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<SharedGroup> joint;
@@ -169,7 +153,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     }
   };
   attempt([&] {
-    members = membersOf(all, split.color);
+    findMembers(all, split.color, &members);
     if (whole.isHere(members[0]))
       made->make(whole.config(), members, &failure);
   });
