@@ -284,10 +284,8 @@ void Comm::fillEntry(const Call& call, bool eager) {
   if (group_->config().spansProcesses) {
     entry.args = placesOf(call);
   } else {
-    const auto own = [](const void* memory) {
-      return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
-    };
-    entry.args = {own(call.args.in), own(call.args.out), own(call.args.aux)};
+    entry.args = {placeInAddressSpace(call.args.in), placeInAddressSpace(call.args.out),
+                  placeInAddressSpace(call.args.aux)};
   }
   if (call.parts != nullptr) entry.args.aux = group_->block().placeOf(&stateParts(call));
   if (eager) {

@@ -152,12 +152,12 @@ Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
   const uint32_t count = windowCount_.load(std::memory_order_acquire);
   for (uint32_t window = kControlBlock + 1; window < count; ++window) {
     const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
-    const uint64_t start = windows_[window].base + rank * windows_[window].stride;
+    const uint64_t start = windows_[window].segment(rank);
     const uint64_t offset = address - start;
     if (address >= start && offset < held && bytes <= held - offset)
       return Place::of(window, offset);
   }
-  return Place::of(kAddressSpace, Place::offsetOf(address));
+  return placeInAddressSpace(memory);
 }
 
 Code Group::claim(uint32_t rank, wl_error_t* error) {

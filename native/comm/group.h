@@ -21,6 +21,11 @@ namespace windlass {
 
 class Watch;
 
+// How a rank names memory of its process, in a window or not.
+inline Place placeInAddressSpace(const void* memory) {
+  return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
+}
+
 class Group {
  public:
   // Whose ranks all live in this process. nullptr when memory is short.
@@ -78,9 +83,11 @@ class Group {
   // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
   // where no window holds them all.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-    return config_.spansProcesses
-               ? find(rank, memory, bytes)
-               : Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
+    return config_.spansProcesses ? find(rank, memory, bytes) : placeInAddressSpace(memory);
+  }
+  // What `rank` names by the place, in this process.
+  void* at(uint32_t rank, Place place) const {
+    return reinterpret_cast<void*>(windows_[place.window()].segment(rank) + place.offset());
   }
 
   RankLines& lines(uint32_t rank) const { return block_.lines(rank); }

@@ -153,8 +153,7 @@ void Transfer::moved(int32_t rank, uint64_t* moved, uint64_t count) const {
 void* Transfer::addressOf(int32_t rank, Place place) const {
   const auto of = static_cast<uint32_t>(rank);
   if (place.window() == kAddressSpace && !peers_->shareProcess(of, comm_.rank())) return nullptr;
-  const WindowBase& window = group_->windows()[place.window()];
-  return reinterpret_cast<void*>(window.base + of * window.stride + place.offset());
+  return group_->at(of, place);
 }
 
 }  // namespace windlass

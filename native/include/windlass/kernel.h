@@ -141,10 +141,12 @@ struct Place {
 constexpr uint32_t kAddressSpace = 0;
 constexpr uint32_t kControlBlock = 1;
 
-// Where a process finds a window: rank r's segment at base + r * stride.
+// Where a process finds a window: a segment for each rank.
 struct WindowBase {
   uint64_t base;
   uint64_t stride;
+
+  WL_CORE constexpr uint64_t segment(uint32_t rank) const { return base + rank * stride; }
 };
 
 // What a rank states when it enters an operation.
@@ -202,9 +204,9 @@ struct Launch {
   uint32_t root;  // or the rows of a part, where that is a matrix
   DType dtype;
   ReduceOp op;
-  uint64_t
-      bytes;  // the unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce,
-              // reduce: the buffer; all-gather, gather, reduce-scatter: one rank's part
+  // The unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce, reduce: the
+  // buffer; all-gather, gather, reduce-scatter: one rank's part.
+  uint64_t bytes;
   uint32_t phases;               // of a transfer, whose kernel takes its caller's word
   bool streams;                  // what all ranks move outgrows the caches of their cores
   uint32_t pieces;               // into which a unit is cut
@@ -221,8 +223,7 @@ struct Launch {
   template <class T>
   WL_CORE T* at(uint32_t rank, Place place) const {
     if (place.window() == kAddressSpace) return reinterpret_cast<T*>(place.offset());
-    const WindowBase& window = windows[place.window()];
-    return reinterpret_cast<T*>(window.base + rank * window.stride + place.offset());
+    return reinterpret_cast<T*>(windows[place.window()].segment(rank) + place.offset());
   }
   WL_CORE uint32_t rows() const { return root; }
   WL_CORE const uint8_t* in(uint32_t rank) const { return at<const uint8_t>(rank, of(rank).in); }

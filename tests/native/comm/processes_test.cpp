@@ -111,7 +111,7 @@ int inTwoProcesses(const Shape& shape,
       threads.emplace_back([&, rank] {
         Comm comm(group, rank);
         const auto& window = group->windows()[windlass::kControlBlock + 1];
-        failures += body(comm, reinterpret_cast<uint32_t*>(window.base + rank * window.stride));
+        failures += body(comm, reinterpret_cast<uint32_t*>(window.segment(rank)));
         comm.close(nullptr);
       });
     }
