@@ -2,7 +2,6 @@
 // Where a rank stages boxes between two phases of a transfer, as wl_transfer_config states it.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "native/transfer/binding.h"
@@ -34,13 +33,9 @@ class Stages {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(void* memory) const { freeMemory(memory); }
-  };
-
   std::vector<Box> boxes_;
   std::vector<uint32_t> readers_;
-  std::unique_ptr<void, Free> memory_;
+  OwnedMemory memory_;
   uint64_t bytes_ = 0;
 };
 

@@ -15,17 +15,13 @@
 
 namespace windlass {
 
-struct FreeScratch {
-  void operator()(void* memory) const { freeMemory(memory); }
-};
-
 // What a rank's peers touch while a transfer runs.
 struct BoundPlan {
   PlanTable table;
   Stages stages;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<FarPlan> far;  // where any rank reads ordinary memory of other processes
-  std::unique_ptr<void, FreeScratch> scratch;
+  OwnedMemory scratch;
 };
 
 class Transfer {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "native/base/error.h"
 
@@ -15,6 +16,12 @@ constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 proc
 // large one is more than what is free.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);
 void freeMemory(void* memory);
+
+struct FreesMemory {
+  void operator()(void* memory) const { freeMemory(memory); }
+};
+// Memory that was allocated so.
+using OwnedMemory = std::unique_ptr<void, FreesMemory>;
 
 // Zeroed pages of their own, which go back to the system when they are unmapped and take memory as
 // they are written; nullptr when there are none, and errno says why. `bytes` is not 0.
