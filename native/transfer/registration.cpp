@@ -118,8 +118,8 @@ class Registration {
       targetBytes_ += box.bytes();
     });
     if (Code code = items.finish(&plan_->table, error); code != WL_OK) return code;
-    for (uint32_t w = 0; w + 1 < workBytes_.size(); ++w)
-      workBytes_[w] = plan_->table.workBytes(w);
+    for (uint32_t n = 0; n + 1 < workBytes_.size(); ++n)
+      workBytes_[n] = plan_->table.workBytes(n);
     return comm_.group().config().spansProcesses ? findFar(&workBytes_.back(), error) : WL_OK;
   }
 

@@ -119,7 +119,7 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
   table->phases_ = phases;
   WordList& words = table->words_;
   uint64_t before = 0;  // items of the phases before
-  const auto addWindow = [&](uint32_t first, uint32_t count, size_t blocks) {
+  const auto addTable = [&](uint32_t first, uint32_t count, size_t blocks) {
     table->starts_.push_back(words.size());
     words.insert(words.end(), {count | uint64_t{blocks} << 32, 0, starts[before]});
     for (uint32_t phase = first; phase < first + count; ++phase) {
@@ -136,9 +136,9 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
                   "a transfer of %zu blocks on one rank; split the batch (limit %u)", blocks,
                   kMostBlocks);
     }
-    addWindow(first, count, blocks);
+    addTable(first, count, blocks);
   }
-  addWindow(0, 0, 0);
+  addTable(0, 0, 0);
   for (const uint64_t start : table->starts_) words[start + 1] = words.size() - start;
   words.reserve(words.size() + end);
   for (const Item& item : order_) {

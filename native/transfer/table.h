@@ -9,28 +9,30 @@
 
 namespace windlass {
 
-// The words of a ChunkTable for each run of kMostPhases phases, and the items of all of them.
+// The words of a ChunkTable for each operation of a run, which takes kMostPhases phases of it, and
+// the items of all of them.
 class PlanTable {
  public:
   // Phases that the items need, one at least.
   uint32_t phases() const { return phases_; }
-  // The table of the kMostPhases phases from w * kMostPhases on, which may be beyond this rank's.
-  const uint64_t* window(uint32_t w) const {
-    return words_.data() + starts_[w < workBytes_.size() ? w : workBytes_.size()];
+  // The table of operation n of a run, of the kMostPhases phases from n * kMostPhases on, which may
+  // be beyond this rank's.
+  const uint64_t* ofOperation(uint32_t n) const {
+    return words_.data() + starts_[n < workBytes_.size() ? n : workBytes_.size()];
   }
   // Bytes that the items of these phases write, to peers and to stages too.
-  uint64_t workBytes(uint32_t w) const { return w < workBytes_.size() ? workBytes_[w] : 0; }
+  uint64_t workBytes(uint32_t n) const { return n < workBytes_.size() ? workBytes_[n] : 0; }
   const WordList& words() const { return words_; }
   // visit(item, phase) for each item, in the order in which one thread runs them.
   template <class Visit>
   void forEachItem(Visit&& visit) const {
-    for (uint32_t w = 0; w < workBytes_.size(); ++w) {
-      const ChunkTable table = {window(w)};
+    for (uint32_t n = 0; n < workBytes_.size(); ++n) {
+      const ChunkTable table = {ofOperation(n)};
       for (uint32_t k = 0; k < table.phases(); ++k) {
         const uint64_t first = uint64_t{k} * table.blocks();
         const uint64_t* end = table.start(first + table.blocks());
         for (ChunkItem item = {table.start(first)}; item.words != end; item.words += item.size())
-          visit(static_cast<const ChunkItem&>(item), w * kMostPhases + k);
+          visit(static_cast<const ChunkItem&>(item), n * kMostPhases + k);
       }
     }
   }
@@ -39,8 +41,8 @@ class PlanTable {
   friend class ItemMaker;
 
   WordList words_;
-  std::vector<uint64_t> starts_;     // of the windows in words_; the last one has no items
-  std::vector<uint64_t> workBytes_;  // for each window
+  std::vector<uint64_t> starts_;     // of the operations' in words_; the last one has no items
+  std::vector<uint64_t> workBytes_;  // for each operation
   uint32_t phases_ = 1;
 };
 

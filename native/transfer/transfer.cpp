@@ -47,23 +47,23 @@ Code Transfer::enter(Call* call, const Named& own) {
   call->args.in = &own;
   call->inBytes = sizeof own;
   if (phases_ > kMostPhases) call->startNs = clockNs();
-  return runWindow(call, 0);
+  return runOperation(call, 0);
 }
 
 // Those that follow, of phases beyond kMostPhases.
 Code Transfer::goOn(Call* call) {
-  for (uint32_t w = 1; w < workBytes_.size(); ++w) {
-    if (Code code = runWindow(call, w); code != WL_OK) return code;
+  for (uint32_t n = 1; n < workBytes_.size(); ++n) {
+    if (Code code = runOperation(call, n); code != WL_OK) return code;
   }
   return WL_OK;
 }
 
-Code Transfer::runWindow(Call* call, uint32_t w) {
-  call->phases = std::min(phases_ - w * kMostPhases, kMostPhases);
-  call->args.aux = plan_->table.window(w);
-  call->workBytes = workBytes_[w];
+Code Transfer::runOperation(Call* call, uint32_t n) {
+  call->phases = std::min(phases_ - n * kMostPhases, kMostPhases);
+  call->args.aux = plan_->table.ofOperation(n);
+  call->workBytes = workBytes_[n];
   call->far = plan_->far.get();
-  call->firstPhase = w * kMostPhases;
+  call->firstPhase = n * kMostPhases;
   return comm_.run(kKernels.redistribute, *call);
 }
 

@@ -70,7 +70,7 @@ class Transfer {
 
   Code enter(Call* call, const Named& own);
   Code goOn(Call* call);
-  Code runWindow(Call* call, uint32_t w);
+  Code runOperation(Call* call, uint32_t n);
   // What a rank named in the last operation.
   const Named& named(uint32_t rank) const;
   Code conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,

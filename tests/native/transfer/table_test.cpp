@@ -18,7 +18,7 @@ using windlass::DType;
 using windlass::kMostPhases;
 using windlass::WordList;
 
-// visit(item, phase) for each item of a window's table, block by block.
+// visit(item, phase) for each item of an operation's table, block by block.
 template <class Visit>
 void forEachItem(const uint64_t* words, Visit&& visit) {
   const ChunkTable table = {words};
@@ -113,16 +113,16 @@ TEST(Table, HoldsEveryElementOfEveryBoxOnceWhereverItLies) {
     const WordList copy = table.words();
     std::map<uint64_t, Elements> found;
     std::map<uint64_t, uint32_t> items;
-    const uint32_t windows = (table.phases() + kMostPhases - 1) / kMostPhases;
-    for (uint32_t w = 0; w < windows; ++w) {
-      const uint64_t* words = copy.data() + (table.window(w) - table.words().data());
+    const uint32_t operations = (table.phases() + kMostPhases - 1) / kMostPhases;
+    for (uint32_t n = 0; n < operations; ++n) {
+      const uint64_t* words = copy.data() + (table.ofOperation(n) - table.words().data());
       uint64_t bytes = 0;
       forEachItem(words, [&](const ChunkItem& item, uint32_t phase) {
         const uint64_t number = ((ChunkItem::placeOf(item.target(0)).word >> 32) - 1) / 8;
         const ChunkItem box = {boxes[number].data()};
         EXPECT_EQ(box.words[0], item.words[0]);
         EXPECT_EQ(box.words[1], item.words[1]);
-        EXPECT_EQ(box.phase(), w * kMostPhases + phase);
+        EXPECT_EQ(box.phase(), n * kMostPhases + phase);
         for (uint32_t t = 0; t < box.targets(); ++t) {
           EXPECT_EQ(box.target(t)[0], item.target(t)[0]);
           EXPECT_EQ(ChunkItem::signalOf(box.target(t)).word,
@@ -134,7 +134,7 @@ TEST(Table, HoldsEveryElementOfEveryBoxOnceWhereverItLies) {
         bytes += item.bytes() * item.targets();
         ++items[number];
       });
-      EXPECT_EQ(bytes, table.workBytes(w));
+      EXPECT_EQ(bytes, table.workBytes(n));
     }
     for (auto& [number, words] : boxes) {
       Elements expected;
@@ -145,10 +145,10 @@ TEST(Table, HoldsEveryElementOfEveryBoxOnceWhereverItLies) {
       EXPECT_EQ(counts[number], items[number]);
     }
     // Beyond what this rank needs there is a table without items.
-    const ChunkTable beyond = {table.window(windows)};
+    const ChunkTable beyond = {table.ofOperation(operations)};
     EXPECT_EQ(0u, beyond.phases());
     EXPECT_EQ(0u, beyond.blocks());
-    EXPECT_EQ(0u, table.workBytes(windows));
+    EXPECT_EQ(0u, table.workBytes(operations));
   }
 }
 
@@ -182,7 +182,7 @@ TEST(Table, ABoxThatSeveralRanksTakeIsReadOnceByAllOfThem) {
       ASSERT_EQ(WL_OK, windlass::Transfer::create(comm, config, 0, &transfer, &error))
           << error.message;
       uint64_t own = 0;
-      forEachItem(transfer.table().window(0), [&](const ChunkItem& item, uint32_t) {
+      forEachItem(transfer.table().ofOperation(0), [&](const ChunkItem& item, uint32_t) {
         if (ChunkItem::rankOf(item.source(0)) == 0) {
           EXPECT_EQ(kRanks, item.targets());
           for (uint32_t t = 0; t < kRanks; ++t)
