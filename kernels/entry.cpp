@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kernels of one target: here alone they are instantiated, once for each executor.
+// The kernels of one target, each instantiated here alone, once for each executor; and the target.
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
@@ -16,6 +16,7 @@
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
+#include "native/base/target.h"
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"
@@ -137,21 +138,16 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<ReduceScatterV, PullReduceScatterV>>()}};
   kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, PullAllToAllVPacked>>;
   kernels.redistribute = kernel<Redistribute>;
-  kernels.limits = kLimits;
-  kernels.copy = copyBytes;
-  kernels.move = TMOVE_CVT;
-  kernels.fold = TFOLD;
   kernels.put = oneSidedPut;
   kernels.accumulate = oneSidedAccumulate;
   kernels.get = oneSidedGet;
   kernels.notify = oneSidedNotify;
-  kernels.path = isaPathName;
-  kernels.pathError = isaPathError;
   return kernels;
 }
 
 }  // namespace
 
 constexpr Kernels kKernels = makeKernels();
+constexpr Target kTarget = {kLimits, copyBytes, TMOVE_CVT, TFOLD, isaPathName, isaPathError};
 
 }  // namespace windlass

@@ -3,8 +3,8 @@
 #include "native/base/clock.h"
 #include "native/base/cores.h"
 #include "native/base/error.h"
+#include "native/base/target.h"
 #include "native/comm/adjustment.h"
-#include "native/comm/kernels.h"
 #include "native/comm/names.h"
 
 using namespace windlass;
@@ -18,7 +18,7 @@ const char* wl_version(void) {
   return WINDLASS_VERSION;
 }
 const char* wl_target(void) {
-  return kKernels.limits.name;
+  return kTarget.limits.name;
 }
 const char* wl_code_name(int32_t code) {
   return codeName(code);
@@ -27,7 +27,7 @@ const char* wl_operation_name(int32_t operation) {
   return operationName(operation);
 }
 const char* wl_isa_path(void) {
-  return kKernels.path();
+  return kTarget.path();
 }
 int32_t wl_allowed_cores(void) {
   return allowedCores();

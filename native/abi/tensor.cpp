@@ -6,7 +6,7 @@
 
 #include "native/abi/tensors.h"
 #include "native/base/shared_bytes.h"
-#include "native/comm/kernels.h"
+#include "native/base/target.h"
 
 using namespace windlass;
 
@@ -39,7 +39,7 @@ int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_
     return fail(error, WL_INVALID_ARGUMENT, "copy: source (%s) overlaps target (%s)",
                 TensorText(*src).text(), TensorText(*dst).text());
   }
-  kKernels.move(&to, 1, from, to.dtype, Stores::kCached);
+  kTarget.move(&to, 1, from, to.dtype, Stores::kCached);
   return WL_OK;
 }
 
@@ -53,7 +53,7 @@ int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* 
   one.data = value;
   one.strides = zeros;
   const StridedView to = viewOf(*dst);
-  kKernels.move(&to, 1, one, to.dtype, Stores::kCached);
+  kTarget.move(&to, 1, one, to.dtype, Stores::kCached);
   return WL_OK;
 }
 
@@ -85,7 +85,7 @@ int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources
     views[i] = viewOf(*sources[i]);
   }
   const StridedView target = viewOf(*dst);
-  kKernels.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
+  kTarget.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
                 Stores::kCached);
   return WL_OK;
 }

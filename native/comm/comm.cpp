@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "native/base/target.h"
 #include "native/comm/executor.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/names.h"
@@ -294,7 +295,7 @@ void Comm::fillEntry(const Call& call, bool eager) {
     if (call.inBytes <= kShortCopyBytes) {
       copyShort(copy, call.args.in, call.inBytes);
     } else {
-      kKernels.copy(copy, call.args.in, call.inBytes);
+      kTarget.copy(copy, call.args.in, call.inBytes);
     }
     entry.args.in = group_->block().placeOf(copy);
   }

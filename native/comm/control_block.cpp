@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <new>
 
+#include "native/base/target.h"
 #include "native/comm/flight_recorder.h"
-#include "native/comm/kernels.h"
 #include "native/window/memory.h"
 
 namespace windlass {
@@ -20,7 +20,7 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu",
-                WINDLASS_VERSION, kKernels.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
+                WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
                 sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
@@ -112,7 +112,7 @@ Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) 
     return fail(error, WL_INVALID_ARGUMENT,
                 "the memory holds no control block of this library (%s for %s); have one process "
                 "lay it out first, with the same version for the same target",
-                WINDLASS_VERSION, kKernels.limits.name);
+                WINDLASS_VERSION, kTarget.limits.name);
   }
   const uint64_t needed = ControlBlock::bytes(shared->config);
   return bytes >= needed ? WL_OK

@@ -13,7 +13,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/process.h"
-#include "native/comm/kernels.h"
+#include "native/base/target.h"
 #include "native/comm/watch.h"
 
 namespace windlass {
@@ -56,7 +56,7 @@ void Group::decide(GroupConfig* config) {
   } else if (config->blocks == 0) {
     config->blocks = std::clamp(config->cores / config->ranks, 1u, kMostBlocksByDefault);
   }
-  config->streamingBytes = kKernels.limits.streamingBytes * config->cores;
+  config->streamingBytes = kTarget.limits.streamingBytes * config->cores;
 }
 
 void Group::settle(uint32_t ranks) {

@@ -83,30 +83,16 @@ static_assert(offsetof(Collective, algorithms) + sizeof(Algorithm) == kLine,
               "what a call reads that chooses no algorithm is one line");
 
 struct Kernels {
-  Limits limits;
-
   // By operation.
   Collective collectives[WL_OP_COUNT];
   Kernel allToAllVPacked;
   Kernel redistribute;
-
-  // What one thread does by itself; native/isa/isa.h says what each promises.
-  void (*copy)(void* dst, const void* src, size_t bytes);
-  void (*move)(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
-               Stores stores);
-  void (*fold)(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-               ReduceOp op, DType wire, Stores stores);
 
   // One-sided; kernels/one_sided.h.
   void (*put)(const StridedView& remote, const StridedView& local);
   void (*accumulate)(const StridedView& remote, const StridedView& local);
   void (*get)(const StridedView& local, const StridedView& remote);
   void (*notify)(uint32_t* signal, uint32_t value);
-
-  // The code path in use, of those that the target has, and nullptr or why it is not the one that
-  // was asked for.
-  const char* (*path)();
-  const char* (*pathError)();
 };
 
 extern const Kernels kKernels;

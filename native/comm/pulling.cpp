@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <new>
 
+#include "native/base/target.h"
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/far.h"
-#include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/window/memory.h"
 
@@ -300,14 +300,14 @@ void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const u
                   uint64_t count) const {
   uint8_t* out = phase.launch.out(rank_) + pulled.into;
   if (!phase.of().byColumns) {
-    if (out + at != bytes) kKernels.copy(out + at, bytes, count);
+    if (out + at != bytes) kTarget.copy(out + at, bytes, count);
     return;
   }
   const uint64_t rowBytes = pulled.bytes / phase.launch.rows();
   while (count > 0) {
     const uint64_t column = at % rowBytes;
     const uint64_t length = std::min(rowBytes - column, count);
-    kKernels.copy(out + at / rowBytes * ranks_ * rowBytes + column, bytes, length);
+    kTarget.copy(out + at / rowBytes * ranks_ * rowBytes + column, bytes, length);
     at += length;
     bytes += length;
     count -= length;
@@ -323,7 +323,7 @@ void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64
   };
   std::transform(sources_.begin(), sources_.end(), views_.begin(), rowOf);
   const StridedView out = rowOf(phase.launch.out(rank_) + pulled.into + at);
-  kKernels.fold(&out, 1, views_.data(), ranks_, phase.launch.op, dtype, Stores::kCached);
+  kTarget.fold(&out, 1, views_.data(), ranks_, phase.launch.op, dtype, Stores::kCached);
 }
 
 // ---- stages ------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
     if (isFilled && !phase.of().apart) continue;
     isFilled = true;
     const auto* source = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
-    kKernels.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
+    kTarget.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
                   source + pulled.from + at, std::min(pulled.bytes - at, segment));
   }
   return WL_OK;
@@ -529,7 +529,7 @@ Code Pulling::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigne
     uint32_t& read = read_[from];
     const uint32_t count =
         static_cast<uint32_t>(std::min<uint64_t>(pair.bytes[turn & 1] - read, bytes));
-    kKernels.copy(to, block.stage(from, turn) + rank_ * pairBytes() + read, count);
+    kTarget.copy(to, block.stage(from, turn) + rank_ * pairBytes() + read, count);
     to += count;
     bytes -= count;
     read += count;
@@ -570,7 +570,7 @@ bool Pulling::serve(const FarPlan& far, uint32_t reader) {
       const FarBox box = served.box();
       const uint64_t count = std::min(left, box.bytes() - next.from);
       box.forEachRun(next.from, count, [&](uint64_t address, uint64_t length) {
-        kKernels.copy(to, reinterpret_cast<const void*>(address), length);
+        kTarget.copy(to, reinterpret_cast<const void*>(address), length);
         to += length;
       });
       left -= count;

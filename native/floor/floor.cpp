@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "native/floor/threads.h"
 #include "native/base/dtype.h"
 #include "native/base/error.h"
-#include "native/comm/kernels.h"
+#include "native/base/target.h"
+#include "native/floor/threads.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 
@@ -41,7 +41,7 @@ uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
 }
 
 void copy(const Move& move) {
-  kKernels.copy(move.dst, move.src, move.bytes);
+  kTarget.copy(move.dst, move.src, move.bytes);
 }
 
 void stream(const Move& move) {
@@ -51,12 +51,12 @@ void stream(const Move& move) {
     return StridedView{const_cast<std::byte*>(data), DType::kU8, 1, &count, &kUnitStride};
   };
   const StridedView to = viewOf(move.dst);
-  kKernels.move(&to, 1, viewOf(move.src), DType::kU8, Stores::kStreaming);
+  kTarget.move(&to, 1, viewOf(move.src), DType::kU8, Stores::kStreaming);
 }
 
 // How an operation writes so many bytes.
 Stores storesOf(uint64_t written, std::size_t threads) {
-  return written / threads >= kKernels.limits.streamingBytes ? Stores::kStreaming : Stores::kCached;
+  return written / threads >= kTarget.limits.streamingBytes ? Stores::kStreaming : Stores::kCached;
 }
 
 double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
@@ -186,7 +186,7 @@ class Sum {
   }
 
   void run(Stores stores) const {
-    kKernels.fold(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
+    kTarget.fold(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
           static_cast<uint32_t>(ins_.size()), ReduceOp::kSum, DType::kF32, stores);
   }
 
@@ -296,7 +296,7 @@ class Copies {
   }
 
   void run(Stores stores) const {
-    kKernels.move(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
+    kTarget.move(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
   }
 
   void check() const {

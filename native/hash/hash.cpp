@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "native/comm/kernels.h"
+#include "native/base/target.h"
 #include "native/hash/xxh64.h"
 
 namespace windlass {
@@ -81,9 +81,9 @@ void hashInTiles(const Hashed& what, Xxh64* hash) {
       views[i].shape = shape;
     }
     if (what.count == 1) {
-      kKernels.move(&packed, 1, views[0], what.wire, Stores::kCached);
+      kTarget.move(&packed, 1, views[0], what.wire, Stores::kCached);
     } else {
-      kKernels.fold(&packed, 1, views.data(), what.count, what.op, what.wire, Stores::kCached);
+      kTarget.fold(&packed, 1, views.data(), what.count, what.op, what.wire, Stores::kCached);
     }
     hash->update(tile, inner * static_cast<uint64_t>(dims > 0 ? shape[dims - 1] : 1));
   });

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target that this library is built for, as host code sees it: what it has, and what one thread
+// does on it by itself. Made once, by kernels/entry.cpp, so that nothing else knows which target it
+// is; native/isa/isa.h says what each function promises.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+struct Target {
+  Limits limits;
+
+  void (*copy)(void* dst, const void* src, size_t bytes);
+  void (*move)(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
+               Stores stores);
+  void (*fold)(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
+               ReduceOp op, DType wire, Stores stores);
+
+  // The code path in use, of those that the target has, and nullptr or why it is not the one that
+  // was asked for.
+  const char* (*path)();
+  const char* (*pathError)();
+};
+
+extern const Target kTarget;
+
+}  // namespace windlass
