@@ -170,6 +170,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code finish(Code code, bool isLong, wl_error_t* error);
   // The code that a call returns, with its text.
   Code outcome(Code code, wl_error_t* error);
+  // Runs body(launch, deadline) as this rank's next operation, as kernel K plans it: it states the
+  // operation to the others, and does this rank's part. native/comm/executor.h.
+  template <class K, class Body>
+  Code operate(const Call& call, Body&& body);
   void takeSequence(const Call& call);
   Launch launchOf(const Call& call) const;
   // Waits until every rank has entered the operation before this one, and compares what they call:
@@ -202,6 +206,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   void skipInLine(uint32_t phases) const;
   template <class K>
   Code awaitConcerned(const Launch& launch, Deadline& deadline);
+  template <class K>
+  Code runCores(const Launch& launch, Deadline& deadline);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>

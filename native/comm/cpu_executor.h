@@ -16,20 +16,15 @@ namespace windlass {
 
 template <class K>
 Code Comm::run(const Call& call) {
-  if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  takeSequence(call);
-  Launch launch = launchOf(call);
-  K::plan(launch);
-  // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
-  const bool mayHelp = !group_->config().spansProcesses || call.args.aux == nullptr;
-  const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
-  const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
-                      (meets || !group_->oversubscribed());
-  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
-                    call.startNs);
-  shownPhases_ = claims ? K::phases(launch) : 0;
-  Code code = awaitPrevious(deadline);
-  if (code == WL_OK) {
+  return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
+    // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
+    const bool mayHelp = !group_->config().spansProcesses || call.args.aux == nullptr;
+    const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
+    const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
+                        (meets || !group_->oversubscribed());
+    shownPhases_ = claims ? K::phases(launch) : 0;
+    Code code = awaitPrevious(deadline);
+    if (code != WL_OK) return code;
     fillEntry(call, K::kEager || Asks<K>::value);
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     publishEntry();
@@ -38,8 +33,8 @@ Code Comm::run(const Call& call) {
       if (code == WL_OK && group_->config().spansProcesses && pulls(launch))
         code = pull(K::kPull, call, launch, deadline);
     }
-  }
-  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+    return code;
+  });
 }
 
 // While one lives, this rank's workers run items of an operation that it has entered.

@@ -76,54 +76,53 @@ class Comm::Cores {
 
 template <class K>
 Code Comm::runInLine(const Call& call) {
-  if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  takeSequence(call);
-  Launch launch = launchOf(call);
-  K::plan(launch);
-  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
-                    call.startNs);
-  shownPhases_ = K::phases(launch);
-  Code code = awaitPrevious(deadline);
-  if (code == WL_OK) {
+  return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
+    shownPhases_ = K::phases(launch);
+    Code code = awaitPrevious(deadline);
+    if (code != WL_OK) return code;
     fillEntry(call, K::kEager || Asks<K>::value);
     publishEntry();
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);
-  }
-  bool isPulled = false;
-  if constexpr (Pulls<K>::value) {
-    if (code == WL_OK && group_->config().spansProcesses) {
-      code = awaitNeed(kEveryRank, 0, deadline);
-      isPulled = code == WL_OK && pulls(launch);
+    if (code != WL_OK) return code;
+    if constexpr (Pulls<K>::value) {
+      if (group_->config().spansProcesses) {
+        code = awaitNeed(kEveryRank, 0, deadline);
+        if (code != WL_OK) return code;
+        if (pulls(launch)) {
+          code = pull(K::kPull, call, launch, deadline);
+          skipInLine(K::phases(launch));
+          return code;
+        }
+      }
     }
-    if (isPulled) {
-      code = pull(K::kPull, call, launch, deadline);
-      skipInLine(K::phases(launch));
+    if constexpr (Asks<K>::value) {
+      bool runs = false;
+      if (Code asked = ask<K>(launch, &runs); asked != WL_OK) return asked;
+      if (!runs) launch.phases = 0;
+      if (runs && call.far != nullptr) {
+        code = pullItems(call, launch, K::phase, deadline);
+        skipInLine(launch.phases);
+        return code;
+      }
     }
-  }
-  if constexpr (Asks<K>::value) {
-    bool runs = false;
-    if (code == WL_OK) code = ask<K>(launch, &runs);
-    if (!runs) launch.phases = 0;
-    if (code == WL_OK && runs && call.far != nullptr) {
-      isPulled = true;
-      code = pullItems(call, launch, K::phase, deadline);
-      skipInLine(launch.phases);
-    }
-  }
-  if (code == WL_OK && !isPulled) {
-    Cores<K> cores(*this, launch);
-    code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
-    // A peer may have failed after its part: what this rank waited for is there then, though a
-    // worker may have been about to see it.
-    cores.close();
-    if (code != WL_OK && cores.goOn()) code = WL_OK;
-  }
-  if (code == WL_OK && !isPulled) {
-    finishPhase(rank_, K::phases(launch));
-    waiter_.announce(-1);
-  }
-  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+    return runCores<K>(launch, deadline);
+  });
+}
+
+// Runs the kernel on this rank's cores, once all that they touch has entered.
+template <class K>
+Code Comm::runCores(const Launch& launch, Deadline& deadline) {
+  Cores<K> cores(*this, launch);
+  Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
+  // A peer may have failed after its part: what this rank waited for is there then, though a
+  // worker may have been about to see it.
+  cores.close();
+  if (code != WL_OK && cores.goOn()) code = WL_OK;
+  if (code != WL_OK) return code;
+  finishPhase(rank_, K::phases(launch));
+  waiter_.announce(-1);
+  return WL_OK;
 }
 
 // Waits until every rank whose memory this one's cores touch, or that they wait for, has entered

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both executors share: the launch of an operation, and its ENTER.
+// What both executors share: the begin and the end of an operation, its launch, and its ENTER.
 #pragma once
 
 #include <type_traits>
@@ -37,6 +37,18 @@ inline Launch Comm::launchOf(const Call& call) const {
   launch.entryStride = sizeof(RankLines);
   launch.windows = group_->windows();
   return launch;
+}
+
+template <class K, class Body>
+__attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&& body) {
+  if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
+  takeSequence(call);
+  Launch launch = launchOf(call);
+  K::plan(launch);
+  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
+                    call.startNs);
+  const Code code = body(launch, deadline);
+  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
 
 inline void Comm::publishEntry() {
