@@ -239,6 +239,54 @@ class LinkAgreementTest {
   }
 
   @Test
+  void everyRankIsToldWhatTwoRanksOpen() {
+    DeviceMesh one = DeviceMesh.of(1);
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          comm -> {
+            String name = comm.rank() == 1 ? "other" : "weights";
+            assertThatThrownBy(() -> Link.open(comm, name, one, one.at(1)))
+                .isInstanceOf(MismatchException.class)
+                .hasMessage(
+                    "link '"
+                        + name
+                        + "': rank 0 opens link 'weights' from mesh 1 to mesh 1@1, rank 1 opens link"
+                        + " 'other' from mesh 1 to mesh 1@1")
+                .satisfies(
+                    e -> assertThat(((WindlassException) e).culprits()).containsExactly(0, 1));
+            DeviceMesh last = one.at(comm.rank() == 2 ? 2 : 1);
+            assertThatThrownBy(() -> Link.open(comm, "weights", one, last))
+                .isInstanceOf(MismatchException.class)
+                .hasMessageContaining("rank 0 opens link 'weights' from mesh 1 to mesh 1@1")
+                .hasMessageContaining("rank 2 opens link 'weights' from mesh 1 to mesh 1@2");
+            // The communicator goes on.
+            try (Link link = Link.open(comm, "weights", one, one.at(1))) {
+              assertThat(link == null).isEqualTo(comm.rank() == 2);
+            }
+          });
+    }
+  }
+
+  @Test
+  void whoWaitsForALinkIsToldOfTheLink() {
+    DeviceMesh one = DeviceMesh.of(1);
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            if (comm.rank() == 1) {
+              assertThatThrownBy(comm::barrier).isInstanceOf(MismatchException.class);
+              return;
+            }
+            assertThatThrownBy(() -> Link.open(comm, "weights", one, one.at(1)))
+                .isInstanceOf(MismatchException.class)
+                .hasMessageStartingWith("link 'weights': ")
+                .hasMessageContaining("rank 0 calls link")
+                .hasMessageContaining("rank 1 calls barrier");
+          });
+    }
+  }
+
+  @Test
   void anyBytesAreAnOfferOrAMismatch() {
     long seed = System.nanoTime();
     Random random = new Random(seed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -146,8 +147,15 @@ public final class Link implements AutoCloseable {
       Layout to,
       Duration deadline) {
     try {
-      String here = "layouts are " + from + " and " + to + ", of" + whose;
-      agree(communicator, new Fingerprint().add(name).add(here), here);
+      String here =
+          "meets as '"
+              + name
+              + "' from layout "
+              + Objects.toString(from, "none")
+              + " to layout "
+              + Objects.toString(to, "none")
+              + whose;
+      agree(communicator, new Fingerprint().add(here), here);
       return new Link(
           name,
           whose,
@@ -174,7 +182,8 @@ public final class Link implements AutoCloseable {
    * @param senders the ranks of one side, whatever their order and grid
    * @param receivers the ranks of the other
    * @return null on a rank of neither side
-   * @throws MismatchException on every rank of a side, if ranks name another link or other sides
+   * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
+   *     communicator} goes on
    */
   public static Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
@@ -195,8 +204,17 @@ public final class Link implements AutoCloseable {
     }
     int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
     String operation = "link '" + name + "'";
+    Fingerprint fingerprint = new Fingerprint().add(name);
+    for (DeviceMesh side : List.of(senders, receivers)) {
+      fingerprint.add(side.size());
+      new TreeSet<>(side.ranks()).forEach(fingerprint::add);
+    }
     Communicator own;
     try {
+      agree(
+          communicator,
+          fingerprint,
+          "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
       own = communicator.subset(ranks);
     } catch (WindlassException e) {
       throw within(operation, e);
@@ -205,17 +223,11 @@ public final class Link implements AutoCloseable {
       return null;
     }
     try {
-      Fingerprint fingerprint = new Fingerprint().add(name);
-      for (DeviceMesh side : List.of(senders, receivers)) {
-        fingerprint.add(side.size());
-        new TreeSet<>(side.ranks()).forEach(fingerprint::add);
-      }
-      agree(own, fingerprint, "senders are " + senders + " and receivers " + receivers);
       return new Link(
           name, "", new Side(senders, ranks, 0), new Side(receivers, ranks, 0), own, null, null);
     } catch (RuntimeException | Error e) {
       try (own) {
-        throw failed(own, operation, e, List.of(MismatchException.class));
+        throw failed(own, operation, e, List.of());
       }
     }
   }
@@ -277,23 +289,33 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * @param here what the fingerprint is of on this rank
+   * Collective: all ranks do the same, or all of them throw.
+   *
+   * @param here what this rank does, of which the fingerprint is, as a message says it
+   * @throws MismatchException that says what two ranks do
    */
   private static void agree(Communicator communicator, Fingerprint fingerprint, String here) {
-    long[][] all = Gathered.words(
-            communicator, new Until(Deadlines.DEFAULT), Native.WL_OP_LINK, fingerprint.value());
-    for (int rank = 1; rank < all.length; rank++) {
-      if (all[rank][0] != all[0][0]) {
-        throw new MismatchException(
-            "rank 0 and rank "
-                + rank
-                + " of it name another link or other sides; here "
-                + here,
-            null,
-            "",
-            List.of(0, rank));
-      }
+    Until until = new Until(Deadlines.DEFAULT);
+    long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK, fingerprint.value());
+    int other = 1;
+    while (other < all.length && all[other][0] == all[0][0]) {
+      other++;
     }
+    if (other == all.length) {
+      return;
+    }
+    byte[] text = here.getBytes(StandardCharsets.UTF_8);
+    byte[][] texts = Gathered.bytes(communicator, until, Native.WL_OP_LINK, text);
+    throw new MismatchException(
+        "rank 0 "
+            + new String(texts[0], StandardCharsets.UTF_8)
+            + ", rank "
+            + other
+            + " "
+            + new String(texts[other], StandardCharsets.UTF_8),
+        null,
+        "",
+        List.of(0, other));
   }
 
   /** The name that both sides gave it: of two jobs, that of their pair. */
