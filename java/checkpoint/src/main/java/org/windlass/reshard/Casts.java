@@ -6,13 +6,12 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 
 /** The dtypes that a redistribution casts: floating ones that have arithmetic. */
-public final class Casts {
+final class Casts {
   private Casts() {}
 
   /** Whether tensors of this dtype are cast where another one is asked for. */
-  public static boolean touch(DType dtype) {
-    Objects.requireNonNull(dtype, "dtype");
-    return dtype.isFloating() && dtype.canCast(DType.F32);
+  static boolean touch(DType dtype) {
+    return dtype.canCast(DType.F32);
   }
 
   /**
@@ -21,7 +20,8 @@ public final class Casts {
    * @return {@code dtype}
    * @throws InvalidArgumentException if it is none
    */
-  public static DType require(DType dtype) {
+  static DType require(DType dtype) {
+    Objects.requireNonNull(dtype, "dtype");
     if (!touch(dtype)) {
       throw new InvalidArgumentException(
           dtype + ": not a dtype that floating tensors are cast to; those are f64 f32 f16 bf16 f8e4m3"

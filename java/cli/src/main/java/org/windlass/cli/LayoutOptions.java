@@ -9,7 +9,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.bench.ByteSize;
 import org.windlass.plan.TransferMode;
-import org.windlass.reshard.Casts;
+import org.windlass.reshard.Reshard;
 import picocli.CommandLine.Option;
 
 /** The options for the layouts at both ends, and for how bytes move between them. */
@@ -54,10 +54,12 @@ final class LayoutOptions {
     return castable("--wire", wire);
   }
 
-  /** The dtype that an option casts floating tensors to. */
+  /** The dtype that an option casts floating tensors to: one that a reshard takes. */
   static Optional<DType> castable(String option, String value) {
     try {
-      return Optional.ofNullable(value).map(DType::parse).map(Casts::require);
+      Optional<DType> dtype = Optional.ofNullable(value).map(DType::parse);
+      dtype.ifPresent(Reshard.fromStoredLayouts()::dtype);
+      return dtype;
     } catch (InvalidArgumentException refused) {
       throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }

@@ -18,7 +18,6 @@ import org.windlass.cli.plan.PlannedTensor;
 import org.windlass.layout.Layout;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
-import org.windlass.reshard.Casts;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -139,9 +138,9 @@ final class PlanCommand implements Runnable {
         1);
   }
 
-  /** The wire dtype of tensors of this dtype: what was asked for if they are floating. */
+  /** The wire dtype of tensors of this dtype: what was asked for if they cast to it. */
   private DType wire(DType type) {
-    return layouts.castWire().filter(asked -> Casts.touch(type)).orElse(type);
+    return layouts.castWire().filter(type::canCast).orElse(type);
   }
 
   private List<PlannedTensor> listed() {
