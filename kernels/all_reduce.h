@@ -79,7 +79,7 @@ struct RingLane {
     // last reducing phase.
     const uint32_t place = step == 1 ? rank : n - 1 - rank;
     const uint32_t chunk = (place + 3 * n - 1 - k) % n;
-    const uint64_t size = ((length + n - 1) / n + 63) / 64 * 64;
+    const uint64_t size = wholeLines((length + n - 1) / n);
     const uint64_t first = chunk * size < length ? chunk * size : length;
     const uint64_t bytes = length - first < size ? length - first : size;
     auto* out = launch.out(rank) + start + first;
@@ -123,7 +123,7 @@ struct AllReduceRing {
 
 struct AllReduceBidirectionalRing : AllReduceRing {
   WL_CORE static RingLane lane(const Launch& launch, uint32_t block) {
-    const uint64_t half = (launch.bytes / 2 + 63) / 64 * 64;
+    const uint64_t half = wholeLines(launch.bytes / 2);
     const uint64_t first = half < launch.bytes ? half : launch.bytes;
     return block == 0 ? RingLane{0, first, 1}
                       : RingLane{first, launch.bytes - first, launch.ranks - 1};

@@ -63,8 +63,8 @@ constexpr Algorithm ring(uint8_t name) {
   return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
 }
 
-// Bytes of input up to which staging pays, as measured: what all peers read whole, one after the
-// other; what each reads from all; what each folds of all.
+// Bytes of input up to which its copy on ENTER pays, as measured: what all peers read whole, one
+// after the other; what each reads from all; what each folds of all.
 constexpr uint32_t kEagerBroadcast = 64u << 10;
 constexpr uint32_t kEagerMove = 16u << 10;
 constexpr uint32_t kEagerAllReduce = 4u << 10;

@@ -75,7 +75,7 @@ struct ServedBox {
 
 // What a copy of a box takes of FarPlan::scratch.
 constexpr uint64_t farRoom(uint64_t bytes) {
-  return (bytes + 63) / 64 * 64;
+  return wholeLines(bytes);
 }
 
 // What a rank needs to run a transfer in which any rank reads such boxes.

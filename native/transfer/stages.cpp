@@ -7,10 +7,6 @@
 namespace windlass {
 namespace {
 
-constexpr uint64_t wholeLines(uint64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
 // Sets the view's strides to those of a dense box; `bytes` is its size. False when it is empty or
 // overflows 63 bits.
 bool makeDense(Binding* view, int64_t* bytes) {

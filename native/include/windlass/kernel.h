@@ -156,6 +156,11 @@ struct RankArgs {
   Place aux;  // the operation's own: a PartTable or a ChunkTable
 };
 
+// So many bytes, up to the end of a 64-byte line.
+WL_CORE constexpr uint64_t wholeLines(uint64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
 // About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
 WL_CORE constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
   const uint64_t count = bytes / wanted;
@@ -169,7 +174,7 @@ struct Part {
 
   // Piece `index` of `count` about equal ones, whole 64-byte lines each but the last.
   WL_CORE Part piece(uint32_t index, uint32_t count) const {
-    const uint64_t size = ((bytes + count - 1) / count + 63) / 64 * 64;
+    const uint64_t size = wholeLines((bytes + count - 1) / count);
     const uint64_t first = index * size < bytes ? index * size : bytes;
     const uint64_t left = bytes - first;
     return {start + first, left < size ? left : size};
@@ -238,8 +243,7 @@ struct Launch {
   // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
   WL_CORE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
-    const uint64_t even = pieces == 1 ? bytes : (bytes + pieces - 1) / pieces;
-    pieceBytes = (even + 63) / 64 * 64;
+    pieceBytes = wholeLines(pieces == 1 ? bytes : (bytes + pieces - 1) / pieces);
   }
 };
 
