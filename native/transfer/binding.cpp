@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "native/base/extent.h"
-
 namespace windlass {
 
 Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, const char* role,

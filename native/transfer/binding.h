@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "native/base/error.h"
+#include "native/base/extent.h"
 #include "native/transfer/words.h"
 #include "windlass/kernel.h"
 
@@ -20,12 +21,9 @@ struct Binding {
 
   // From its first element to the end of its last one.
   uint64_t bytes() const {
-    uint64_t last = 0;
-    for (uint32_t d = 0; d < ndim; ++d) {
-      if (shape[d] == 0) return 0;
-      last += static_cast<uint64_t>(shape[d] - 1) * static_cast<uint64_t>(strides[d]);
-    }
-    return (last + 1) * sizeOf(dtype);
+    int64_t bytes = 0;
+    reachOf(ndim, shape, strides, sizeOf(dtype), &bytes);
+    return static_cast<uint64_t>(bytes);
   }
 };
 
