@@ -188,8 +188,8 @@ struct alignas(kLine) Member {
 // (native/comm/shrink.h): one word, which moves by compare-and-swap from kOpen to kProposed, and
 // from there to kAgreed, which stands, or to the next round's kOpen.
 struct Agreement {
-  enum Stage : uint32_t { kOpen, kProposed, kAgreed };
-  Stage stage;
+  enum Step : uint32_t { kOpen, kProposed, kAgreed };
+  Step step;
   uint32_t round;  // up to kMostRounds
   uint32_t maker;  // the rank that proposes
   int32_t file;    // the number that the memory of the new one has in its process, if it has one
@@ -197,11 +197,11 @@ struct Agreement {
   static constexpr uint32_t kMostRounds = 0xffff;
 
   uint64_t word() const {
-    return uint64_t{stage} << 62 | uint64_t{round} << 44 | uint64_t{maker} << 32 |
+    return uint64_t{step} << 62 | uint64_t{round} << 44 | uint64_t{maker} << 32 |
            static_cast<uint32_t>(file);
   }
   static Agreement of(uint64_t word) {
-    return {static_cast<Stage>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
+    return {static_cast<Step>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
             static_cast<uint32_t>(word >> 32 & 0xfff), static_cast<int32_t>(word)};
   }
   // A rank's own word: it waits in that round; it holds what the round proposes, and is a member;

@@ -130,7 +130,7 @@ class Group {
   // Whether the ranks that live have formed a new communicator without that one.
   bool leftOut(uint32_t rank) const {
     const Agreement agreed = Agreement::of(shared().shrink.load(std::memory_order_seq_cst));
-    return agreed.stage == Agreement::kAgreed &&
+    return agreed.step == Agreement::kAgreed &&
            member(rank).shrink.load(std::memory_order_seq_cst) != Agreement::holds(agreed.round);
   }
 

@@ -101,8 +101,8 @@ class Shrink {
 
   Code run(std::shared_ptr<Group>* group, uint32_t* rank) {
     const uint32_t pauseUs = std::clamp(kLookOfRankUs * whole_.ranks(), kLeastLookUs, kMostLookUs);
-    for (Agreement now = look(); now.stage != Agreement::kAgreed; now = look()) {
-      const Code code = step(now, clockNs());
+    for (Agreement now = look(); now.step != Agreement::kAgreed; now = look()) {
+      const Code code = goOn(now, clockNs());
       if (code != WL_OK && givesUp()) return code;
       if (code == WL_OK) usleep(pauseUs);
     }
@@ -147,11 +147,11 @@ class Shrink {
   // Whether this rank is out of it: not where ranks agreed meanwhile, and it holds the new one.
   bool givesUp() {
     const auto concerns = [&](const Agreement& now) {
-      return now.round == round_ && now.stage != Agreement::kOpen &&
+      return now.round == round_ && now.step != Agreement::kOpen &&
              (holds() || now.maker == comm_.rank());
     };
     for (Agreement now = look(); concerns(now); now = look()) {
-      if (now.stage == Agreement::kAgreed) return false;
+      if (now.step == Agreement::kAgreed) return false;
       abandon(now);
     }
     // In the rounds to come it holds nothing.
@@ -159,19 +159,19 @@ class Shrink {
     return true;
   }
 
-  Code step(const Agreement& now, int64_t atNs) {
+  Code goOn(const Agreement& now, int64_t atNs) {
     if (comm_.closes())
       return fail(error_, WL_CLOSED, "rank %u was closed in shrink", comm_.rank());
     if (comm_.shrinkAborted())
       return fail(error_, WL_ABORTED, "rank %u was aborted in shrink", comm_.rank());
     if (atNs > deadlineNs_ + kGraceNs || now.round == Agreement::kMostRounds) return late(atNs);
     const bool isNewRound = limitNs_ == 0 || now.round != round_;
-    if (isNewRound || now.stage != stage_) {
+    if (isNewRound || now.step != step_) {
       round_ = now.round;
-      stage_ = now.stage;
+      step_ = now.step;
       completeNs_ = 0;
       limitNs_ = std::max(deadlineNs_, atNs + kRoundNs);
-      if (round_ == 0 && stage_ == Agreement::kOpen) limitNs_ = deadlineNs_;
+      if (round_ == 0 && step_ == Agreement::kOpen) limitNs_ = deadlineNs_;
     }
     if (isNewRound) {
       proposal_.reset();
@@ -179,7 +179,7 @@ class Shrink {
       own_.store(Agreement::came(round_), std::memory_order_seq_cst);
     }
     try {
-      if (now.stage == Agreement::kProposed) return answer(now, atNs);
+      if (now.step == Agreement::kProposed) return answer(now, atNs);
       return isTurn(atNs) ? propose(now) : WL_OK;
     } catch (const std::bad_alloc&) {
       return copyError(error_, noMemory(comm_.rank()), nullptr);
@@ -289,8 +289,8 @@ class Shrink {
   wl_error_t* const error_;
   // Of the round that this rank is in.
   uint32_t round_ = 0;
-  Agreement::Stage stage_ = Agreement::kOpen;
-  int64_t limitNs_ = 0;     // until when its stage lasts; 0: there is none yet
+  Agreement::Step step_ = Agreement::kOpen;
+  int64_t limitNs_ = 0;     // until when its step lasts; 0: there is none yet
   int64_t completeNs_ = 0;  // since when all have come; 0: not yet
   std::shared_ptr<Proposal> proposal_;  // what it proposes, as soon as this rank has it
   Group::Joint<Proposal> joint_;        // of that
