@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernels/peer_items.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -35,6 +36,14 @@ struct AllGatherPull : AllGather {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, piece(launch, block)));
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllGatherReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
+    return {0, from * launch.bytes, launch.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsSame, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/all_gather.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -94,6 +95,15 @@ struct AllGatherColumnsPull : AllGatherColumns {
     ByteTile tile;
     if (box.rows > 0) TGET(box.target(), box.source(), tile);
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllGatherColumnsReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
+    const uint64_t rowBytes = launch.bytes == 0 ? 0 : launch.bytes / launch.rows();
+    return {0, from * rowBytes, launch.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsColumns, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "kernels/all_gather.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -36,6 +37,15 @@ struct AllGatherVPull : AllGatherV {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, piece(launch, block), pieces(launch, rank)));
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllGatherVReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
+    const Part part = launch.parts(from).out(from);
+    return {0, part.start, part.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsSame, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -19,6 +19,7 @@
 
 #include "kernels/bytes.h"
 #include "kernels/fold.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -135,6 +136,16 @@ struct AllReduceBidirectionalRing : AllReduceRing {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     lane(launch, block).run(launch, rank, k);
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllReduceReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
+    if (k == 1 && from == to) return kPullsNothing;
+    const Part share = Part{0, launch.bytes}.piece(k == 0 ? to : from, launch.ranks);
+    return {share.start, share.start, share.bytes};
+  }
+  static constexpr PullForm kForm = {2, {kFoldsApart, kPullsOutputs}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/peer_items.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 namespace detail {
@@ -39,6 +40,14 @@ struct AllToAllPull : detail::AllToAllItems {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, piece(launch, block)));
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllToAllReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
+    return {to * launch.bytes, from * launch.bytes, launch.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsApart, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

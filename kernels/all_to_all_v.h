@@ -17,6 +17,7 @@
 #pragma once
 
 #include "kernels/peer_items.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -57,6 +58,24 @@ struct AllToAllVPacked : AllToAllV {
       TNOTIFY(comm::Signal(&launch.parts(other).refused), 1, comm::NotifyOp::Set);
     }
   }
+};
+
+// Across processes; kernels/pull.h.
+struct AllToAllVReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
+    const Part part = launch.parts(from).in(to);
+    return {part.start, launch.parts(to).out(from).start, part.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsApart, {}}, pulled, nullptr};
+};
+
+struct AllToAllVPackedReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
+    const bool fits = TTEST(comm::Signal(&launch.parts(to).refused), 0, comm::WaitCmp::EQ);
+    return k == 0 || !fits ? kPullsNothing : AllToAllVReads::pulled(launch, from, to, k);
+  }
+  static constexpr PullForm kForm = {
+      2, {kPullsApart, kPullsApart}, pulled, AllToAllVPacked::layOut};
 };
 
 }  // namespace windlass

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernels/bytes.h"
+#include "kernels/pull.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -44,6 +45,15 @@ struct Broadcast {
   WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kEveryRank : kNobody;
   }
+};
+
+// Across processes; kernels/pull.h.
+struct BroadcastReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
+    if (from != launch.root || launch.of(to).out.isNone()) return kPullsNothing;
+    return {0, 0, launch.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kPullsSame, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -84,7 +84,7 @@ constexpr Kernels makeKernels() {
   constexpr auto kRows = PartShape::kRows;
   constexpr Kernel kNever = {};
   constexpr Algorithm kOnePhase = {WL_ONE_PHASE, true, false, WL_MAX_RANKS,
-                                   kernel<Across<AllReduceOnePhase, PullAllReduce>>};
+                                   kernel<Across<AllReduceOnePhase, AllReduceReads>>};
 
   Kernels kernels = {};
   Collective* collectives = kernels.collectives;
@@ -94,49 +94,50 @@ constexpr Kernels makeKernels() {
   collectives[WL_OP_ALL_TO_ALL] = {
       "all-to-all", kParts, kParts, kMoved, kApart, kRun, 1,
       kEagerMove, kernel<Eager<AllToAllPull>>,
-      {algorithm<Across<AllToAllPush, PullAllToAll>>(WL_PUSH),
-       algorithm<Across<AllToAllPull, PullAllToAll>>(WL_PULL)}};
+      {algorithm<Across<AllToAllPush, AllToAllReads>>(WL_PUSH),
+       algorithm<Across<AllToAllPull, AllToAllReads>>(WL_PULL)}};
   collectives[WL_OP_BROADCAST] = {
       "broadcast", kRootsPart, kPart, kMoved, kInPlace, kRun, 1,
       kEagerBroadcast, kernel<Eager<Broadcast>>,
-      {algorithm<Across<Broadcast, PullBroadcast>>(WL_STAGED)}};
+      {algorithm<Across<Broadcast, BroadcastReads>>(WL_STAGED)}};
   collectives[WL_OP_ALL_GATHER] = {
       "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<Across<AllGather, PullAllGather>>()}};
+      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<Across<AllGather, AllGatherReads>>()}};
   collectives[WL_OP_ALL_GATHER_COLUMNS] = {
       "all-gather-columns", kPart, kParts, kMoved, kApart, kRows, 1,
       kEagerMove, kernel<Eager<AllGatherColumnsPull>>,
-      {algorithm<Across<AllGatherColumns, PullAllGatherColumns>>()}};
+      {algorithm<Across<AllGatherColumns, AllGatherColumnsReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
       kEagerMove, kernel<Eager<ReduceScatter>>,
-      {algorithm<Across<ReduceScatter, PullReduceScatter>>()}};
+      {algorithm<Across<ReduceScatter, ReduceScatterReads>>()}};
   collectives[WL_OP_ALL_REDUCE] = {
       "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
       kEagerAllReduce, kernel<Eager<AllReduceOnePhase>>,
-      {algorithm<Across<AllReduceTwoPhase, PullAllReduce>>(WL_TWO_PHASE), kOnePhase,
-       ring<Across<AllReduceRing, PullAllReduce>>(WL_RING),
-       ring<Across<AllReduceBidirectionalRing, PullAllReduce>>(WL_BIDIRECTIONAL_RING)}};
+      {algorithm<Across<AllReduceTwoPhase, AllReduceReads>>(WL_TWO_PHASE), kOnePhase,
+       ring<Across<AllReduceRing, AllReduceReads>>(WL_RING),
+       ring<Across<AllReduceBidirectionalRing, AllReduceReads>>(WL_BIDIRECTIONAL_RING)}};
   collectives[WL_OP_SCATTER] = {
       "scatter", kRootsParts, kPart, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Across<Scatter, PullScatter>>()}};
+      0, kNever, {algorithm<Across<Scatter, ScatterReads>>()}};
   collectives[WL_OP_GATHER] = {
       "gather", kPart, kRootsParts, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Across<Gather, PullGather>>()}};
+      0, kNever, {algorithm<Across<Gather, GatherReads>>()}};
   collectives[WL_OP_REDUCE] = {
       "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, PullReduce>>()}};
+      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, ReduceReads>>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
       "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
-      0, kNever, {algorithm<Across<AllToAllV, PullAllToAllV>>()}};
+      0, kNever, {algorithm<Across<AllToAllV, AllToAllVReads>>()}};
   collectives[WL_OP_ALL_GATHER_V] = {
       "all-gather-v", kPart, kUnequalParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherVPull>>, {algorithm<Across<AllGatherV, PullAllGatherV>>()}};
+      kEagerMove, kernel<Eager<AllGatherVPull>>,
+      {algorithm<Across<AllGatherV, AllGatherVReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
       "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
       kEagerMove, kernel<Eager<ReduceScatterV>>,
-      {algorithm<Across<ReduceScatterV, PullReduceScatterV>>()}};
-  kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, PullAllToAllVPacked>>;
+      {algorithm<Across<ReduceScatterV, ReduceScatterVReads>>()}};
+  kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, AllToAllVPackedReads>>;
   kernels.redistribute = kernel<Redistribute>;
   kernels.put = oneSidedPut;
   kernels.accumulate = oneSidedAccumulate;

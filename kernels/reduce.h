@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/fold.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -33,6 +34,14 @@ struct Reduce {
   WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kNobody : launch.root;
   }
+};
+
+// Across processes; kernels/pull.h.
+struct ReduceReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t, uint32_t to, uint32_t) {
+    return {0, 0, to == launch.root ? launch.bytes : 0};
+  }
+  static constexpr PullForm kForm = {1, {kFoldsSame, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

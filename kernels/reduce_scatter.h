@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/fold.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -32,6 +33,14 @@ struct ReduceScatter {
         [&](uint32_t) { return launch.out(rank) + start; });
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+// Across processes; kernels/pull.h.
+struct ReduceScatterReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t, uint32_t to, uint32_t) {
+    return {to * launch.bytes, 0, launch.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kFoldsApart, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

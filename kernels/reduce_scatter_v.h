@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernels/fold.h"
+#include "kernels/pull.h"
 
 namespace windlass {
 
@@ -37,6 +38,15 @@ struct ReduceScatterV {
         });
   }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+// Across processes; kernels/pull.h.
+struct ReduceScatterVReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t, uint32_t to, uint32_t) {
+    const Part part = launch.parts(to).in(to);
+    return {part.start, 0, part.bytes};
+  }
+  static constexpr PullForm kForm = {1, {kFoldsApart, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

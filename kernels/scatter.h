@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/bytes.h"
+#include "kernels/pull.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -56,6 +57,21 @@ struct Gather : detail::RootedItems<Gather> {
     uint8_t* out = launch.out(launch.root) + part;
     put({out, in, length});
   }
+};
+
+// Across processes; kernels/pull.h.
+struct ScatterReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
+    return {to * launch.bytes, 0, from == launch.root ? launch.bytes : 0};
+  }
+  static constexpr PullForm kForm = {1, {kPullsApart, {}}, pulled, nullptr};
+};
+
+struct GatherReads {
+  WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
+    return {0, from * launch.bytes, to == launch.root ? launch.bytes : 0};
+  }
+  static constexpr PullForm kForm = {1, {kPullsSame, {}}, pulled, nullptr};
 };
 
 }  // namespace windlass

@@ -40,9 +40,10 @@ WL_CORE uint64_t pullEach(const Launch& launch) {
 }
 
 WL_CORE uint64_t pullAll(const Launch& launch) {
-  return pullEach<PullAllToAll, PullBroadcast, PullAllGather, PullAllGatherColumns,
-                  PullReduceScatter, PullAllReduce, PullReduce, PullScatter, PullGather,
-                  PullAllToAllV, PullAllToAllVPacked, PullAllGatherV, PullReduceScatterV>(launch);
+  return pullEach<AllToAllReads, BroadcastReads, AllGatherReads, AllGatherColumnsReads,
+                  ReduceScatterReads, AllReduceReads, ReduceReads, ScatterReads, GatherReads,
+                  AllToAllVReads, AllToAllVPackedReads, AllGatherVReads, ReduceScatterVReads>(
+      launch);
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {
