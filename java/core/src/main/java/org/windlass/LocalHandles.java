@@ -52,9 +52,7 @@ final class LocalHandles {
   }
 
   private static void check(int code, Scratch scratch) {
-    if (code != Native.WL_OK) {
-      throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
-    }
+    Failures.check(code, scratch, WindlassException::of);
   }
 
   /** Reports {@code group} if it is dropped unclosed; its communicators free themselves. */

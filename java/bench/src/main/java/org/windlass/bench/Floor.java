@@ -49,9 +49,7 @@ public final class Floor {
       int code =
           Native.wl_floor_copy(
               bytes, copies, from.code(), to.code(), iterations, median, scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
-      }
+      Failures.check(code, scratch, WindlassException::of);
     }
     return median[0];
   }
@@ -65,9 +63,7 @@ public final class Floor {
       scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
       scratch.configLong(Structs.FloorConfig.BYTES, bytes);
       int code = Native.wl_floor_measure(config, median, scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
-      }
+      Failures.check(code, scratch, WindlassException::of);
     }
     return median[0];
   }

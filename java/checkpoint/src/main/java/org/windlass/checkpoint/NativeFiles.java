@@ -53,10 +53,7 @@ final class NativeFiles {
   private static long call(ToIntFunction<Scratch> function) {
     Natives.require(WindlassException::of);
     try (Scratch scratch = Scratch.take()) {
-      int code = function.applyAsInt(scratch);
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
-      }
+      Failures.check(function.applyAsInt(scratch), scratch, WindlassException::of);
       return scratch.outValue();
     }
   }

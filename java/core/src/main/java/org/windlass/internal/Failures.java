@@ -9,6 +9,13 @@ import java.util.List;
 public final class Failures {
   private Failures() {}
 
+  /** Returns if {@code code} is Ok; else throws what the record of {@code scratch} says. */
+  public static void check(int code, Scratch scratch, FailureMaker maker) {
+    if (code != Native.WL_OK) {
+      throw of(code, scratch.errorBuffer(), maker);
+    }
+  }
+
   /**
    * The exception for {@code code}, with what the {@code wl_error_t} at the start of {@code error}
    * says.

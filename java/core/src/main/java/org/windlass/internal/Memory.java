@@ -63,9 +63,7 @@ public final class Memory extends Lifetime {
     Natives.require(failures);
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), failures);
-      }
+      Failures.check(code, scratch, failures);
       long address = scratch.outValue();
       return of(address, bytes, new Allocation(address));
     }

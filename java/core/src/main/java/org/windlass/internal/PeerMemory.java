@@ -21,9 +21,7 @@ public final class PeerMemory {
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_comm_peer_memory(comm, NativeMemory.address(memory), scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), failures);
-      }
+      Failures.check(code, scratch, failures);
     }
     int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;
     return name(memory.getInt(Structs.PeerMemory.FORM))

@@ -37,9 +37,7 @@ final class TransferHandle extends Lifetime {
     try (Scratch scratch = Scratch.take()) {
       long address = NativeMemory.address(buffer);
       int code = Native.wl_transfer_progress(handle, rank, address, count, scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), endpoint.failures);
-      }
+      Failures.check(code, scratch, endpoint.failures);
       long[] moved = new long[count];
       buffer.asLongBuffer().get(moved);
       return moved;

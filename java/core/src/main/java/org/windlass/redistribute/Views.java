@@ -77,8 +77,6 @@ final class Views {
   }
 
   private static void check(int code, Scratch scratch) {
-    if (code != Native.WL_OK) {
-      throw Failures.of(code, scratch.errorBuffer(), WindlassException::of);
-    }
+    Failures.check(code, scratch, WindlassException::of);
   }
 }

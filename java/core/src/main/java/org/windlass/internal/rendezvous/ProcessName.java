@@ -28,9 +28,7 @@ record ProcessName(int pid, long started, long pidNamespace) {
     try (Scratch scratch = Scratch.take()) {
       long process = scratch.config(Structs.Process.SIZE);
       int code = Native.wl_process_self(process, scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), failures);
-      }
+      Failures.check(code, scratch, failures);
       return new ProcessName(
           scratch.configInt(Structs.Process.PID),
           scratch.configLong(Structs.Process.STARTED),
