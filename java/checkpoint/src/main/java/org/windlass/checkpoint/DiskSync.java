@@ -10,8 +10,8 @@ import java.util.concurrent.Future;
 import org.windlass.WindlassException;
 
 /**
- * Puts many files on the disk at once: a file system commits together what waits together, and a
- * thousand files one after another take seconds.
+ * The sync of many files to the disk at once: a file system commits together what waits together,
+ * and a thousand files one after another take seconds.
  */
 final class DiskSync {
   private static final int THREADS = 16;

@@ -9,8 +9,8 @@ import org.windlass.WindlassException;
 import org.windlass.checkpoint.CheckpointWriter;
 
 /**
- * Puts what is written on the disk while more is being written, so that little is left to do at the
- * end.
+ * The sync to the disk of what is written while more is being written, so that little is left to do
+ * at the end.
  */
 final class EarlySync implements AutoCloseable {
   // So much is worth a round over all files.

@@ -10,7 +10,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * How a target is cut that a rule fuses of parts: each part by itself, so that a rank holds its
+ * The cut of a target that a rule fuses of parts: each part by itself, so that a rank holds its
  * piece of every part, one after another.
  *
  * @param dim the dimension along which the parts lie

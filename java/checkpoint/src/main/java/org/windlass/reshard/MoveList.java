@@ -18,8 +18,8 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.layout.Layout;
 
 /**
- * What a request means for each tensor of a checkpoint, with everything checked that can be before
- * a byte moves.
+ * The list of moves that a request asks for, of each tensor of a checkpoint, with everything checked
+ * that can be before a byte moves.
  */
 final class MoveList {
   /** Stands in a header where a tensor's name would, and holds what is said of the file. */

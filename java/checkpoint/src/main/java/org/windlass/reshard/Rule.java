@@ -10,7 +10,8 @@ import org.windlass.DType;
 import org.windlass.layout.Layout;
 
 /**
- * What becomes of the tensors that a pattern matches. What a rule leaves out comes from the request.
+ * A rule: what becomes of the tensors that a pattern matches. What it leaves out comes from the
+ * request.
  *
  * @param where the file and the rule's place in it, for messages
  * @param match the names that it is for

@@ -8,7 +8,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Which part of a tensor a rank holds, straight from what the placements mean: for each dimension
+ * The part of a tensor that a rank holds, straight from what the placements mean: for each dimension
  * the list of runs that stands in the rank's local order. Shares nothing with the planner, which it
  * checks.
  */

@@ -10,8 +10,8 @@ import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
 
 /**
- * Compares a tensor as it was written with what the layouts say about those that were read. It
- * reads both from their files and goes by the meaning of placements, casts and reductions alone:
+ * A comparison of a tensor as it was written with what the layouts say about those that were read.
+ * It reads both from their files and goes by the meaning of placements, casts and reductions alone:
  * nothing here comes from the planner, the transfer or the kernels.
  */
 public final class SlowCheck {

@@ -14,7 +14,8 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * How this process shows an etcd who it is, and how it knows that etcd, as the environment says.
+ * The access of this process to an etcd, as the environment says: how it shows who it is, and how it
+ * knows that etcd.
  *
  * @param user empty for none
  * @param password of that user

@@ -8,7 +8,7 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * Where an etcd is, and under which prefix of its keys:
+ * The address of an etcd, and the prefix of its keys that is meant:
  * {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}. Several hosts are the members of one etcd, any of which may be down.
  *
  * @param endpoints such as {@code 127.0.0.1:2379}
