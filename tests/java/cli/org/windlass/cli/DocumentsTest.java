@@ -203,6 +203,38 @@ class DocumentsTest {
   }
 
   @Test
+  void everyNameOfTheCAbiStandsInItsHeaders() throws IOException {
+    String headers = all(sources("native/include", ".h"));
+    Set<String> unknown = new TreeSet<>();
+    for (Path page : pages()) {
+      Pattern.compile("\\b(?:wl|WL)_\\w+\\b")
+          .matcher(Files.readString(page))
+          .results()
+          .map(MatchResult::group)
+          .filter(name -> !Pattern.compile("\\b" + name + "\\b").matcher(headers).find())
+          .forEach(unknown::add);
+    }
+    assertThat(unknown).containsExactly("wl_noun_verb"); // the form of such names
+  }
+
+  @Test
+  void everyBlockOfThePageOnKernelsIsQuotedFromTheSources() throws IOException {
+    String text =
+        flat(all(sources("kernels", ".h", ".cpp")) + all(sources("java/core/src", "Collectives.java")));
+    List<String> blocks =
+        Pattern.compile("(?ms)^```\\n(.*?)^```")
+            .matcher(Files.readString(ROOT.resolve("docs/kernels.md")))
+            .results()
+            .map(block -> flat(block.group(1)))
+            .toList();
+    assertThat(blocks).hasSizeGreaterThan(2).allMatch(text::contains);
+  }
+
+  private static String flat(String text) {
+    return text.replaceAll("\\s+", " ").strip();
+  }
+
+  @Test
   void everyBlockOfJavaCompiles() throws IOException {
     int blocks = 0;
     for (Path page : pages()) {
