@@ -21,7 +21,7 @@
 #pragma once
 
 #include "native/isa/isa.h"
-#include "windlass/kernel.h"
+#include "windlass/chunk.h"
 
 namespace windlass {
 

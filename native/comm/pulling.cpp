@@ -12,6 +12,7 @@
 #include "native/comm/far.h"
 #include "native/comm/names.h"
 #include "native/window/memory.h"
+#include "windlass/chunk.h"
 
 namespace windlass {
 namespace {

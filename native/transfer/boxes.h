@@ -4,6 +4,7 @@
 #pragma once
 
 #include "native/transfer/peers.h"
+#include "windlass/chunk.h"
 
 namespace windlass {
 

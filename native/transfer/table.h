@@ -5,7 +5,7 @@
 
 #include "native/base/error.h"
 #include "native/transfer/words.h"
-#include "windlass/kernel.h"
+#include "windlass/chunk.h"
 
 namespace windlass {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kernel author sees: the plain data a kernel is launched with. Kernels include this header
-// and native/isa alone; the runtime fills these structs in and runs the phases.
+// and native/isa alone, and that of transfers windlass/chunk.h; the runtime fills these structs in
+// and runs the phases.
 //
 // A kernel is a struct of static functions:
 //
@@ -153,7 +154,7 @@ struct WindowBase {
 struct RankArgs {
   Place in;
   Place out;
-  Place aux;  // the operation's own: a PartTable or a ChunkTable
+  Place aux;  // the operation's own: a PartTable, or a transfer's ChunkTable
 };
 
 // So many bytes, up to the end of a 64-byte line.
@@ -244,106 +245,6 @@ struct Launch {
   WL_CORE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = wholeLines(pieces == 1 ? bytes : (bytes + pieces - 1) / pieces);
-  }
-};
-
-// One box of one tensor, in words: views of equal shape and dtype, folded with `op` when they are
-// several, pass through dtype `wire` into each of the targets, which share a dtype and may be
-// several ranks'.
-//
-//   op | wire << 8 | ndim << 16 | phase << 32
-//   targets | sources << 32
-//   bytes of each target
-//   extents[ndim]
-//   for each target:  rank | dtype << 32, its Place, the Place of a signal that counts the items
-//                     that have written it or none, strides[ndim]
-//   for each source:  rank | dtype << 32, its Place, strides[ndim]
-struct ChunkItem {
-  static constexpr uint32_t kHeadWords = 3;
-  static constexpr uint32_t kTargetWords = 3;  // and the strides
-  static constexpr uint32_t kSourceWords = 2;  // and the strides
-
-  const uint64_t* words;
-
-  WL_CORE static constexpr uint64_t wordsOf(uint64_t ndim, uint64_t targets, uint64_t sources) {
-    return kHeadWords + ndim + targets * (kTargetWords + ndim) + sources * (kSourceWords + ndim);
-  }
-  WL_CORE ReduceOp op() const { return static_cast<ReduceOp>(words[0] & 0xff); }
-  WL_CORE DType wire() const { return static_cast<DType>(words[0] >> 8 & 0xff); }
-  WL_CORE uint32_t ndim() const { return static_cast<uint32_t>(words[0] >> 16 & 0xffff); }
-  WL_CORE uint32_t phase() const { return static_cast<uint32_t>(words[0] >> 32); }
-  WL_CORE uint32_t targets() const { return static_cast<uint32_t>(words[1]); }
-  WL_CORE uint32_t sources() const { return static_cast<uint32_t>(words[1] >> 32); }
-  WL_CORE uint64_t bytes() const { return words[2]; }
-  // In words.
-  WL_CORE uint64_t size() const { return wordsOf(ndim(), targets(), sources()); }
-  WL_CORE const int64_t* extents() const {
-    return reinterpret_cast<const int64_t*>(words + kHeadWords);
-  }
-  // The words of a view.
-  WL_CORE const uint64_t* target(uint32_t t) const {
-    return words + kHeadWords + ndim() + uint64_t{t} * (kTargetWords + ndim());
-  }
-  WL_CORE const uint64_t* source(uint32_t s) const {
-    return target(targets()) + uint64_t{s} * (kSourceWords + ndim());
-  }
-  // Of those.
-  WL_CORE static uint32_t rankOf(const uint64_t* view) { return static_cast<uint32_t>(view[0]); }
-  WL_CORE static DType dtypeOf(const uint64_t* view) {
-    return static_cast<DType>(view[0] >> 32 & 0xff);
-  }
-  WL_CORE static Place placeOf(const uint64_t* view) { return {view[1]}; }
-  WL_CORE static Place signalOf(const uint64_t* target) { return {target[2]}; }
-  WL_CORE static const int64_t* targetStrides(const uint64_t* target) {
-    return reinterpret_cast<const int64_t*>(target + kTargetWords);
-  }
-  WL_CORE static const int64_t* sourceStrides(const uint64_t* source) {
-    return reinterpret_cast<const int64_t*>(source + kSourceWords);
-  }
-};
-
-// What a rank names in an operation of a transfer; its RankArgs::in, which rides with ENTER.
-struct Named {
-  static constexpr int64_t kAny = -1;   // the version that others name
-  static constexpr int64_t kNone = -2;  // the rank can't take part
-
-  uint64_t transfer;
-  int64_t version;
-};
-
-// The one version that ranks name of one transfer; kAny where they don't. named(rank): what it
-// names.
-template <class At>
-WL_CORE int64_t agreedVersion(uint32_t ranks, const At& named) {
-  int64_t version = Named::kAny;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const Named& own = named(rank);
-    if (own.version == Named::kNone || own.transfer != named(0).transfer) return Named::kAny;
-    if (own.version == Named::kAny) continue;
-    if (version != Named::kAny && version != own.version) return Named::kAny;
-    version = own.version;
-  }
-  return version;
-}
-
-// The items that a rank runs in one operation of a transfer, in words; its RankArgs::aux.
-//
-//   phases | blocks << 32
-//   from here to the first item
-//   for each block of each phase, n = phase * blocks + block, the first of its items, in words from
-//   the first item; then the end of the last block's
-//
-// Phases from `phases` on have none.
-struct ChunkTable {
-  static constexpr uint32_t kHeadWords = 2;
-
-  const uint64_t* words;
-
-  WL_CORE uint32_t phases() const { return static_cast<uint32_t>(words[0]); }
-  WL_CORE uint32_t blocks() const { return static_cast<uint32_t>(words[0] >> 32); }
-  // Items begin at start(n) and end before start(n + 1).
-  WL_CORE const uint64_t* start(uint64_t n) const {
-    return words + words[1] + words[kHeadWords + n];
   }
 };
 
