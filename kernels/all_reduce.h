@@ -23,14 +23,7 @@
 
 namespace windlass {
 
-struct AllReduceOnePhase {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
-  WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
-  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
-  }
+struct AllReduceOnePhase : FoldItems<uint64_t{64} << 10> {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
@@ -38,7 +31,6 @@ struct AllReduceOnePhase {
         [&](uint32_t s) { return launch.in(s) + start; },
         [&](uint32_t) { return launch.out(rank) + start; });
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 struct AllReduceTwoPhase : AllReduceOnePhase {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fold of one range of elements over the inputs of all ranks, in ascending rank: the canonical
-// order.
+// order; and the items of operations that are made of such folds.
 #pragma once
 
 #include "native/isa/isa.h"
@@ -22,5 +22,18 @@ WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t des
   TFOLD(rowsAt(destinations, output), rowsAt(launch.ranks, input), elements, launch.dtype,
         launch.op, launch.ranks, tile);
 }
+
+// A unit on each rank, folded in pieces of about kPieceBytes.
+template <uint64_t kPieceBytes>
+struct FoldItems {
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
+  static constexpr bool kEager = false;
+  WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 256); }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+    return kEveryRank;
+  }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
 
 }  // namespace windlass

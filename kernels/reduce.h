@@ -14,15 +14,9 @@
 
 namespace windlass {
 
-struct Reduce {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
-  WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
+struct Reduce : FoldItems<uint64_t{64} << 10> {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? launch.pieces : 0;
-  }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
   }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const uint64_t start = launch.pieceStart(block);

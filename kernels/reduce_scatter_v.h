@@ -17,15 +17,10 @@
 
 namespace windlass {
 
-struct ReduceScatterV {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct ReduceScatterV : FoldItems<uint64_t{128} << 10> {
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return pieceCount(launch.parts(rank).in(rank).bytes, uint64_t{128} << 10, 256);
-  }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
   }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const Part whole = launch.parts(rank).in(rank);
@@ -37,7 +32,6 @@ struct ReduceScatterV {
           return launch.out(rank) + (part.start - whole.start);
         });
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 // Across processes; kernels/pull.h.
