@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
@@ -436,6 +438,16 @@ class CheckpointWriterTest {
         .isInstanceOf(ResourceException.class)
         .hasMessage("/proc: cannot be written: no such file or folder");
     assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aPathInAnArchiveIsRefused() throws IOException {
+    Path archive = folder.resolve("a.zip");
+    try (FileSystem files = FileSystems.newFileSystem(archive, Map.of("create", "true"))) {
+      assertThatThrownBy(() -> CheckpointWriter.begin(files.getPath("out"), false))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("out: is a path of jar; a checkpoint is written to");
+    }
   }
 
   private static void commit(Path out, boolean replace) throws IOException {

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
@@ -92,11 +93,17 @@ public final class CheckpointWriter implements AutoCloseable {
    * Where a checkpoint of this name stands or would: the links in the path to it are followed, as the
    * system follows them where a {@code ..} comes after one; a link that has the name itself is not.
    *
-   * @throws InvalidArgumentException if its folder does not exist
+   * @throws InvalidArgumentException if its folder does not exist, or is of another file system than
+   *     the machine's, as one in an archive
    * @throws org.windlass.ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
     Objects.requireNonNull(out, "out");
+    if (out.getFileSystem() != FileSystems.getDefault()) {
+      throw new InvalidArgumentException(
+          out + ": is a path of " + out.getFileSystem().provider().getScheme()
+              + "; a checkpoint is written to the machine's file system");
+    }
     Path absolute = out.toAbsolutePath();
     Path name = absolute.getFileName();
     try {

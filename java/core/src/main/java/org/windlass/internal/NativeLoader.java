@@ -151,7 +151,17 @@ public final class NativeLoader {
   }
 
   private static boolean fromCopy(String place, Source source, List<String> tried) {
-    Path temporary = Paths.get(System.getProperty("java.io.tmpdir"));
+    String named = System.getProperty("java.io.tmpdir");
+    Path temporary;
+    try {
+      temporary = Paths.get(named);
+    } catch (InvalidPathException e) {
+      // Such as one beyond ASCII in the C locale.
+      tried.add(
+          place + "cannot be copied to the temporary folder " + named + ": no valid path here; name"
+              + " another with -Djava.io.tmpdir");
+      return false;
+    }
     Path folder = null;
     try {
       var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
