@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.lang.ref.Cleaner;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
-import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import java.util.regex.Pattern;
-import java.util.stream.IntStream;
-import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -33,17 +24,10 @@ import org.windlass.PeerLostException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadlines;
-import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
-import org.windlass.internal.rendezvous.MeetingFile;
-import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Pairing;
-import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
-import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.Token;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -81,57 +65,52 @@ public final class Job implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}/]+");
   private static final int LONGEST_NAME = 64;
 
-  /** For what rank 0 tells the others of its job once a deadline has passed. */
-  private static final Duration GRACE = Duration.ofSeconds(5);
+  private static final JobRanks.Form<Pairing.Match> MATCH =
+      new JobRanks.Form<>() {
+        @Override
+        public void write(Pairing.Match match, DataOutputStream out) throws IOException {
+          out.writeLong(match.meeting());
+          out.writeUTF(match.guard());
+          out.write(match.other().toBytes());
+        }
 
-  /** For an answer of a store that may be there no more. */
-  private static final Duration PROBE = Duration.ofSeconds(2);
+        @Override
+        public Pairing.Match read(DataInputStream in) throws IOException {
+          return new Pairing.Match(
+              in.readLong(),
+              in.readUTF(),
+              Announcement.of(in.readAllBytes(), versions(), WindlassException::of));
+        }
+      };
 
-  private static final byte DONE = 0;
-  private static final byte FAILED = 1;
+  private static final JobRanks.Form<List<String>> NAMES =
+      new JobRanks.Form<>() {
+        @Override
+        public void write(List<String> names, DataOutputStream out) throws IOException {
+          out.write(String.join("/", names).getBytes(StandardCharsets.UTF_8));
+        }
+
+        @Override
+        public List<String> read(DataInputStream in) throws IOException {
+          String all = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+          return all.isEmpty() ? List.of() : List.of(all.split("/"));
+        }
+      };
 
   private final String name;
   private final Communicator communicator;
   private final boolean ownsCommunicator;
-
-  /** The same ranks, for what this calls by itself. */
-  private final Communicator ranks;
-
   private final CommunicatorOptions options;
 
-  private final Means means;
-  private final Cleaner.Cleanable cleanable;
+  /** The same ranks, for what this calls by itself. */
+  private final JobRanks ranks;
 
-  /** Tells this way to the store from all others, earlier ones of this job too. */
-  private String instance;
+  private final JobStore store;
 
   private volatile boolean closed;
 
   /** The thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
-
-  /** What outlives an object that nobody closes. */
-  private static final class Means extends Leaks.Resource {
-    /** On rank 0; null elsewhere. */
-    private MeetingStore meeting;
-
-    /** Null where there is none, or none any more. */
-    private Store store;
-
-    Means(String what) {
-      super(what);
-    }
-
-    @Override
-    protected void free() {
-      if (store != null) {
-        store.close();
-      }
-      if (meeting != null) {
-        meeting.close();
-      }
-    }
-  }
 
   private Job(
       String name,
@@ -145,15 +124,13 @@ public final class Job implements AutoCloseable {
     this.ownsCommunicator = ownsCommunicator;
     this.options = options;
     Until until = until(deadline);
-    ranks = communicator.subset(IntStream.range(0, communicator.size()).toArray());
-    means = new Means("Job '" + name + "' of rank " + communicator.rank());
-    cleanable = Leaks.watch(this, means);
+    ranks = new JobRanks(name, communicator);
+    store = new JobStore(name, ranks, environment);
     try {
-      connect(environment, until);
+      store.connect(until);
     } catch (RuntimeException | Error e) {
-      means.closed();
-      cleanable.clean();
-      try (ranks) {
+      try (ranks;
+          store) {
         throw e;
       }
     }
@@ -274,7 +251,7 @@ public final class Job implements AutoCloseable {
         "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
     enter(operation);
     try {
-      connect(null, until);
+      store.connect(until);
       Announcement own = announcement(layout);
       Pairing.Match match = match(pair, role, other, own, until);
       return join(pair, role, match, own, until);
@@ -313,16 +290,9 @@ public final class Job implements AutoCloseable {
       String pair, Until until, Function<Pairing, List<String>> look) {
     enter("look for followers of pair '" + pair + "'");
     try {
-      connect(null, until);
-      byte[] names =
-          led(
-              until,
-              () ->
-                  String.join("/", look.apply(pairing(pair, announcement(null), until)))
-                      .getBytes(StandardCharsets.UTF_8));
-      return names.length == 0
-          ? List.of()
-          : List.of(new String(names, StandardCharsets.UTF_8).split("/"));
+      store.connect(until);
+      return ranks.led(
+          until, NAMES, () -> look.apply(pairing(pair, announcement(null), until)));
     } finally {
       caller.set(null);
     }
@@ -330,14 +300,11 @@ public final class Job implements AutoCloseable {
 
   /** Throws where this job's own ranks can't go on. */
   void requireAlive() {
-    ranks.failure().ifPresent(
-        failure -> {
-          throw failure;
-        });
+    ranks.requireAlive();
   }
 
   private Pairing pairing(String pair, Announcement own, Until until) {
-    return new Pairing(means.store, pair, own, left(until), WindlassException::of);
+    return new Pairing(store.store(), pair, own, until.left(), WindlassException::of);
   }
 
   private void requireLayout(Role role, Layout layout) {
@@ -382,7 +349,7 @@ public final class Job implements AutoCloseable {
     return new Announcement(
         versions(),
         name,
-        instance,
+        store.instance(),
         ProcessHandle.current().pid(),
         communicator.size(),
         layout == null ? "" : layout.qualified(),
@@ -410,27 +377,13 @@ public final class Job implements AutoCloseable {
 
   private Pairing.Match match(
       String pair, Role role, String other, Announcement own, Until until) {
-    byte[] told =
-        led(
-            until,
-            () -> {
-              Pairing pairing = pairing(pair, own, until);
-              Pairing.Match match =
-                  role == Role.SOURCE ? pairing.source(other) : pairing.target();
-              return written(
-                  out -> {
-                    out.writeLong(match.meeting());
-                    out.writeUTF(match.guard());
-                    out.write(match.other().toBytes());
-                  });
-            });
-    return read(
-        told,
-        in ->
-            new Pairing.Match(
-                in.readLong(),
-                in.readUTF(),
-                Announcement.of(in.readAllBytes(), versions(), WindlassException::of)));
+    return ranks.led(
+        until,
+        MATCH,
+        () -> {
+          Pairing pairing = pairing(pair, own, until);
+          return role == Role.SOURCE ? pairing.source(other) : pairing.target();
+        });
   }
 
   /** Makes the link, with the ranks of the other job. */
@@ -440,17 +393,17 @@ public final class Job implements AutoCloseable {
     Announcement source = sends ? own : match.other();
     Announcement target = sends ? match.other() : own;
     String whose = whose(source, target);
-    Communicator side = ranks.subset(IntStream.range(0, ranks.size()).toArray());
+    Communicator side = ranks.again();
     try {
       long handle =
           Start.join(
-              means.store,
+              store.store(),
               "meeting/" + match.meeting() + "/",
               match.guard(),
               List.of((sends ? 0 : source.ranks()) + ranks.rank()),
               source.ranks() + target.ranks(),
               source.options(),
-              left(until),
+              until.left(),
               WindlassException::of)[0];
       Communicator both = (Communicator) Access.ADOPTION.of(communicator).of(handle, "meet");
       return Link.between(
@@ -461,7 +414,7 @@ public final class Job implements AutoCloseable {
           source.ranks(),
           layout(source),
           layout(target),
-          left(until));
+          until.left());
     } catch (WindlassException e) {
       side.close();
       throw WindlassException.of(
@@ -491,213 +444,13 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective: sees to it that every rank has a way into the store.
-   *
-   * @param environment what says where it is, at the first time; then null
-   */
-  private void connect(Map<String, String> environment, Until until) {
-    boolean isLost = means.store == null || isLost(means.store, until);
-    boolean anyLost = false;
-    for (long[] each : Gathered.words(ranks, until, Native.WL_OP_LINK, isLost ? 1 : 0)) {
-      anyLost |= each[0] == 1;
-    }
-    if (!anyLost) {
-      return;
-    }
-    byte[] told =
-        led(
-            until,
-            () -> {
-              if (means.meeting == null) {
-                means.meeting =
-                    new MeetingStore(environment, Native.wl_version(), WindlassException::of);
-              }
-              return written(out -> write(out, opened(until)));
-            });
-    WindlassException failure = null;
-    if (communicator.rank() > 0) {
-      try {
-        MeetingFile.Place place = read(told, Job::place);
-        drop();
-        means.store = connected(place, left(until));
-      } catch (WindlassException e) {
-        failure = e;
-      }
-    }
-    together(failure, until);
-  }
-
-  private static boolean isLost(Store store, Until until) {
-    try {
-      store.get("meetings", Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos())));
-      return false;
-    } catch (PeerLostException | ClosedException | DeadlineExceededException e) {
-      return true;
-    }
-  }
-
-  /** Where the store is that rank 0 has found or opened, and has a way into. */
-  private MeetingFile.Place opened(Until until) {
-    while (true) {
-      MeetingFile.Place place = means.meeting.find(left(until));
-      Duration once = Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos()));
-      try {
-        drop();
-        means.store = connected(place, once);
-        return place;
-      } catch (WindlassException e) {
-        boolean mayComeBack =
-            e instanceof PeerLostException || e instanceof DeadlineExceededException;
-        if (!mayComeBack || until.isOver()) {
-          throw e;
-        }
-      }
-    }
-  }
-
-  private Store connected(MeetingFile.Place place, Duration deadline) {
-    // A way that was lost may count as one that is there, for as long as its end takes to arrive.
-    instance = UUID.randomUUID().toString();
-    Member member =
-        new Member(
-            name + "/" + instance, communicator.rank(), communicator.size(), Native.wl_version());
-    return SocketStore.connect(
-        place.address(), place.token(), member, deadline, WindlassException::of);
-  }
-
-  private void drop() {
-    if (means.store != null) {
-      means.store.close();
-      means.store = null;
-    }
-  }
-
-  private static void write(DataOutputStream out, MeetingFile.Place place) throws IOException {
-    byte[] host = place.address().getAddress().getAddress();
-    out.writeInt(host.length);
-    out.write(host);
-    out.writeInt(place.address().getPort());
-    out.writeUTF(place.token().digits());
-  }
-
-  private static MeetingFile.Place place(DataInputStream in) throws IOException {
-    InetAddress host = InetAddress.getByAddress(in.readNBytes(in.readInt()));
-    InetSocketAddress address = new InetSocketAddress(host, in.readInt());
-    return new MeetingFile.Place(
-        address, Token.parse(in.readUTF(), "what rank 0 told", WindlassException::of));
-  }
-
-  /** Collective: throws on every rank where one has a failure. */
-  private void together(WindlassException failure, Until until) {
-    long failed = failure == null ? 0 : 1;
-    long[][] all = Gathered.words(ranks, telling(until), Native.WL_OP_LINK, failed);
-    if (failure != null) {
-      throw failure;
-    }
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != 0) {
-        throw new AbortedException(
-            "rank " + rank + " of job '" + name + "' finds no way to the store; see what it says",
-            null,
-            "",
-            List.of(rank));
-      }
-    }
-  }
-
-  /**
-   * Collective: what {@code step} gives on rank 0, on every rank; where it throws, all do. Ranks
-   * come within what is left, then wait for rank 0, whose step keeps to it too.
-   */
-  private byte[] led(Until until, Supplier<byte[]> step) {
-    until.on(ranks).barrier();
-    byte[] own = new byte[0];
-    RuntimeException failure = null;
-    if (ranks.rank() == 0) {
-      try {
-        byte[] made = step.get();
-        own =
-            written(
-                out -> {
-                  out.writeByte(DONE);
-                  out.write(made);
-                });
-      } catch (WindlassException e) {
-        failure = e;
-        own =
-            written(
-                out -> {
-                  out.writeByte(FAILED);
-                  out.writeInt(e.code().number());
-                  byte[] text = String.valueOf(e.getMessage()).getBytes(StandardCharsets.UTF_8);
-                  out.write(text);
-                });
-      } catch (RuntimeException | Error e) {
-        ranks.abort("rank 0 of job '" + name + "' has failed: " + e);
-        throw e;
-      }
-    }
-    byte[] told = Gathered.bytes(ranks, telling(until), Native.WL_OP_LINK, own)[0];
-    if (failure != null) {
-      throw failure;
-    }
-    return read(
-        told,
-        in -> {
-          if (in.readByte() == DONE) {
-            return in.readAllBytes();
-          }
-          int code = in.readInt();
-          String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-          throw WindlassException.of(code, text, null, "", List.of());
-        });
-  }
-
-  private static Until telling(Until until) {
-    return new Until(Math.min(until.leftNs(), Long.MAX_VALUE / 4) + GRACE.toNanos());
-  }
-
-  private static Duration left(Until until) {
-    return Duration.ofNanos(until.leftNs());
-  }
-
-  @FunctionalInterface
-  private interface Writing {
-    void to(DataOutputStream out) throws IOException;
-  }
-
-  @FunctionalInterface
-  private interface Reading<T> {
-    T of(DataInputStream in) throws IOException;
-  }
-
-  private static byte[] written(Writing writing) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      writing.to(out);
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-    return bytes.toByteArray();
-  }
-
-  private static <T> T read(byte[] bytes, Reading<T> reading) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      return reading.of(in);
-    } catch (IOException e) {
-      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
-    }
-  }
-
-  /**
    * Lets go of the store, which others lose where this process has it, and of the communicator
    * where the job made it. Links go on. Idempotent.
    */
   @Override
   public void close() {
     closed = true;
-    means.closed();
-    cleanable.clean();
+    store.close();
     try {
       ranks.close();
     } finally {

@@ -32,6 +32,11 @@ final class Until {
     return isDefault ? Deadlines.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }
 
+  /** The same where it is not the communicators' own. */
+  Duration left() {
+    return Duration.ofNanos(leftNs());
+  }
+
   /** What is left, at least 1 ns, of an operation of {@code communicator}. */
   long leftNs(Communicator communicator) {
     return isDefault ? Deadlines.nanos(communicator.deadline(), WindlassException::of) : leftNs();
