@@ -293,6 +293,38 @@ class JobsTest {
     }
   }
 
+  static void waits() throws Exception {
+    try (Job job = job()) {
+      System.out.println(job + " is there");
+      while (!Files.exists(Path.of(System.getenv("TEST_END")))) {
+        Thread.sleep(50);
+      }
+    }
+  }
+
+  /** The process that has the store is stopped: those that have met go on as if it were there. */
+  @Test
+  void aStoreThatHangsCostsThoseWhoHaveMetNothing() throws Exception {
+    try (Launched owner = new Launched("owner", 1, "waits")) {
+      owner.rank(0).await("is there");
+      try (Launched trainer = new Launched("trainer", 2, "leads");
+          Launched one = new Launched("one", 1, "follows");
+          Launched other = new Launched("other", 2, "follows")) {
+        other.rank(1).await("has 3");
+        one.rank(0).await("has 3");
+        signal("STOP", owner.rank(0));
+        Thread.sleep(6000); // beyond what a send may last
+        Files.createFile(endFile());
+        one.end();
+        other.end();
+        trainer.end();
+        assertThat(trainer.rank(0).said()).doesNotContain("slow").doesNotContain("lost");
+        signal("CONT", owner.rank(0));
+      }
+      owner.end();
+    }
+  }
+
   private static void signal(String name, Processes.Rank rank) throws Exception {
     int status = new ProcessBuilder("kill", "-" + name, "" + rank.pid()).start().waitFor();
     assertThat(status).isZero();

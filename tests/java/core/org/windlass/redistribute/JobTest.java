@@ -4,6 +4,12 @@ package org.windlass.redistribute;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.windlass.redistribute.JobEnd.ALONE;
+import static org.windlass.redistribute.JobEnd.COLUMNS;
+import static org.windlass.redistribute.JobEnd.ROWS;
+import static org.windlass.redistribute.JobEnd.SHAPE;
+import static org.windlass.redistribute.JobEnd.allocate;
+import static org.windlass.redistribute.JobEnd.part;
 import static org.windlass.redistribute.JobThreads.SOON;
 import static org.windlass.redistribute.Role.SOURCE;
 import static org.windlass.redistribute.Role.TARGET;
@@ -25,6 +31,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
@@ -36,107 +43,23 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.testing.RandomSeeds;
-import org.windlass.testing.Resources;
 
 /** Jobs that meet, here threads of one JVM: what moves, what waits, and what is refused. */
 @Timeout(180)
 class JobTest {
   private static final Duration MOMENT = Duration.ofMillis(300);
-  private static final long[] SHAPE = {12, 5};
-  private static final Layout ROWS = DeviceMesh.of(2).layout(Placement.shard(0));
-  private static final Layout COLUMNS = DeviceMesh.of(3).layout(Placement.shard(1));
-  private static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
 
   @TempDir Path folder;
   private JobThreads jobs;
-  private Resources before;
 
   @BeforeEach
   void open() {
-    Communicator.local(2).close(); // loads the natives
-    before = Resources.now();
     jobs = new JobThreads(folder);
   }
 
   @AfterEach
   void close() {
     jobs.close();
-    before.requireNoMoreNow();
-  }
-
-  /** The element at (row, column) of the whole tensor in a version. */
-  private static float value(long version, long row, long column) {
-    return 1000 * version + 10 * row + column;
-  }
-
-  /** A rank's part of the whole tensor in a version. */
-  private static float[] part(Layout layout, int rank, long version) {
-    var region = layout.localRegion(SHAPE, rank);
-    float[] values = new float[(int) region.numel()];
-    int next = 0;
-    var rows = region.intervals(0).get(0);
-    var columns = region.intervals(1).get(0);
-    for (long row = rows.start(); row < rows.end(); row++) {
-      for (long column = columns.start(); column < columns.end(); column++) {
-        values[next++] = value(version, row, column);
-      }
-    }
-    return values;
-  }
-
-  private static Tensor allocate(Layout layout, int rank) {
-    return Tensor.allocate(DType.F32, layout.localShape(SHAPE, rank));
-  }
-
-  /** One side of one tensor, under a layout. */
-  private static final class End implements AutoCloseable {
-    private final Link link;
-    private final Layout layout;
-    private final Tensor tensor;
-    private final LinkTransfer transfer;
-    private final int rank;
-
-    End(Job job, Role role, Layout layout) {
-      this(job, job.meet("policy", role, SOON), layout);
-    }
-
-    End(Job job, Link link, Layout layout) {
-      this.link = link;
-      this.layout = layout;
-      rank = job.communicator().rank();
-      tensor = allocate(layout, rank);
-      LinkBatch batch = link.batch();
-      if (link.sends()) {
-        batch.add("w", SHAPE, tensor, layout);
-      } else {
-        batch.into("w", SHAPE, tensor, layout);
-      }
-      transfer = batch.register(SOON);
-    }
-
-    void send(long version, Duration deadline) {
-      tensor.copyFrom(part(layout, rank, version));
-      transfer.send(version, deadline);
-    }
-
-    long receive(Duration deadline) {
-      long version = transfer.receive(deadline);
-      requireHas(version);
-      return version;
-    }
-
-    void requireHas(long version) {
-      assertThat(transfer.version()).hasValue(version);
-      float[] found = new float[(int) tensor.numel()];
-      transfer.tensor("w").copyTo(found);
-      assertThat(found).isEqualTo(part(layout, rank, version));
-    }
-
-    @Override
-    public void close() {
-      transfer.close();
-      link.close();
-    }
   }
 
   @ParameterizedTest
@@ -152,8 +75,8 @@ class JobTest {
               if (sourceFirst) {
                 first.countDown();
               }
-              try (End end = new End(job, SOURCE, ROWS)) {
-                assertThat(end.link.sends()).isTrue();
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                assertThat(end.link().sends()).isTrue();
                 for (long version = 1; version <= 5; version++) {
                   end.send(version, SOON);
                 }
@@ -168,8 +91,8 @@ class JobTest {
               if (!sourceFirst) {
                 first.countDown();
               }
-              try (End end = new End(job, TARGET, COLUMNS)) {
-                assertThat(end.transfer.version()).isEmpty();
+              try (JobEnd end = new JobEnd(job, TARGET, COLUMNS)) {
+                assertThat(end.transfer().version()).isEmpty();
                 for (long version = 1; version <= 5; version++) {
                   assertThat(end.receive(SOON)).isEqualTo(version);
                 }
@@ -195,14 +118,14 @@ class JobTest {
             "trainer",
             2,
             job -> {
-              try (End end = new End(job, SOURCE, ROWS)) {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
                 assertThatThrownBy(() -> end.send(1, MOMENT))
                     .isInstanceOf(DeadlineExceededException.class)
                     .hasMessageContaining("send on link 'policy' (ranks 0 to 1 are job 'trainer'")
                     .hasMessageContaining("the receivers have not asked");
                 assertThatThrownBy(() -> end.send(1, Duration.ofNanos(1)))
                     .isInstanceOf(DeadlineExceededException.class);
-                assertThat(end.link.communicator().failure()).isEmpty();
+                assertThat(end.link().communicator().failure()).isEmpty();
                 skipped.countDown();
                 end.send(2, SOON);
                 waited.await();
@@ -214,9 +137,9 @@ class JobTest {
             "inference",
             3,
             job -> {
-              try (End end = new End(job, TARGET, COLUMNS)) {
+              try (JobEnd end = new JobEnd(job, TARGET, COLUMNS)) {
                 skipped.await();
-                assertThat(end.transfer.newest()).isPresent();
+                assertThat(end.transfer().newest()).isPresent();
                 assertThat(end.receive(SOON)).isEqualTo(2);
                 assertThatThrownBy(() -> end.receive(MOMENT))
                     .isInstanceOf(DeadlineExceededException.class)
@@ -242,14 +165,14 @@ class JobTest {
             2,
             job -> {
               Random random = new Random(seed);
-              try (End end = new End(job, SOURCE, ROWS)) {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
                 for (long version = 1; version <= rounds; version++) {
                   Thread.sleep(random.nextInt(6));
                   try {
                     end.send(version, Duration.ofMillis(10 + random.nextInt(30)));
-                    sent.addAndGet(end.rank == 0 ? 1 : 0);
+                    sent.addAndGet(end.rank() == 0 ? 1 : 0);
                   } catch (DeadlineExceededException e) {
-                    assertThat(end.link.communicator().failure()).isEmpty();
+                    assertThat(end.link().communicator().failure()).isEmpty();
                   }
                 }
                 end.send(rounds + 1, SOON);
@@ -261,7 +184,7 @@ class JobTest {
             2,
             job -> {
               Random random = new Random(seed + 1);
-              try (End end = new End(job, TARGET, ROWS)) {
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
                 long last = 0;
                 while (last <= rounds) {
                   Thread.sleep(random.nextInt(6));
@@ -269,9 +192,9 @@ class JobTest {
                     long version = end.receive(Duration.ofMillis(1 + random.nextInt(15)));
                     assertThat(version).isGreaterThan(last);
                     last = version;
-                    received.addAndGet(end.rank == 0 ? 1 : 0);
+                    received.addAndGet(end.rank() == 0 ? 1 : 0);
                   } catch (DeadlineExceededException e) {
-                    assertThat(end.link.communicator().failure()).isEmpty();
+                    assertThat(end.link().communicator().failure()).isEmpty();
                     if (last > 0) {
                       end.requireHas(last);
                     }
@@ -293,7 +216,7 @@ class JobTest {
             "trainer",
             1,
             job -> {
-              try (End end = new End(job, SOURCE, ALONE)) {
+              try (JobEnd end = new JobEnd(job, SOURCE, ALONE)) {
                 end.send(7, SOON);
                 looked.await();
               }
@@ -303,13 +226,13 @@ class JobTest {
             "inference",
             1,
             job -> {
-              try (End end = new End(job, TARGET, ALONE)) {
-                while (!end.transfer.isThere()) {
+              try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
+                while (!end.transfer().isThere()) {
                   Thread.sleep(1);
                 }
-                assertThat(end.transfer.newest()).hasValue(7);
+                assertThat(end.transfer().newest()).hasValue(7);
                 assertThat(end.receive(SOON)).isEqualTo(7);
-                assertThat(end.transfer.isThere()).isFalse();
+                assertThat(end.transfer().isThere()).isFalse();
                 looked.countDown();
               }
             });
@@ -323,9 +246,9 @@ class JobTest {
             "trainer",
             2,
             job -> {
-              try (End end = new End(job, SOURCE, ROWS)) {
-                end.tensor.copyFrom(part(ROWS, end.rank, 1));
-                end.transfer.sendAsync(1, SOON).await(SOON);
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.tensor().copyFrom(part(ROWS, end.rank(), 1));
+                end.transfer().sendAsync(1, SOON).await(SOON);
               }
             });
     var target =
@@ -333,8 +256,8 @@ class JobTest {
             "inference",
             2,
             job -> {
-              try (End end = new End(job, TARGET, ROWS)) {
-                assertThat(end.transfer.receiveAsync(SOON).toCompletableFuture().get())
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+                assertThat(end.transfer().receiveAsync(SOON).toCompletableFuture().get())
                     .isEqualTo(1);
                 end.requireHas(1);
               }
@@ -351,7 +274,7 @@ class JobTest {
             2,
             job -> {
               for (long meeting = 1; meeting <= meetings; meeting++) {
-                try (End end = new End(job, SOURCE, ROWS)) {
+                try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
                   end.send(meeting, SOON);
                   long next = meeting;
                   Throwable lost = catchThrowable(() -> end.send(100 + next, SOON));
@@ -365,7 +288,7 @@ class JobTest {
             3,
             job -> {
               for (long meeting = 1; meeting <= meetings; meeting++) {
-                try (End end = new End(job, TARGET, COLUMNS)) {
+                try (JobEnd end = new JobEnd(job, TARGET, COLUMNS)) {
                   assertThat(end.receive(SOON)).isEqualTo(meeting);
                 }
               }
@@ -565,6 +488,80 @@ class JobTest {
     JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
   }
 
+  /** The followers of either link are different jobs, of which one waits and the other doesn't. */
+  @Test
+  void whatHadMovedOverOneLinkIsSaid() throws Exception {
+    CountDownLatch late = new CountDownLatch(1);
+    var source =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              try (Link first = job.meet("first", SOURCE, SOON);
+                  Link second = job.meet("second", SOURCE, SOON);
+                  Tensor own = allocate(ALONE, 0);
+                  Tensor other = allocate(ALONE, 0);
+                  LinkTransfer both =
+                      first
+                          .batch()
+                          .add("w", SHAPE, own, ALONE)
+                          .and(second)
+                          .add("v", SHAPE, other, ALONE)
+                          .register(SOON)) {
+                own.copyFrom(part(ALONE, 0, 1));
+                assertThatThrownBy(() -> both.send(1, Duration.ofSeconds(2)))
+                    .isInstanceOf(DeadlineExceededException.class)
+                    .hasMessageContaining("send on link 'second'")
+                    .hasMessageContaining("version 1 had moved over 'first' by then")
+                    .hasMessageNotContaining("nothing moved");
+                late.countDown();
+                own.copyFrom(part(ALONE, 0, 2));
+                other.copyFrom(part(ALONE, 0, 2));
+                both.send(2, SOON);
+              }
+            });
+    JobThreads.Body receives =
+        job -> {
+          boolean isFirst = job.name().equals("first");
+          try (Link link = job.meet(job.name(), TARGET, SOON);
+              Tensor own = allocate(ALONE, 0);
+              LinkTransfer transfer =
+                  link.batch().into(isFirst ? "w" : "v", SHAPE, own, ALONE).register(SOON)) {
+            if (isFirst) {
+              assertThat(transfer.receive(SOON)).isEqualTo(1);
+            } else {
+              late.await();
+            }
+            assertThat(transfer.receive(SOON)).isEqualTo(2);
+            float[] found = new float[(int) own.numel()];
+            transfer.tensor(isFirst ? "w" : "v").copyTo(found);
+            assertThat(found).isEqualTo(part(ALONE, 0, 2));
+          }
+        };
+    JobThreads.end(source, jobs.start("first", 1, receives), jobs.start("second", 1, receives));
+  }
+
+  @Test
+  void aLinkHasTheOptionsOfItsSource() throws Exception {
+    Duration deadline = Duration.ofSeconds(17);
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withDeadline(deadline).withFirstSequence(4711);
+    JobThreads.Body body =
+        job -> {
+          Role role = job.name().equals("trainer") ? SOURCE : TARGET;
+          try (Link link = job.meet("policy", role, SOON)) {
+            Communicator both = link.communicator();
+            assertThat(both.deadline()).isEqualTo(deadline);
+            assertThat(job.communicator().deadline()).isEqualTo(SOON);
+            assertThat(both.report().ranks().get(both.rank()).recent())
+                .isNotEmpty()
+                .allMatch(call -> call.sequence() - 4711 >= 0 && call.sequence() < 4800);
+          }
+        };
+    JobThreads.end(
+        jobs.start("trainer", 1, options, body), jobs.start("inference", 2, body));
+  }
+
   @Test
   void whatABatchOverLinksRefuses() {
     DeviceMesh one = DeviceMesh.of(1);
@@ -597,82 +594,5 @@ class JobTest {
             }
           });
     }
-  }
-
-  @Test
-  void eachFollowerHasItsOwnPace() throws Exception {
-    CountDownLatch behind = new CountDownLatch(1);
-    CountDownLatch caughtUp = new CountDownLatch(1);
-    CountDownLatch missed = new CountDownLatch(1);
-    var source =
-        jobs.start(
-            "trainer",
-            2,
-            job -> {
-              int rank = job.communicator().rank();
-              Tensor own = allocate(ROWS, rank);
-              try (Followers followers =
-                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
-                assertThat(followers.await(2, SOON)).extracting(Follower::job).containsExactly(
-                    "fast", "slow");
-                for (long version = 1; version <= 3; version++) {
-                  own.copyFrom(part(ROWS, rank, version));
-                  List<Follower> now = followers.send(version, Duration.ofSeconds(1));
-                  assertThat(now.get(0).version()).as("%s", now).hasValue(version);
-                  assertThat(now.get(0).lag()).isZero();
-                  assertThat(now.get(1).version()).as("%s", now).isEmpty();
-                  assertThat(now.get(1).lag()).isEqualTo(version);
-                }
-                job.communicator().barrier();
-                behind.countDown();
-                own.copyFrom(part(ROWS, rank, 4));
-                List<Follower> now = followers.send(4, SOON);
-                assertThat(now).allMatch(each -> each.lag() == 0).hasSize(2);
-                assertThatThrownBy(() -> followers.send(4, SOON))
-                    .isInstanceOf(InvalidArgumentException.class);
-                job.communicator().barrier();
-                caughtUp.countDown();
-                // One has gone, and costs the other nothing.
-                own.copyFrom(part(ROWS, rank, 5));
-                now = followers.send(5, SOON);
-                assertThat(now.get(0).version()).hasValue(5);
-                assertThat(now.get(1).lost()).as("%s", now).isPresent();
-                // It comes again.
-                job.communicator().barrier();
-                missed.countDown();
-                now = followers.await(2, SOON);
-                assertThat(now.get(1).lost()).isEmpty();
-                own.copyFrom(part(ROWS, rank, 6));
-                now = followers.send(6, SOON);
-                assertThat(now).allMatch(each -> each.lag() == 0);
-              }
-            });
-    var fast =
-        jobs.start(
-            "fast",
-            3,
-            job -> {
-              try (End end = new End(job, TARGET, COLUMNS)) {
-                for (long version = 1; version <= 6; version++) {
-                  assertThat(end.receive(SOON)).isEqualTo(version);
-                }
-              }
-            });
-    var slow =
-        jobs.start(
-            "slow",
-            1,
-            job -> {
-              try (End end = new End(job, TARGET, ALONE)) {
-                behind.await();
-                assertThat(end.receive(SOON)).isEqualTo(4); // the newest
-                caughtUp.await();
-              }
-              missed.await();
-              try (End end = new End(job, TARGET, ALONE)) {
-                assertThat(end.receive(SOON)).isEqualTo(6);
-              }
-            });
-    JobThreads.end(source, fast, slow);
   }
 }

@@ -12,11 +12,19 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
+import org.windlass.testing.Resources;
 
-/** The jobs of a test, all of whose ranks are threads of its JVM. Closing this ends them. */
+/**
+ * The jobs of a test, all of whose ranks are threads of its JVM. Closing this ends them, and fails
+ * where they have left something behind.
+ */
 final class JobThreads implements AutoCloseable {
   static final Duration SOON = Duration.ofSeconds(40);
 
+  private static final CommunicatorOptions OPTIONS =
+      CommunicatorOptions.defaults().withDeadline(SOON);
+
+  private final Resources before;
   private final Map<String, String> environment;
   private final List<LocalGroup> groups = new ArrayList<>();
 
@@ -28,15 +36,26 @@ final class JobThreads implements AutoCloseable {
 
   /** Those that meet by a name of their own; {@code folder} is for its file. */
   JobThreads(Path folder) {
-    environment =
+    this(
         Map.of(
-            "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString());
+            "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString()));
+  }
+
+  /** Those that have this environment. */
+  JobThreads(Map<String, String> environment) {
+    Communicator.local(2).close(); // loads the natives
+    before = Resources.now();
+    this.environment = environment;
   }
 
   /** A job that runs until {@link #end} of what this gives. */
   FutureTask<Void> start(String name, int ranks, Body body) {
-    LocalGroup group =
-        Communicator.local(ranks, CommunicatorOptions.defaults().withDeadline(SOON));
+    return start(name, ranks, OPTIONS, body);
+  }
+
+  /** The same with options of its own. */
+  FutureTask<Void> start(String name, int ranks, CommunicatorOptions options, Body body) {
+    LocalGroup group = Communicator.local(ranks, OPTIONS);
     groups.add(group);
     FutureTask<Void> task =
         new FutureTask<>(
@@ -44,7 +63,7 @@ final class JobThreads implements AutoCloseable {
               try (group) {
                 group.run(
                     comm -> {
-                      try (Job job = Job.of(name, comm, environment, SOON)) {
+                      try (Job job = Job.of(name, comm, options, environment, SOON)) {
                         body.run(job);
                       } catch (RuntimeException | Error e) {
                         throw e;
@@ -70,5 +89,6 @@ final class JobThreads implements AutoCloseable {
   @Override
   public void close() {
     groups.forEach(LocalGroup::close);
+    before.requireNoMoreNow();
   }
 }

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 
 /** Jobs for tests outside this package. */
 public final class SampleJobs {
@@ -16,6 +17,11 @@ public final class SampleJobs {
     Map<String, String> environment =
         Map.of(
             "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString());
-    return Job.of("alone", communicator, environment, Duration.ofSeconds(10));
+    return Job.of(
+        "alone",
+        communicator,
+        CommunicatorOptions.defaults(),
+        environment,
+        Duration.ofSeconds(10));
   }
 }

@@ -45,7 +45,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Access.ADOPTION.open(
         Communicator.class,
         communicator ->
-            (handle, maker) -> new Communicator(handle, communicator.deadline, null, maker));
+            (handle, deadline, maker) -> new Communicator(handle, deadline, null, maker));
   }
 
   private final Duration deadline;

@@ -3,6 +3,7 @@ package org.windlass.internal.rendezvous;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -91,6 +92,61 @@ class PairingTest {
       before.close();
       assertThat(of(source).meeting()).isEqualTo(of(a).meeting());
       assertThat(of(a).other().instance()).isEqualTo("2");
+    }
+  }
+
+  /** What each side waits for of the other is there as long as that may come, and no longer. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoGivesUpAMeetingTakesBackItsSign(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      Store other = meeting.join();
+      for (boolean isSourceFirst : new boolean[] {true, false}) {
+        CompletableFuture<Pairing.Match> a = target(other, "a");
+        Pairing.Match source = pairing(store, "source", Meeting.LONG).source(null);
+        Pairing.Match target = of(a);
+        assertThat(source.prefix()).isEqualTo(target.prefix());
+        assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
+        assertThat(target.theirs().isThere(other, Meeting.LONG)).isTrue();
+        if (isSourceFirst) {
+          source.own().takeBack(store);
+          assertThat(target.theirs().isThere(other, Meeting.LONG)).isFalse();
+          assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
+        }
+        // The target is open anew, in its old place.
+        Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "a", MOMENT).target());
+        assertThat(source.theirs().isThere(store, Meeting.LONG)).isFalse();
+        target.own().takeBack(other);
+        source.own().takeBack(store);
+      }
+      store.close();
+      assertThat(other.keys("", Meeting.LONG)).containsExactly("meetings");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aTargetThatIsAnsweredAsItGivesUpIsNotWaitedFor(Meeting.Kind kind) {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      Store other = meeting.join();
+      Pairing.Match[] match = new Pairing.Match[1];
+      Store late =
+          (Store)
+              Proxy.newProxyInstance(
+                  Store.class.getClassLoader(),
+                  new Class<?>[] {Store.class},
+                  (proxy, method, arguments) -> {
+                    if (!method.getName().equals("awaitOther")) {
+                      return method.invoke(other, arguments);
+                    }
+                    match[0] = pairing(store, "source", Meeting.LONG).source(null);
+                    Thread.sleep(MOMENT.toMillis());
+                    throw Failure.make(Native.WL_TIMEOUT, "it took too long", null, "", List.of());
+                  });
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
+      assertThat(match[0].theirs().isThere(store, Meeting.LONG)).isFalse();
     }
   }
 

@@ -17,6 +17,8 @@ import org.windlass.internal.Native;
 /** Steps of ranks at a store: what all of them are told where one fails, goes or is late. */
 @Timeout(60)
 class GatheringTest {
+  private static final Duration MOMENT = Duration.ofMillis(300);
+
   private static Gathering gathering(Store store, int size, Duration deadline) {
     return new Gathering(store, "test/", null, size, deadline, Failure::make);
   }
@@ -66,20 +68,71 @@ class GatheringTest {
   void whoWillNotComeIsNotWaitedFor(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store other = meeting.join();
-      other.hold("guard", new byte[0], Meeting.LONG);
+      Sign sign = new Sign("sign", new byte[] {1});
+      other.hold(sign.key(), sign.value(), Meeting.LONG);
       for (int rank : new int[] {0, 1}) {
         Gathering ranks =
-            new Gathering(
-                meeting.join(), "of" + rank + "/", "guard", 3, Meeting.LONG, Failure::make);
+            new Gathering(meeting.join(), "of" + rank + "/", sign, 3, Meeting.LONG, Failure::make);
         CompletableFuture<Throwable> gathers =
             CompletableFuture.supplyAsync(
                 () -> catchThrowable(() -> ranks.gather("arrive", own(rank), null)));
         Thread.sleep(300);
         assertThat(gathers).isNotDone();
-        other.compareAndSet("guard", new byte[0], null, Meeting.LONG);
+        if (rank == 0) {
+          sign.takeBack(other);
+        } else {
+          other.set(sign.key(), new byte[] {2}, Meeting.LONG); // they have met anew
+        }
         assertThat(gathers.get(20, TimeUnit.SECONDS)).hasMessageContaining("before they came");
-        other.hold("guard", new byte[0], Meeting.LONG);
+        other.hold(sign.key(), sign.value(), Meeting.LONG);
       }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void rankZeroThatComesLateIsToldSo(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store observer = meeting.join();
+      Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
+      Gathering rank2 = gathering(meeting.join(), 3, MOMENT);
+      List<CompletableFuture<Throwable>> early =
+          List.of(
+              CompletableFuture.supplyAsync(
+                  () -> catchThrowable(() -> rank1.gather("arrive", own(1), null))),
+              CompletableFuture.supplyAsync(
+                  () -> catchThrowable(() -> rank2.gather("arrive", own(2), null))));
+      for (CompletableFuture<Throwable> each : early) {
+        assertThat(each.get(20, TimeUnit.SECONDS))
+            .hasMessageContaining("of 3 had not come to");
+      }
+      Gathering rank0 = gathering(meeting.join(), 3, Meeting.LONG);
+      assertThat(
+              CompletableFuture.supplyAsync(
+                      () -> catchThrowable(() -> rank0.gather("arrive", own(0), null)))
+                  .get(20, TimeUnit.SECONDS))
+          .hasMessageContaining("of 3 had not come to");
+      rank1.leave(List.of(1));
+      rank2.leave(List.of(2));
+      assertThat(observer.keys("test/", Meeting.LONG)).hasSize(2); // rank 0's own, and what it read
+      rank0.leave(List.of(0));
+      assertThat(observer.keys("test/", Meeting.LONG)).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whereRankZeroDoesNotComeNothingIsLeft(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store observer = meeting.join();
+      Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null));
+      Gathering rank2 = gathering(meeting.join(), 3, Meeting.LONG);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank2.gather("arrive", own(2), null));
+      rank1.leave(List.of(1));
+      assertThat(observer.keys("test/", Meeting.LONG)).hasSize(2);
+      rank2.leave(List.of(2));
+      assertThat(observer.keys("test/", Meeting.LONG)).isEmpty();
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
+import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.IntToLongFunction;
 
@@ -50,12 +51,13 @@ public final class Access<R> {
   @FunctionalInterface
   public interface Adoption {
     /**
-     * A communicator that stands alone, with the same deadline where none is named.
+     * A communicator that stands alone.
      *
      * @param handle a {@code wl_comm_t*}, which it takes over
+     * @param deadline its group's, where a call names none
      * @param maker the call that made it, for what is said of one that nobody closes
      */
-    Object of(long handle, String maker);
+    Object of(long handle, Duration deadline, String maker);
   }
 
   /** Makes tensors. */

@@ -55,10 +55,9 @@ final class Handover implements AutoCloseable {
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   /** What is kept of a deadline for the move, of half of it at most; what a move has at least. */
-  private static final long RESERVE_NS = Duration.ofSeconds(1).toNanos();
+  static final Duration RESERVE = Duration.ofSeconds(1);
 
-  /** So that sums of times don't overflow. */
-  private static final long LONGEST_NS = 1L << 61;
+  private static final long RESERVE_NS = RESERVE.toNanos();
 
   private static final long FIRST_PAUSE_NS = 20_000;
   private static final long LONGEST_PAUSE_NS = 1_000_000;
@@ -92,13 +91,13 @@ final class Handover implements AutoCloseable {
    * @param side the ranks of this job, in their order
    * @param senders how many they are
    */
-  Handover(Communicator communicator, Communicator side, int senders, Duration deadline) {
+  Handover(Communicator communicator, Communicator side, int senders, Until until) {
     this.communicator = communicator;
     this.side = side;
     this.firstReceiver = senders;
     this.other = communicator.rank() < senders ? senders : 0;
     long bytes = Signals.bytes(SIGNALS, communicator.size()) + WORDS * (long) Long.BYTES;
-    window = communicator.window(bytes, deadline);
+    window = communicator.window(bytes, until.left());
     signals = window.signals(SIGNALS);
     words = window.tensor(DType.I64, WORDS);
     words.copyFrom(new long[] {NONE, 0, NONE, 0});
@@ -126,7 +125,7 @@ final class Handover implements AutoCloseable {
    */
   Until ask(Until until) {
     long[] told = led(until, this::asked);
-    return told[0] == LATE ? null : new Until(Math.max(1, told[1]) + GRACE.toNanos());
+    return told[0] == LATE ? null : new Until(Math.max(1, told[1])).later(GRACE);
   }
 
   /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
@@ -137,9 +136,9 @@ final class Handover implements AutoCloseable {
 
   /** What rank 0's step gives, on every rank of this job. */
   private long[] led(Until until, Step step) {
-    long leastNs = Math.min(LONGEST_NS, until.leftNs(communicator));
+    long leastNs = until.leftNs(communicator);
     // What this job's own ranks have for one another: not all come at one time.
-    Until coming = new Until(leastNs + GRACE.toNanos());
+    Until coming = new Until(leastNs).later(GRACE);
     for (long[] each : Gathered.words(side, coming, Native.WL_OP_LINK_MOVE, leastNs)) {
       leastNs = Math.min(leastNs, each[0]);
     }
@@ -159,8 +158,7 @@ final class Handover implements AutoCloseable {
   }
 
   private long[] tell(Until agreed, long[] own) {
-    Until telling = new Until(agreed.leftNs() + GRACE.toNanos());
-    return Gathered.words(side, telling, Native.WL_OP_LINK_MOVE, own)[0];
+    return Gathered.words(side, agreed.later(GRACE), Native.WL_OP_LINK_MOVE, own)[0];
   }
 
   /** Why the link can't go on, as a rank sees it whose rank 0 has failed. */
@@ -277,7 +275,7 @@ final class Handover implements AutoCloseable {
    */
   boolean allHave(boolean has, Until until) {
     boolean all = true;
-    Until telling = new Until(until.leftNs() + GRACE.toNanos());
+    Until telling = until.later(GRACE);
     for (long[] each : Gathered.words(side, telling, Native.WL_OP_LINK_MOVE, has ? 1 : 0)) {
       all &= each[0] == 1;
     }

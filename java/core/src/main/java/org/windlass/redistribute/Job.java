@@ -13,6 +13,7 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
@@ -27,6 +28,7 @@ import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
@@ -60,7 +62,7 @@ import org.windlass.plan.Plan;
  */
 public final class Job implements AutoCloseable {
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
-  private static final int PROTOCOL = 1;
+  private static final int PROTOCOL = 2;
 
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}/]+");
   private static final int LONGEST_NAME = 64;
@@ -70,16 +72,28 @@ public final class Job implements AutoCloseable {
         @Override
         public void write(Pairing.Match match, DataOutputStream out) throws IOException {
           out.writeLong(match.meeting());
-          out.writeUTF(match.guard());
+          write(match.theirs(), out);
+          write(match.own(), out);
           out.write(match.other().toBytes());
+        }
+
+        private static void write(Sign sign, DataOutputStream out) throws IOException {
+          out.writeUTF(sign.key());
+          out.writeInt(sign.value().length);
+          out.write(sign.value());
         }
 
         @Override
         public Pairing.Match read(DataInputStream in) throws IOException {
           return new Pairing.Match(
               in.readLong(),
-              in.readUTF(),
+              sign(in),
+              sign(in),
               Announcement.of(in.readAllBytes(), versions(), WindlassException::of));
+        }
+
+        private static Sign sign(DataInputStream in) throws IOException {
+          return new Sign(in.readUTF(), in.readNBytes(in.readInt()));
         }
       };
 
@@ -112,6 +126,9 @@ public final class Job implements AutoCloseable {
   /** The thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
+  /** Of both jobs, on their way to a link; null otherwise. */
+  private final AtomicReference<Communicator> meeting = new AtomicReference<>();
+
   private Job(
       String name,
       Communicator communicator,
@@ -124,7 +141,7 @@ public final class Job implements AutoCloseable {
     this.ownsCommunicator = ownsCommunicator;
     this.options = options;
     Until until = until(deadline);
-    ranks = new JobRanks(name, communicator);
+    ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
     try {
       store.connect(until);
@@ -148,6 +165,7 @@ public final class Job implements AutoCloseable {
    * the way to the store where jobs meet, which is opened where there is none.
    *
    * @param name of the job, at most 64 bytes without a slash; jobs of one pair have different names
+   * @param options of its communicator, and of links of which it is the source
    * @param deadline for all of it
    */
   public static Job fromEnvironment(
@@ -168,21 +186,39 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over {@code communicator}: the job of its ranks, which stays the caller's to close.
-   *
-   * @param deadline for all of it
+   * {@link #of(String, Communicator, CommunicatorOptions, Duration)} with defaults and the deadline
+   * of {@code communicator}.
    */
   public static Job of(String name, Communicator communicator, Duration deadline) {
-    return of(name, communicator, System.getenv(), deadline);
+    Objects.requireNonNull(communicator, "communicator");
+    return of(
+        name,
+        communicator,
+        CommunicatorOptions.defaults().withDeadline(communicator.deadline()),
+        deadline);
+  }
+
+  /**
+   * Collective over {@code communicator}: the job of its ranks, which stays the caller's to close.
+   *
+   * @param options of links of which this job is the source
+   * @param deadline for all of it
+   */
+  public static Job of(
+      String name, Communicator communicator, CommunicatorOptions options, Duration deadline) {
+    return of(name, communicator, options, System.getenv(), deadline);
   }
 
   /** The same with other variables than the process has. */
   static Job of(
-      String name, Communicator communicator, Map<String, String> environment, Duration deadline) {
+      String name,
+      Communicator communicator,
+      CommunicatorOptions options,
+      Map<String, String> environment,
+      Duration deadline) {
     requireName("name", name);
     Objects.requireNonNull(communicator, "communicator");
-    CommunicatorOptions options =
-        CommunicatorOptions.defaults().withDeadline(communicator.deadline());
+    Objects.requireNonNull(options, "options");
     return new Job(name, communicator, false, options, environment, deadline);
   }
 
@@ -249,17 +285,18 @@ public final class Job implements AutoCloseable {
     requireLayout(role, layout);
     String operation =
         "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
-    enter(operation);
-    try {
-      store.connect(until);
-      Announcement own = announcement(layout);
-      Pairing.Match match = match(pair, role, other, own, until);
-      return join(pair, role, match, own, until);
-    } catch (WindlassException e) {
-      throw Link.within(operation, e);
-    } finally {
-      caller.set(null);
-    }
+    return within(
+        operation,
+        () -> {
+          try {
+            store.connect(until);
+            Announcement own = announcement(layout);
+            Pairing.Match match = match(pair, role, other, own, until);
+            return join(pair, role, match, own, until);
+          } catch (WindlassException e) {
+            throw Link.within(operation, e);
+          }
+        });
   }
 
   private static Until until(Duration deadline) {
@@ -276,26 +313,30 @@ public final class Job implements AutoCloseable {
     return new Followers(this, pair, binding);
   }
 
-  /** Collective, as the source: the targets of a pair that wait for it. */
-  List<String> open(String pair, Until until) {
-    return open(pair, until, Pairing::open);
+  /**
+   * Collective, as the source: what a look at a pair gives.
+   *
+   * @param look by rank 0, which finds a way to the pair first
+   */
+  List<String> open(
+      String pair, Until until, Function<Supplier<Pairing>, List<String>> look) {
+    return within(
+        "look for followers of pair '" + pair + "'",
+        () ->
+            ranks.led(
+                until,
+                NAMES,
+                () ->
+                    look.apply(
+                        () -> {
+                          store.reach(until);
+                          return pairing(pair, announcement(null), until);
+                        })));
   }
 
-  /** {@link #open}, once there is one. */
-  List<String> awaitOpen(String pair, Until until) {
-    return open(pair, until, Pairing::awaitOpen);
-  }
-
-  private List<String> open(
-      String pair, Until until, Function<Pairing, List<String>> look) {
-    enter("look for followers of pair '" + pair + "'");
-    try {
-      store.connect(until);
-      return ranks.led(
-          until, NAMES, () -> look.apply(pairing(pair, announcement(null), until)));
-    } finally {
-      caller.set(null);
-    }
+  /** {@link JobRanks#most}. */
+  long[] most(Until until, long... own) {
+    return within("look after followers", () -> ranks.most(until, own));
   }
 
   /** Throws where this job's own ranks can't go on. */
@@ -328,7 +369,8 @@ public final class Job implements AutoCloseable {
     }
   }
 
-  private void enter(String what) {
+  /** What {@code call} gives, the only one on this rank at its time. */
+  private <T> T within(String what, Supplier<T> call) {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
       throw new InvalidArgumentException(
@@ -339,9 +381,13 @@ public final class Job implements AutoCloseable {
               + other.getName()
               + "\"; one thread at a time may call operations on it");
     }
-    if (closed) {
+    try {
+      if (closed) {
+        throw new ClosedException(what + ": job '" + name + "' was closed");
+      }
+      return call.get();
+    } finally {
       caller.set(null);
-      throw new ClosedException(what + ": job '" + name + "' was closed");
     }
   }
 
@@ -393,28 +439,31 @@ public final class Job implements AutoCloseable {
     Announcement source = sends ? own : match.other();
     Announcement target = sends ? match.other() : own;
     String whose = whose(source, target);
-    Communicator side = ranks.again();
+    Communicator side = ranks.again(until);
+    boolean isMet = false;
     try {
       long handle =
           Start.join(
               store.store(),
-              "meeting/" + match.meeting() + "/",
-              match.guard(),
+              match.prefix(),
+              match.theirs(),
               List.of((sends ? 0 : source.ranks()) + ranks.rank()),
               source.ranks() + target.ranks(),
               source.options(),
               until.left(),
               WindlassException::of)[0];
-      Communicator both = (Communicator) Access.ADOPTION.of(communicator).of(handle, "meet");
+      Communicator both =
+          (Communicator)
+              Access.ADOPTION
+                  .of(communicator)
+                  .of(handle, Duration.ofNanos(source.options().deadlineNs()), "meet");
+      meeting.set(both);
+      if (closed) {
+        both.close();
+      }
+      isMet = true;
       return Link.between(
-          pair,
-          whose,
-          both,
-          side,
-          source.ranks(),
-          layout(source),
-          layout(target),
-          until.left());
+          pair, whose, both, side, source.ranks(), layout(source), layout(target), until);
     } catch (WindlassException e) {
       side.close();
       throw WindlassException.of(
@@ -422,6 +471,12 @@ public final class Job implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       side.close();
       throw e;
+    } finally {
+      meeting.set(null);
+      // A target that has met keeps its place, which another of its name may not have.
+      if (ranks.rank() == 0 && (sends || !isMet)) {
+        store.takeBack(match.own());
+      }
     }
   }
 
@@ -444,19 +499,18 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Lets go of the store, which others lose where this process has it, and of the communicator
-   * where the job made it. Links go on. Idempotent.
+   * Ends a call in progress, lets go of the store, which others lose where this process has it, and
+   * of the communicator where the job made it. Links go on. From any thread; idempotent.
    */
   @Override
   public void close() {
     closed = true;
-    store.close();
-    try {
-      ranks.close();
-    } finally {
-      if (ownsCommunicator) {
-        communicator.close();
-      }
+    Communicator both = meeting.get();
+    Communicator own = ownsCommunicator ? communicator : null;
+    try (own;
+        ranks;
+        both) {
+      store.close();
     }
   }
 

@@ -10,8 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Supplier;
-import java.util.stream.IntStream;
-import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
@@ -22,7 +20,10 @@ import org.windlass.internal.Native;
  * told what came of it. They have a communicator of their own.
  */
 final class JobRanks implements AutoCloseable {
-  /** For what rank 0 tells the others once a deadline has passed. */
+  /**
+   * What ranks have for one another beyond a deadline: what it ends is the way to another job, and
+   * not what they have among themselves.
+   */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
   private static final byte DONE = 0;
@@ -39,13 +40,13 @@ final class JobRanks implements AutoCloseable {
   }
 
   /** Collective over {@code communicator}, whose ranks they are. */
-  JobRanks(String job, Communicator communicator) {
+  JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
-    this.ranks = again(communicator);
+    this.ranks = again(communicator, until);
   }
 
-  private static Communicator again(Communicator communicator) {
-    return communicator.subset(IntStream.range(0, communicator.size()).toArray());
+  private static Communicator again(Communicator communicator, Until until) {
+    return communicator.split(0, communicator.rank(), until.later(GRACE).left());
   }
 
   int rank() {
@@ -57,8 +58,8 @@ final class JobRanks implements AutoCloseable {
   }
 
   /** Collective: the same ranks in one more communicator, the caller's to close. */
-  Communicator again() {
-    return again(ranks);
+  Communicator again(Until until) {
+    return again(ranks, until);
   }
 
   /** Throws where they can't go on. */
@@ -70,11 +71,12 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: what {@code step} gives on rank 0, on every rank; where it throws, all do. Ranks
-   * come within what is left, then wait for rank 0, whose step keeps to it too.
+   * Collective: what {@code step} gives on rank 0, on every rank; where it throws, all do.
+   *
+   * @param until that the step keeps to
    */
   <T> T led(Until until, Form<T> form, Supplier<T> step) {
-    until.on(ranks).barrier();
+    until.later(GRACE).on(ranks).barrier();
     byte[] own = new byte[0];
     T made = null;
     RuntimeException failure = null;
@@ -96,20 +98,22 @@ final class JobRanks implements AutoCloseable {
         throw e;
       }
     }
-    byte[] told = Gathered.bytes(ranks, telling(until), Native.WL_OP_LINK, own)[0];
+    byte[] told = Gathered.bytes(ranks, until.later(GRACE), Native.WL_OP_LINK, own)[0];
     if (failure != null) {
       throw failure;
     }
     return ranks.rank() == 0 ? made : read(told, form);
   }
 
-  /** Collective: whether any rank says so. */
-  boolean any(boolean own, Until until) {
-    boolean any = false;
-    for (long[] each : Gathered.words(ranks, until, Native.WL_OP_LINK, own ? 1 : 0)) {
-      any |= each[0] == 1;
+  /** Collective: of each word the most that a rank gives; all give as many. */
+  long[] most(Until until, long... own) {
+    long[] most = own.clone();
+    for (long[] each : Gathered.words(ranks, until.later(GRACE), Native.WL_OP_LINK, own)) {
+      for (int i = 0; i < most.length; i++) {
+        most[i] = Math.max(most[i], each[i]);
+      }
     }
-    return any;
+    return most;
   }
 
   /**
@@ -118,24 +122,22 @@ final class JobRanks implements AutoCloseable {
    * @param what such a rank has, as others are told
    */
   void together(WindlassException failure, String what, Until until) {
-    long failed = failure == null ? 0 : 1;
-    long[][] all = Gathered.words(ranks, telling(until), Native.WL_OP_LINK, failed);
+    long failed = failure == null ? 0 : failure.code().number();
+    long[][] all = Gathered.words(ranks, until.later(GRACE), Native.WL_OP_LINK, failed);
     if (failure != null) {
       throw failure;
     }
     for (int rank = 0; rank < all.length; rank++) {
       if (all[rank][0] != 0) {
-        throw new AbortedException(
+        boolean isLate = all[rank][0] == Native.WL_TIMEOUT;
+        throw WindlassException.of(
+            isLate ? Native.WL_TIMEOUT : Native.WL_ABORTED,
             "rank " + rank + " of job '" + job + "' " + what + "; see what it says",
             null,
             "",
             List.of(rank));
       }
     }
-  }
-
-  private static Until telling(Until until) {
-    return new Until(Math.min(until.leftNs(), Long.MAX_VALUE / 4) + GRACE.toNanos());
   }
 
   @FunctionalInterface

@@ -19,35 +19,46 @@ import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Store;
 import org.windlass.internal.rendezvous.Token;
 
 /**
  * The way of a job's rank to the store where jobs meet, which rank 0 finds or opens and tells the
- * others of. A way that was lost is followed by another.
+ * others of. A way that was lost is followed by another. One thread at a time, but for {@link
+ * #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
   /** For an answer of a store that may be there no more. */
   private static final Duration PROBE = Duration.ofSeconds(2);
 
-  private static final JobRanks.Form<MeetingFile.Place> PLACE =
+  /**
+   * A way of rank 0's.
+   *
+   * @param instance tells it from all others
+   */
+  private record Way(MeetingFile.Place place, String instance) {}
+
+  private static final JobRanks.Form<Way> WAY =
       new JobRanks.Form<>() {
         @Override
-        public void write(MeetingFile.Place place, DataOutputStream out) throws IOException {
-          byte[] host = place.address().getAddress().getAddress();
+        public void write(Way way, DataOutputStream out) throws IOException {
+          InetSocketAddress address = way.place.address();
+          byte[] host = address.getAddress().getAddress();
           out.writeInt(host.length);
           out.write(host);
-          out.writeInt(place.address().getPort());
-          out.writeUTF(place.token().digits());
+          out.writeInt(address.getPort());
+          out.writeUTF(way.place.token().digits());
+          out.writeUTF(way.instance);
         }
 
         @Override
-        public MeetingFile.Place read(DataInputStream in) throws IOException {
+        public Way read(DataInputStream in) throws IOException {
           InetAddress host = InetAddress.getByAddress(in.readNBytes(in.readInt()));
           InetSocketAddress address = new InetSocketAddress(host, in.readInt());
-          return new MeetingFile.Place(
-              address, Token.parse(in.readUTF(), "what rank 0 told", WindlassException::of));
+          Token token = Token.parse(in.readUTF(), "what rank 0 told", WindlassException::of);
+          return new Way(new MeetingFile.Place(address, token), in.readUTF());
         }
       };
 
@@ -57,28 +68,81 @@ final class JobStore implements AutoCloseable {
   private final Means means;
   private final Cleaner.Cleanable cleanable;
 
-  /** Tells this way from all others, earlier ones of this job too. */
-  private String instance;
+  /** Rank 0's, by which this rank has come in last; null before the first. */
+  private Way way;
 
-  /** What outlives an object that nobody closes. */
+  /** What outlives an object that nobody closes. From any thread. */
   private static final class Means extends Leaks.Resource {
-    /** On rank 0; null elsewhere. */
+    /** On rank 0; null elsewhere. Guarded by this, as is all below. */
     private MeetingStore meeting;
 
     /** Null where there is none, or none any more. */
     private Store store;
 
+    private boolean hasEnded;
+
     Means(String what) {
       super(what);
     }
 
+    /** Null where there is none. */
+    synchronized Store store() {
+      requireOpen();
+      return store;
+    }
+
+    synchronized void requireOpen() {
+      if (hasEnded) {
+        throw new ClosedException("the job was closed");
+      }
+    }
+
+    synchronized MeetingStore meeting(Map<String, String> environment) {
+      requireOpen();
+      if (meeting == null) {
+        meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
+      }
+      return meeting;
+    }
+
+    /** Closes what {@code found} has opened since this ended. */
+    void keep(MeetingStore found) {
+      try {
+        requireOpen();
+      } catch (ClosedException e) {
+        found.close();
+        throw e;
+      }
+    }
+
+    /** Takes over a store, where this has not ended, and lets go of the one before. */
+    void take(Store next) {
+      Store other;
+      synchronized (this) {
+        other = hasEnded ? next : store;
+        store = hasEnded ? null : next;
+      }
+      if (other != null) {
+        other.close();
+      }
+      requireOpen();
+    }
+
     @Override
     protected void free() {
-      if (store != null) {
-        store.close();
+      Store last;
+      MeetingStore found;
+      synchronized (this) {
+        hasEnded = true;
+        last = store;
+        found = meeting;
+        store = null;
       }
-      if (meeting != null) {
-        meeting.close();
+      if (last != null) {
+        last.close();
+      }
+      if (found != null) {
+        found.close();
       }
     }
   }
@@ -96,27 +160,23 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, means);
   }
 
-  /** What {@link #connect} has come to. */
+  /** What {@link #connect}, or {@link #reach}, has come to. */
   Store store() {
-    return means.store;
+    return means.store();
   }
 
-  /** Tells this way from all others, earlier ones of this job too. */
+  /** On rank 0: tells this way from all others, earlier ones of this job too. */
   String instance() {
-    return instance;
+    return way.instance;
   }
 
   /** Collective: sees to it that every rank has a way into the store. */
   void connect(Until until) {
-    if (!ranks.any(means.store == null || isLost(means.store, until), until)) {
-      return;
-    }
-    MeetingFile.Place place = ranks.led(until, PLACE, () -> opened(until));
+    Way led = ranks.led(until, WAY, () -> reached(until));
     WindlassException failure = null;
     if (ranks.rank() > 0) {
       try {
-        drop();
-        means.store = connected(place, until.left());
+        follow(led, until);
       } catch (WindlassException e) {
         failure = e;
       }
@@ -124,50 +184,98 @@ final class JobStore implements AutoCloseable {
     ranks.together(failure, "finds no way to the store", until);
   }
 
-  private static boolean isLost(Store store, Until until) {
-    try {
-      store.get("meetings", Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos())));
-      return false;
-    } catch (PeerLostException | ClosedException | DeadlineExceededException e) {
-      return true;
-    }
-  }
-
-  /** Where the store is that rank 0 has found or opened, and has a way into. */
-  private MeetingFile.Place opened(Until until) {
-    if (means.meeting == null) {
-      means.meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
+  private void follow(Way led, Until until) {
+    if (way != null && way.instance.equals(led.instance) && !isLost(until)) {
+      return;
     }
     while (true) {
-      MeetingFile.Place place = means.meeting.find(until.left());
-      Duration once = Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos()));
+      means.take(null);
       try {
-        drop();
-        means.store = connected(place, once);
-        return place;
-      } catch (WindlassException e) {
-        boolean mayComeBack =
-            e instanceof PeerLostException || e instanceof DeadlineExceededException;
-        if (!mayComeBack || until.isOver()) {
+        means.take(connected(led.place, UUID.randomUUID().toString(), until));
+        way = led;
+        return;
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
           throw e;
         }
       }
     }
   }
 
-  private Store connected(MeetingFile.Place place, Duration deadline) {
-    // A way that was lost may count as one that is there, for as long as its end takes to arrive.
-    instance = UUID.randomUUID().toString();
+  /** By rank 0 alone: sees to it that it has a way into the store. */
+  void reach(Until until) {
+    reached(until);
+  }
+
+  private Way reached(Until until) {
+    if (isLost(until)) {
+      way = opened(until);
+    }
+    return way;
+  }
+
+  private boolean isLost(Until until) {
+    Store store = means.store();
+    if (store == null) {
+      return true;
+    }
+    Duration once = once(until);
+    try {
+      store.get("meetings", once);
+      return false;
+    } catch (PeerLostException | ClosedException e) {
+      means.requireOpen();
+      return true;
+    } catch (DeadlineExceededException e) {
+      if (once.compareTo(PROBE) < 0) {
+        throw e; // it may answer yet
+      }
+      return true;
+    }
+  }
+
+  private static Duration once(Until until) {
+    return Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos()));
+  }
+
+  /** To the store that rank 0 finds or opens. */
+  private Way opened(Until until) {
+    while (true) {
+      means.take(null);
+      try {
+        MeetingStore meeting = means.meeting(environment);
+        MeetingFile.Place place = meeting.find(once(until));
+        means.keep(meeting);
+        String instance = UUID.randomUUID().toString();
+        means.take(connected(place, instance, until));
+        return new Way(place, instance);
+      } catch (PeerLostException | DeadlineExceededException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  /**
+   * Comes in, within a part of the time.
+   *
+   * @param instance new: a way that was lost may count as one that is there, for as long as its end
+   *     takes to arrive
+   */
+  private Store connected(MeetingFile.Place place, String instance, Until until) {
     Member member =
         new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
     return SocketStore.connect(
-        place.address(), place.token(), member, deadline, WindlassException::of);
+        place.address(), place.token(), member, once(until), WindlassException::of);
   }
 
-  private void drop() {
-    if (means.store != null) {
-      means.store.close();
-      means.store = null;
+  /** By rank 0 alone. */
+  void takeBack(Sign sign) {
+    try {
+      sign.takeBack(means.store());
+    } catch (WindlassException e) {
+      // With this way in, or once the store answers no more, it is of no account.
     }
   }
 

@@ -2,7 +2,6 @@
 package org.windlass.redistribute;
 
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
@@ -145,7 +144,7 @@ public final class Link implements AutoCloseable {
       int senders,
       Layout from,
       Layout to,
-      Duration deadline) {
+      Until until) {
     try {
       String here =
           "meets as '"
@@ -155,14 +154,14 @@ public final class Link implements AutoCloseable {
               + " to layout "
               + Objects.toString(to, "none")
               + whose;
-      agree(communicator, new Fingerprint().add(here), here);
+      agree(communicator, until, new Fingerprint().add(here), here);
       return new Link(
           name,
           whose,
           Side.ofJob(senders, 0),
           Side.ofJob(communicator.size() - senders, senders),
           communicator,
-          new Handover(communicator, side, senders, deadline),
+          new Handover(communicator, side, senders, until),
           communicator.rank() < senders ? from : to);
     } catch (RuntimeException | Error e) {
       try (side;
@@ -213,6 +212,7 @@ public final class Link implements AutoCloseable {
     try {
       agree(
           communicator,
+          new Until(Deadlines.DEFAULT),
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
       own = communicator.subset(ranks);
@@ -294,8 +294,8 @@ public final class Link implements AutoCloseable {
    * @param here what this rank does, of which the fingerprint is, as a message says it
    * @throws MismatchException that says what two ranks do
    */
-  private static void agree(Communicator communicator, Fingerprint fingerprint, String here) {
-    Until until = new Until(Deadlines.DEFAULT);
+  private static void agree(
+      Communicator communicator, Until until, Fingerprint fingerprint, String here) {
     long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK, fingerprint.value());
     int other = 1;
     while (other < all.length && all[other][0] == all[0][0]) {

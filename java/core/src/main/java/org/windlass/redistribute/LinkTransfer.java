@@ -44,7 +44,8 @@ import org.windlass.internal.Deadlines;
  * receive asked for in time is skipped, and the next receive gets the newest. Of its deadline, send
  * keeps up to half, and a second or twice the last move, for the move itself; a receive that has
  * been offered a version lasts as long as the send, 2 s more at most. Once both sides have come,
- * either has a second at least for the move. A receiver commits once all
+ * either has a second at least for the move; and of a batch over several links for each link after
+ * the first, over which a version has moved by then. A receiver commits once all
  * ranks of its job have the version: after a failure they all have the new one, or all the one
  * before, unless one of themselves is lost.
  *
@@ -166,10 +167,11 @@ public final class LinkTransfer implements AutoCloseable {
       for (LinkPart part : parts) {
         at = part;
         long named = version[0] == ANY ? wanted : version[0];
-        Until moving = part.come(link.sends(), named, until);
+        Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
+        Until moving = part.come(link.sends(), named, coming);
         if (moving == null) {
           isLate = true;
-          throw late(what, part.link());
+          throw late(what, part.link(), parts.subList(0, parts.indexOf(part)), version[0]);
         }
         part.move(next, named, version, moving);
       }
@@ -190,8 +192,17 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** What is thrown where the other side has not come; the links go on. */
-  private static WindlassException late(String what, Link link) {
+  /**
+   * What is thrown where the other side of a link has not come; the links go on.
+   *
+   * @param before the parts that have moved {@code version} by then
+   */
+  private static WindlassException late(
+      String what, Link link, List<LinkPart> before, long version) {
+    String moved =
+        before.stream()
+            .map(part -> "'" + part.link().name() + "'")
+            .collect(Collectors.joining(", "));
     String operation = link.operation(what);
     return new DeadlineExceededException(
         operation
@@ -199,7 +210,15 @@ public final class LinkTransfer implements AutoCloseable {
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
-            + " when the deadline passed; nothing moved, and the link goes on",
+            + " when the deadline passed; "
+            + (before.isEmpty()
+                ? "nothing moved, and the link goes on"
+                : "version "
+                    + version
+                    + " had moved over "
+                    + moved
+                    + " by then, and who receives over this link too has not taken it; the links"
+                    + " go on"),
         null,
         operation,
         List.of());

@@ -9,6 +9,9 @@ import org.windlass.internal.Deadlines;
 
 /** The one deadline of several operations in a row. */
 final class Until {
+  /** So that sums of times don't overflow. */
+  private static final long LONGEST_NS = Long.MAX_VALUE / 4;
+
   private final boolean isDefault;
   private final long endNs;
 
@@ -20,6 +23,16 @@ final class Until {
   Until(long deadlineNs) {
     isDefault = deadlineNs == Deadlines.DEFAULT;
     endNs = System.nanoTime() + deadlineNs;
+  }
+
+  /** So much later than this; the communicators' own stays so. */
+  Until later(Duration more) {
+    return isDefault ? this : new Until(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
+  }
+
+  /** This, or so much from now on where that is later; the communicators' own stays so. */
+  Until orLonger(Duration least) {
+    return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }
 
   /** Whether nothing is left; the communicators' own never ends by this clock. */

@@ -21,7 +21,8 @@ import org.windlass.internal.Native;
  * deadline. Each rank holds a key, whose value is what it says in the step that it has come to;
  * rank 0's process collects what all say and decides the step, for all of them, in a key that it
  * holds too. A step whose deadline passes on another rank before that is decided there. A key that
- * is gone is a rank that is gone. Nothing is left in the store once all have called {@link #leave}.
+ * is gone is a rank that is gone. Nothing is left in the store once all that came have called {@link
+ * #leave}.
  */
 final class Gathering {
   /** How often one who waits for ranks that have not come sees to it that they still may. */
@@ -40,7 +41,7 @@ final class Gathering {
   private final Store store;
   private final String prefix;
   private final String decisions;
-  private final String guard;
+  private final Sign others;
   private final int size;
   private final long startNs;
   private final long limitNs;
@@ -52,24 +53,30 @@ final class Gathering {
   /** What was decided last, as this process knows it; null for nothing. */
   private byte[] decision;
 
+  /** Whether another rank's deadline had passed before rank 0 came, which is decided. */
+  private boolean isTooLate;
+
+  /** Whether a step has come to nothing. */
+  private boolean hasFailed;
+
   /**
    * From now on.
    *
    * @param prefix of all keys
-   * @param guard a key without which ranks that have not come so far won't come; null for none
+   * @param others without which ranks that have not come so far won't come; null for none
    * @param size ranks
    */
   Gathering(
       Store store,
       String prefix,
-      String guard,
+      Sign others,
       int size,
       Duration deadline,
       FailureMaker failures) {
     this.store = store;
     this.prefix = prefix;
     this.decisions = prefix + "decision";
-    this.guard = guard;
+    this.others = others;
     this.size = size;
     this.startNs = System.nanoTime();
     this.limitNs = Deadlines.nanos(deadline, failures);
@@ -97,18 +104,25 @@ final class Gathering {
    */
   List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused) {
     byte[] outcome;
+    hasFailed = true;
     try {
       for (Map.Entry<Integer, byte[]> said : own.entrySet()) {
         say(said.getKey(), said(step, said.getValue(), refused));
       }
-      outcome = own.containsKey(0) ? decided(collected(step), left()) : told();
+      if (!own.containsKey(0)) {
+        outcome = told();
+      } else {
+        outcome = isTooLate ? decision : decided(collected(step), left());
+      }
     } catch (RuntimeException e) {
       if (!isOver()) {
         throw e;
       }
       outcome = late(step, e);
     }
-    return read(outcome);
+    List<byte[]> said = read(outcome);
+    hasFailed = false;
+    return said;
   }
 
   /** After the last step: waits until all ranks but {@code own} have left. */
@@ -137,14 +151,17 @@ final class Gathering {
 
   /**
    * Takes back what {@code own} have said: they have heard all that they are to hear. Where rank 0
-   * is among them, the others have.
+   * is among them, the others have; where it has not come, who leaves last takes back the decision.
    */
   void leave(List<Integer> own) {
     try {
       for (int rank : own) {
         remove(key(rank));
       }
-      if (own.contains(0)) {
+      boolean isLast =
+          own.contains(0)
+              || hasFailed && store.keys(prefix + "rank/", LAST_LOOK).isEmpty();
+      if (isLast) {
         remove(decisions);
       }
     } catch (RuntimeException e) {
@@ -164,8 +181,10 @@ final class Gathering {
   }
 
   private void say(int rank, byte[] said) {
-    if (rank == 0 && decision == null && store.hold(decisions, OPEN, left())) {
-      decision = OPEN;
+    while (rank == 0 && decision == null) {
+      decision =
+          store.hold(decisions, OPEN, left()) ? OPEN : store.get(decisions, left()).orElse(null);
+      isTooLate = decision != OPEN;
     }
     if (!store.hold(key(rank), said, left())) {
       store.set(key(rank), said, left());
@@ -192,7 +211,7 @@ final class Gathering {
 
   /** {@link Store#awaitOther} until the deadline, or until none will come that has not. */
   private Optional<byte[]> awaitOther(String key, byte[] seen) {
-    while (guard != null && seen == null) {
+    while (others != null && seen == null) {
       long lookNs = System.nanoTime();
       Duration once = left().compareTo(LOOK) < 0 ? left() : LOOK;
       try {
@@ -201,7 +220,7 @@ final class Gathering {
         if (isOver() || System.nanoTime() - lookNs < once.toNanos()) {
           throw e;
         }
-        if (store.get(guard, left()).isEmpty()) {
+        if (!others.isThere(store, left())) {
           throw failures.make(
               Native.WL_PEER_LOST,
               "the others have ended, or met anew, before they came; see what they say",
@@ -306,10 +325,11 @@ final class Gathering {
 
   /** {@code outcome}, or what was decided before. */
   private byte[] decided(byte[] outcome, Duration limit) {
-    decision =
-        store.compareAndSet(decisions, decision, outcome, limit)
-            ? outcome
-            : store.get(decisions, limit).orElseThrow();
+    boolean isFirst =
+        decision == null
+            ? store.hold(decisions, outcome, limit)
+            : store.compareAndSet(decisions, decision, outcome, limit);
+    decision = isFirst ? outcome : store.get(decisions, limit).orElseThrow();
     return decision;
   }
 

@@ -120,7 +120,7 @@ public final class MeetingStore implements AutoCloseable {
 
   /** Ends it, where this process has it: every member loses it. Idempotent. */
   @Override
-  public void close() {
+  public synchronized void close() {
     if (file != null) {
       file.close();
     }

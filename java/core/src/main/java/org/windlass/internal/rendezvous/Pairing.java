@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
@@ -16,18 +17,22 @@ import org.windlass.internal.Native;
  * does. A pair has one source and any number of targets, each a job of another name.
  *
  * <pre>
- * pair/P/source    what the source says of itself, which holds it
- * pair/P/target/J  of target J, which holds it: a {@link Standing}, open or answered by the source
- * pair/P/calls     goes up with each target that has come to be open
- * meetings         of all pairs
+ * pair/P/source     what the source says of itself, which holds it
+ * pair/P/calls      the source's too: goes up with each target that has come to be open
+ * pair/P/target/J   of target J, which holds it: a {@link Standing}, open or answered by the source
+ * meeting/N/source  held by the source of meeting N, until all have met there or it gives up
+ * meetings          how many there have been, of all pairs
  * </pre>
  *
- * A job that ends, in whatever way, takes what it holds with it. A target that is to be matched
- * anew makes itself open again.
+ * A job that ends, in whatever way, takes what it holds with it. A target that gives up removes its
+ * key, and one that is to be matched anew makes itself open again.
  */
 public final class Pairing {
   /** For what is told once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
+
+  private static final byte[] NO_CALLS = new byte[Long.BYTES];
+  private static final byte[] THERE = {};
 
   private final Store store;
   private final String pair;
@@ -41,10 +46,25 @@ public final class Pairing {
    * Two jobs that have found one another.
    *
    * @param meeting a number of its own
-   * @param guard a key that is there as long as the other job's rank 0, which holds it
+   * @param theirs that the other job may still come
+   * @param own that this one may, for its rank 0 to take back: a source once the meeting is over, a
+   *     target where it has come to nothing
    * @param other what the other job says of itself
    */
-  public record Match(long meeting, String guard, Announcement other) {}
+  public record Match(long meeting, Sign theirs, Sign own, Announcement other) {
+    /** Of all keys of the meeting. */
+    public String prefix() {
+      return Pairing.prefix(meeting);
+    }
+  }
+
+  private static String prefix(long meeting) {
+    return "meeting/" + meeting + "/";
+  }
+
+  private static Sign ofSource(long meeting) {
+    return new Sign(prefix(meeting) + "source", THERE);
+  }
 
   /**
    * From now on.
@@ -127,6 +147,22 @@ public final class Pairing {
         own.toBytes(),
         value -> value,
         other -> "another sends it already: " + other + "; a pair has one source");
+    store.hold(path + "calls", NO_CALLS, left()); // or has it
+  }
+
+  /** As a target that is open: tells a source that waits. One that comes finds it open. */
+  private void call() {
+    String calls = path + "calls";
+    while (true) {
+      byte[] seen = store.get(calls, left()).orElse(null);
+      if (seen == null) {
+        return;
+      }
+      byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(Limits.sum(seen, 1)).array();
+      if (store.compareAndSet(calls, seen, next, left())) {
+        return;
+      }
+    }
   }
 
   /**
@@ -164,11 +200,24 @@ public final class Pairing {
       return null;
     }
     long meeting = store.add("meetings", 1, left());
-    byte[] answered = new Standing(standing.target(), meeting, own.toBytes()).toBytes();
-    return store.compareAndSet(key, seen, answered, left())
-        // Where versions differ, the target finds that too.
-        ? new Match(meeting, key, Announcement.of(standing.target(), own.versions(), failures))
-        : null;
+    Sign own = ofSource(meeting);
+    store.hold(own.key(), own.value(), left());
+    boolean isMatched = false;
+    try {
+      byte[] answered = new Standing(standing.target(), meeting, this.own.toBytes()).toBytes();
+      if (!store.compareAndSet(key, seen, answered, left())) {
+        return null;
+      }
+      // Where versions differ, the target finds that too.
+      Announcement other =
+          Announcement.of(standing.target(), this.own.versions(), failures);
+      isMatched = true;
+      return new Match(meeting, new Sign(key, answered), own, other);
+    } finally {
+      if (!isMatched) {
+        own.takeBack(store);
+      }
+    }
   }
 
   /** As a target: opens itself, and waits for the source. */
@@ -186,13 +235,14 @@ public final class Pairing {
             other
                 + " receives it already, under the name that this job has too; give each job a name"
                 + " of its own");
-    store.add(path + "calls", 1, left());
-    Standing answer;
+    byte[] answered;
     try {
-      answer = store.awaitOther(key, open, left()).map(Standing::of).orElse(null);
+      call();
+      answered = store.awaitOther(key, open, left()).orElse(new byte[0]);
     } catch (RuntimeException e) {
-      throw unanswered(key, open, e);
+      throw unanswered(key, e);
     }
+    Standing answer = Standing.of(answered);
     if (answer == null || answer.isOpen()) {
       throw failures.make(
           Native.WL_MISMATCH,
@@ -201,14 +251,18 @@ public final class Pairing {
               + "': what the source answered can't be read; run one version on both jobs");
     }
     Announcement source = Announcement.of(answer.source(), own.versions(), failures);
-    return new Match(answer.meeting(), path + "source", source);
+    return new Match(
+        answer.meeting(), ofSource(answer.meeting()), new Sign(key, answered), source);
   }
 
-  /** What a target throws that has waited in vain, and is open no more. */
-  private RuntimeException unanswered(String key, byte[] open, RuntimeException failure) {
+  /** What a target throws that has waited in vain, and is there no more. */
+  private RuntimeException unanswered(String key, RuntimeException failure) {
     String source = "no job sends it here yet";
     try {
-      store.compareAndSet(key, open, null, LAST_LOOK);
+      Optional<byte[]> own = store.get(key, LAST_LOOK);
+      while (own.isPresent() && !store.compareAndSet(key, own.get(), null, LAST_LOOK)) {
+        own = store.get(key, LAST_LOOK); // the source answers just now
+      }
       Announcement there =
           Announcement.peek(store.get(path + "source", LAST_LOOK).orElse(new byte[0]));
       if (there != null) {

@@ -46,7 +46,7 @@ public final class Start {
    *
    * @param store where they meet
    * @param prefix of the keys of this start alone
-   * @param guard a key without which ranks that have not come so far won't come; null for none
+   * @param others without which ranks that have not come so far won't come; null for none
    * @param own the ranks of this process
    * @param size how many there are in all processes
    * @param deadline for all of it
@@ -58,14 +58,14 @@ public final class Start {
   public static long[] join(
       Store store,
       String prefix,
-      String guard,
+      Sign others,
       List<Integer> own,
       int size,
       Config config,
       Duration deadline,
       FailureMaker failures) {
     Natives.require(failures);
-    Gathering ranks = new Gathering(store, prefix, guard, size, deadline, failures);
+    Gathering ranks = new Gathering(store, prefix, others, size, deadline, failures);
     boolean isDone = false;
     try {
       long[] handles = new Start(ranks, size, config, failures).join(own);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * A sign that some who meet may still come: a key of theirs, and the value that it has so long.
+ * Where they give up it goes, or gets another value.
+ */
+public record Sign(String key, byte[] value) {
+  /** For a store that may answer no more. */
+  private static final Duration LAST_LOOK = Duration.ofSeconds(2);
+
+  public Sign {
+    Objects.requireNonNull(key, "key");
+    Objects.requireNonNull(value, "value");
+  }
+
+  boolean isThere(Store store, Duration deadline) {
+    return Arrays.equals(store.get(key, deadline).orElse(null), value);
+  }
+
+  /** By those whose it is: they come no more. */
+  public void takeBack(Store store) {
+    store.compareAndSet(key, value, null, LAST_LOOK);
+  }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.redistribute.JobThreads.SOON;
+
+import java.time.Duration;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/** One rank's end of a link of the pair "policy", which moves one tensor, under a layout. */
+final class JobEnd implements AutoCloseable {
+  static final long[] SHAPE = {12, 5};
+  static final Layout ROWS = DeviceMesh.of(2).layout(Placement.shard(0));
+  static final Layout COLUMNS = DeviceMesh.of(3).layout(Placement.shard(1));
+  static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
+
+  private final Link link;
+  private final Layout layout;
+  private final Tensor tensor;
+  private final LinkTransfer transfer;
+  private final int rank;
+
+  JobEnd(Job job, Role role, Layout layout) {
+    this(job, job.meet("policy", role, SOON), layout);
+  }
+
+  JobEnd(Job job, Link link, Layout layout) {
+    this.link = link;
+    this.layout = layout;
+    rank = job.communicator().rank();
+    tensor = allocate(layout, rank);
+    LinkBatch batch = link.batch();
+    if (link.sends()) {
+      batch.add("w", SHAPE, tensor, layout);
+    } else {
+      batch.into("w", SHAPE, tensor, layout);
+    }
+    try {
+      transfer = batch.register(SOON);
+    } catch (RuntimeException e) {
+      try (link) {
+        throw e;
+      }
+    }
+  }
+
+  void send(long version, Duration deadline) {
+    tensor.copyFrom(part(layout, rank, version));
+    transfer.send(version, deadline);
+  }
+
+  long receive(Duration deadline) {
+    long version = transfer.receive(deadline);
+    requireHas(version);
+    return version;
+  }
+
+  void requireHas(long version) {
+    assertThat(transfer.version()).hasValue(version);
+    float[] found = new float[(int) tensor.numel()];
+    transfer.tensor("w").copyTo(found);
+    assertThat(found).isEqualTo(part(layout, rank, version));
+  }
+
+  @Override
+  public void close() {
+    transfer.close();
+    link.close();
+  }
+
+  Link link() {
+    return link;
+  }
+
+  LinkTransfer transfer() {
+    return transfer;
+  }
+
+  Tensor tensor() {
+    return tensor;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  /** The element at (row, column) of the whole tensor in a version. */
+  private static float value(long version, long row, long column) {
+    return 1000 * version + 10 * row + column;
+  }
+
+  /** A rank's part of the whole tensor in a version. */
+  static float[] part(Layout layout, int rank, long version) {
+    var region = layout.localRegion(SHAPE, rank);
+    float[] values = new float[(int) region.numel()];
+    int next = 0;
+    var rows = region.intervals(0).get(0);
+    var columns = region.intervals(1).get(0);
+    for (long row = rows.start(); row < rows.end(); row++) {
+      for (long column = columns.start(); column < columns.end(); column++) {
+        values[next++] = value(version, row, column);
+      }
+    }
+    return values;
+  }
+
+  /** A rank's part, with nothing in it. */
+  static Tensor allocate(Layout layout, int rank) {
+    return Tensor.allocate(DType.F32, layout.localShape(SHAPE, rank));
+  }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.windlass.redistribute.JobEnd.ALONE;
+import static org.windlass.redistribute.JobEnd.ROWS;
+import static org.windlass.redistribute.JobEnd.SHAPE;
+import static org.windlass.redistribute.JobEnd.allocate;
+import static org.windlass.redistribute.JobEnd.part;
+import static org.windlass.redistribute.JobThreads.SOON;
+import static org.windlass.redistribute.Role.SOURCE;
+import static org.windlass.redistribute.Role.TARGET;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.ClosedException;
+import org.windlass.Communicator;
+import org.windlass.DeadlineExceededException;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
+import org.windlass.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.StoreServer;
+import org.windlass.internal.rendezvous.Token;
+
+/** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
+@Timeout(180)
+class JobStoreTest {
+  private final Token token = Token.random();
+  private StoreServer server;
+
+  /** In the server's place, it says nothing to anybody. */
+  private ServerSocket mute;
+
+  private JobThreads jobs;
+
+  @BeforeEach
+  void open() {
+    server =
+        StoreServer.open(
+            StoreServer.loopback(),
+            token,
+            Native.wl_version(),
+            StoreServer.Bounds.defaults(),
+            WindlassException::of);
+    jobs =
+        new JobThreads(
+            Map.of(
+                "WINDLASS_MEETING",
+                "127.0.0.1:" + server.address().getPort(),
+                "WINDLASS_TOKEN",
+                token.digits()));
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    server.close();
+    if (mute != null) {
+      mute.close();
+    }
+    jobs.close();
+  }
+
+  /** While no job looks for it. */
+  private void hang() throws IOException {
+    InetSocketAddress address = server.address();
+    server.close();
+    mute = new ServerSocket(address.getPort(), 50, address.getAddress());
+  }
+
+  @Test
+  void aDeadlineThatHasPassedCostsAJobNothing() throws Exception {
+    Duration none = Duration.ofNanos(1);
+    JobThreads.Body body =
+        job -> {
+          Role role = job.name().equals("trainer") ? SOURCE : TARGET;
+          for (int i = 0; i < 3; i++) {
+            assertThatThrownBy(() -> job.meet("policy", role, none))
+                .isInstanceOf(DeadlineExceededException.class);
+          }
+          if (role == SOURCE) {
+            try (Followers followers = job.followers("another", batch -> {})) {
+              assertThat(followers.send(1, none)).isEmpty();
+              assertThatThrownBy(() -> followers.await(1, none))
+                  .isInstanceOf(DeadlineExceededException.class);
+            }
+          }
+          try (JobEnd end = new JobEnd(job, role, ROWS)) {
+            if (role == SOURCE) {
+              end.send(1, SOON);
+            } else {
+              assertThat(end.receive(SOON)).isEqualTo(1);
+            }
+          }
+        };
+    JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
+  }
+
+  @Test
+  void aStoreThatHangsStopsNoSend() throws Exception {
+    CountDownLatch linked = new CountDownLatch(3); // two ranks and one
+    CountDownLatch hung = new CountDownLatch(1);
+    Duration limit = Duration.ofSeconds(4);
+    int versions = 5;
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              int rank = job.communicator().rank();
+              Tensor own = allocate(ROWS, rank);
+              try (Followers followers =
+                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                followers.await(1, SOON);
+                linked.countDown();
+                hung.await();
+                long startNs = System.nanoTime();
+                for (long version = 1; version <= versions; version++) {
+                  own.copyFrom(part(ROWS, rank, version));
+                  List<Follower> now = followers.send(version, limit);
+                  assertThat(now.get(0).version()).as("%s", now).hasValue(version);
+                  assertThat(followers.blind()).isPresent();
+                }
+                // It is asked once, and then left in peace for some seconds.
+                assertThat(System.nanoTime() - startNs).isLessThan(limit.toNanos());
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
+                linked.countDown();
+                for (long version = 1; version <= versions; version++) {
+                  assertThat(end.receive(SOON)).isEqualTo(version);
+                }
+              }
+            });
+    assertThat(linked.await(60, TimeUnit.SECONDS)).isTrue();
+    hang();
+    hung.countDown();
+    JobThreads.end(source, target);
+  }
+
+  @Test
+  void closingAJobEndsItsMeetingAtAStoreThatHangs() throws Exception {
+    CountDownLatch there = new CountDownLatch(1);
+    CountDownLatch hung = new CountDownLatch(1);
+    var alone =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              there.countDown();
+              hung.await();
+              CompletableFuture<Throwable> meets =
+                  CompletableFuture.supplyAsync(
+                      () -> catchThrowable(() -> job.meet("policy", TARGET, SOON)),
+                      meeting -> new Thread(meeting, "meets").start());
+              Thread.sleep(500);
+              assertThat(meets).isNotDone();
+              job.close();
+              assertThat(meets.get(10, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
+            });
+    there.await();
+    hang();
+    hung.countDown();
+    JobThreads.end(alone);
+  }
+
+  @Test
+  void whatFollowsAMatchKeepsToTheMeetingsDeadline() throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            Communicator both = comm.split(0, comm.rank());
+            Communicator side = comm.split(comm.rank(), 0);
+            if (comm.rank() == 1) {
+              over.await();
+              side.close();
+              both.close();
+              return;
+            }
+            long startNs = System.nanoTime();
+            Until until = new Until(Duration.ofMillis(300).toNanos());
+            assertThatThrownBy(() -> Link.between("policy", "", both, side, 1, null, null, until))
+                .isInstanceOf(DeadlineExceededException.class);
+            over.countDown();
+            assertThat(Duration.ofNanos(System.nanoTime() - startNs))
+                .isLessThan(Duration.ofSeconds(20));
+          });
+    }
+  }
+}
