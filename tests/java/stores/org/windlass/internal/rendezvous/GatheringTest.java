@@ -17,7 +17,7 @@ import org.windlass.internal.Native;
 /** Steps of ranks at a store: what all of them are told where one fails, goes or is late. */
 @Timeout(60)
 class GatheringTest {
-  private static final Duration MOMENT = Duration.ofMillis(300);
+  private static final Duration MOMENT = Duration.ofSeconds(1);
 
   private static Gathering gathering(Store store, int size, Duration deadline) {
     return new Gathering(store, "test/", null, size, deadline, Failure::make);

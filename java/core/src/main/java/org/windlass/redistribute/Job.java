@@ -52,10 +52,10 @@ import org.windlass.plan.Plan;
  * }</pre>
  *
  * <p>They meet at a store, which the environment variable {@code WINDLASS_MEETING} names:
- * HOST:PORT, with a token as for the start of a communicator, or a name, by which jobs of one user
- * find one another on one host. It belongs to the job that comes first, as long as rank 0's process
- * has its job open. Once jobs have met, they do without it. Where it is lost, the next meeting is
- * at a new one.
+ * HOST:PORT, with a token as for the start of a communicator, an etcd:// address, or a name, by
+ * which jobs of one user find one another on one host. It belongs to the job that comes first, as
+ * long as rank 0's process has its job open. Once jobs have met, they do without it. Where it is
+ * lost, the next meeting is at a new one.
  *
  * <p>When a rank of either job is lost, or closes, their link ends, and each side may meet again:
  * the one that is started anew as the one that went on.

@@ -5,8 +5,6 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
@@ -16,13 +14,11 @@ import org.windlass.PeerLostException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingFile;
+import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Sign;
-import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.Token;
 
 /**
  * The way of a job's rank to the store where jobs meet, which rank 0 finds or opens and tells the
@@ -33,32 +29,27 @@ final class JobStore implements AutoCloseable {
   /** For an answer of a store that may be there no more. */
   private static final Duration PROBE = Duration.ofSeconds(2);
 
+  /** For a step on the way to one, before the next: where it is, and the way in. */
+  private static final Duration STEP = Duration.ofSeconds(5);
+
   /**
    * A way of rank 0's.
    *
    * @param instance tells it from all others
    */
-  private record Way(MeetingFile.Place place, String instance) {}
+  private record Way(MeetingPlace place, String instance) {}
 
   private static final JobRanks.Form<Way> WAY =
       new JobRanks.Form<>() {
         @Override
         public void write(Way way, DataOutputStream out) throws IOException {
-          InetSocketAddress address = way.place.address();
-          byte[] host = address.getAddress().getAddress();
-          out.writeInt(host.length);
-          out.write(host);
-          out.writeInt(address.getPort());
-          out.writeUTF(way.place.token().digits());
+          way.place.write(out);
           out.writeUTF(way.instance);
         }
 
         @Override
         public Way read(DataInputStream in) throws IOException {
-          InetAddress host = InetAddress.getByAddress(in.readNBytes(in.readInt()));
-          InetSocketAddress address = new InetSocketAddress(host, in.readInt());
-          Token token = Token.parse(in.readUTF(), "what rank 0 told", WindlassException::of);
-          return new Way(new MeetingFile.Place(address, token), in.readUTF());
+          return new Way(MeetingPlace.read(in, WindlassException::of), in.readUTF());
         }
       };
 
@@ -219,7 +210,7 @@ final class JobStore implements AutoCloseable {
     if (store == null) {
       return true;
     }
-    Duration once = once(until);
+    Duration once = part(PROBE, until);
     try {
       store.get("meetings", once);
       return false;
@@ -234,8 +225,8 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  private static Duration once(Until until) {
-    return Duration.ofNanos(Math.min(until.leftNs(), PROBE.toNanos()));
+  private static Duration part(Duration most, Until until) {
+    return Duration.ofNanos(Math.min(until.leftNs(), most.toNanos()));
   }
 
   /** To the store that rank 0 finds or opens. */
@@ -244,7 +235,7 @@ final class JobStore implements AutoCloseable {
       means.take(null);
       try {
         MeetingStore meeting = means.meeting(environment);
-        MeetingFile.Place place = meeting.find(once(until));
+        MeetingPlace place = meeting.find(part(STEP, until));
         means.keep(meeting);
         String instance = UUID.randomUUID().toString();
         means.take(connected(place, instance, until));
@@ -258,16 +249,15 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Comes in, within a part of the time.
+   * Comes in, in one step.
    *
    * @param instance new: a way that was lost may count as one that is there, for as long as its end
    *     takes to arrive
    */
-  private Store connected(MeetingFile.Place place, String instance, Until until) {
+  private Store connected(MeetingPlace place, String instance, Until until) {
     Member member =
         new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    return SocketStore.connect(
-        place.address(), place.token(), member, once(until), WindlassException::of);
+    return place.connect(member, environment, part(STEP, until), WindlassException::of);
   }
 
   /** By rank 0 alone. */

@@ -13,22 +13,27 @@ import org.windlass.internal.Native;
 /**
  * The store at which jobs meet, as the environment names it: found where another process has it,
  * opened by this one where none has. {@link #VARIABLE} is its address, HOST:PORT, and the token is
- * the environment's; or it is a name, by which jobs of one user find one another on one host.
+ * the environment's; or that of a {@link StoreProvider}; or it is a name, by which jobs of one user
+ * find one another on one host.
  */
 public final class MeetingStore implements AutoCloseable {
   /** The environment variable that has the address or the name. */
   public static final String VARIABLE = "WINDLASS_MEETING";
 
+  private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
 
   private final String library;
   private final FailureMaker failures;
 
-  /** Where it is, and its token; null where it has a name. */
+  /** Where it is, and its token; null where it has a name, or is another's. */
   private final MeetingFile.Place named;
 
   /** By which others find it; null where it has an address. */
   private final MeetingFile file;
+
+  /** Null where it is not a provider's. */
+  private final ProvidedMeeting provided;
 
   /** Null where another process has it. */
   private StoreServer server;
@@ -50,20 +55,26 @@ public final class MeetingStore implements AutoCloseable {
               + " is not set, and nothing else says where jobs meet; set it to one name for all of"
               + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
     }
-    if (setting.contains(":")) {
+    if (setting.contains("://")) {
+      named = null;
+      file = null;
+      provided = new ProvidedMeeting(place(setting, environment), environment, library, failures);
+    } else if (setting.contains(":")) {
       named = new MeetingFile.Place(resolved(setting), token(environment));
       file = null;
+      provided = null;
     } else if (NAME.matcher(setting).matches()) {
       named = null;
       file = MeetingFile.ofJobs(setting, environment, failures);
+      provided = null;
     } else {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT,
           VARIABLE
               + " has "
               + setting.length()
-              + " characters, or some that do not print; it is HOST:PORT, or a name of at most 255"
-              + " that do");
+              + " characters, or some that do not print; it is HOST:PORT, an etcd:// address, or a"
+              + " name of at most 255 that do");
     }
   }
 
@@ -74,6 +85,14 @@ public final class MeetingStore implements AutoCloseable {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT, VARIABLE + " is '" + setting + "'; " + e.getMessage());
     }
+  }
+
+  /** A token, where there is one, tells those who have it from others at that address. */
+  private MeetingPlace.Provided place(String setting, Map<String, String> environment) {
+    StoreProviders.of(setting, failures);
+    String name =
+        Token.fromEnvironment(environment, failures).map(held -> held.name(JOBS)).orElse(JOBS);
+    return new MeetingPlace.Provided(setting, name);
   }
 
   private Token token(Map<String, String> environment) {
@@ -91,19 +110,21 @@ public final class MeetingStore implements AutoCloseable {
   }
 
   /** Where it is now. It is opened here where no process that lives has it. */
-  public MeetingFile.Place find(Duration deadline) {
+  public MeetingPlace find(Duration deadline) {
+    if (provided != null) {
+      return provided.find(deadline);
+    }
     if (file != null) {
-      return file.findOr(this::openAnywhere, deadline);
+      return new MeetingPlace.Socket(file.findOr(this::openAnywhere, deadline));
     }
     if (server == null) {
       try {
         server = open(named);
       } catch (RuntimeException e) {
         // Another process listens there, or it is another host: who connects finds out.
-        return named;
       }
     }
-    return named;
+    return new MeetingPlace.Socket(named);
   }
 
   private MeetingFile.Place openAnywhere() {
@@ -121,6 +142,9 @@ public final class MeetingStore implements AutoCloseable {
   /** Ends it, where this process has it: every member loses it. Idempotent. */
   @Override
   public synchronized void close() {
+    if (provided != null) {
+      provided.close();
+    }
     if (file != null) {
       file.close();
     }

@@ -16,7 +16,7 @@ import org.windlass.internal.Native;
 /** Two jobs on their way to one another at a store: who finds whom, and what is said otherwise. */
 @Timeout(60)
 class PairingTest {
-  private static final Duration MOMENT = Duration.ofMillis(200);
+  private static final Duration MOMENT = Duration.ofSeconds(1);
   private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1, false);
 
   private static Announcement job(String name, String instance, String versions) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.time.Duration;
+import java.util.Map;
+import org.windlass.internal.Deadlines;
+import org.windlass.internal.FailureMaker;
+
+/**
+ * The owner of a store that another artifact brings along, where jobs meet: what rank 0 of a start
+ * is to that start's. It is the job that comes first, as long as it is there; then another's.
+ */
+final class ProvidedMeeting implements AutoCloseable {
+  private static final String JOBS = "jobs";
+
+  /** For an owner that is there to let one in. */
+  private static final Duration LOOK = Duration.ofSeconds(3);
+
+  /** So that sums of times don't overflow. */
+  private static final long LONGEST_NS = Long.MAX_VALUE / 4;
+
+  private final MeetingPlace.Provided place;
+  private final Map<String, String> variables;
+  private final String library;
+  private final FailureMaker failures;
+
+  /** Where this process is the owner; null elsewhere. */
+  private volatile Store own;
+
+  ProvidedMeeting(
+      MeetingPlace.Provided place,
+      Map<String, String> variables,
+      String library,
+      FailureMaker failures) {
+    this.place = place;
+    this.variables = variables;
+    this.library = library;
+    this.failures = failures;
+  }
+
+  /**
+   * Where it is, once it has an owner: this process, where none lets it in.
+   *
+   * @param deadline Timeout where another becomes it, or one that has ended is not known to have
+   */
+  MeetingPlace find(Duration deadline) {
+    long endNs = System.nanoTime() + Math.min(Deadlines.nanos(deadline, failures), LONGEST_NS);
+    if (own != null && !isThere(own, left(endNs, LOOK.toNanos()))) {
+      close();
+    }
+    if (own == null && !hasOwner(left(endNs, LOOK.toNanos()))) {
+      own =
+          StoreProviders.of(place.address(), failures)
+              .connect(
+                  place.address(),
+                  place.name(),
+                  new Member(JOBS, 0, 1, library),
+                  variables,
+                  left(endNs, LONGEST_NS),
+                  failures);
+    }
+    return place;
+  }
+
+  private static Duration left(long endNs, long mostNs) {
+    return Duration.ofNanos(Math.max(1, Math.min(mostNs, endNs - System.nanoTime())));
+  }
+
+  private static boolean isThere(Store store, Duration deadline) {
+    try {
+      store.get(JOBS, deadline);
+      return true;
+    } catch (RuntimeException e) {
+      return false; // who connects finds out why
+    }
+  }
+
+  private boolean hasOwner(Duration deadline) {
+    Member observer = Member.observer(JOBS, library);
+    try {
+      place.connect(observer, variables, deadline, failures).close();
+      return true;
+    } catch (RuntimeException e) {
+      return false; // who would become it finds out why
+    }
+  }
+
+  @Override
+  public void close() {
+    Store last = own;
+    own = null;
+    if (last != null) {
+      last.close();
+    }
+  }
+}
