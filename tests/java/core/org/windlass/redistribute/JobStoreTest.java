@@ -198,7 +198,9 @@ class JobStoreTest {
             }
             long startNs = System.nanoTime();
             Until until = new Until(Duration.ofMillis(300).toNanos());
-            assertThatThrownBy(() -> Link.between("policy", "", both, side, 1, null, null, until))
+            StepsMemo memo = new StepsMemo();
+            assertThatThrownBy(
+                    () -> Link.between("policy", "", both, side, 1, null, null, memo, until))
                 .isInstanceOf(DeadlineExceededException.class);
             over.countDown();
             assertThat(Duration.ofNanos(System.nanoTime() - startNs))

@@ -275,6 +275,7 @@ class JobTest {
             job -> {
               for (long meeting = 1; meeting <= meetings; meeting++) {
                 try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                  assertThat(end.link().memo().computed()).isEqualTo(1);
                   end.send(meeting, SOON);
                   long next = meeting;
                   Throwable lost = catchThrowable(() -> end.send(100 + next, SOON));
@@ -289,6 +290,7 @@ class JobTest {
             job -> {
               for (long meeting = 1; meeting <= meetings; meeting++) {
                 try (JobEnd end = new JobEnd(job, TARGET, COLUMNS)) {
+                  assertThat(end.link().memo().computed()).isEqualTo(1); // for both halves
                   assertThat(end.receive(SOON)).isEqualTo(meeting);
                 }
               }

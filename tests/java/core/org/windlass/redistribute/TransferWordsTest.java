@@ -5,7 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.ref.Reference;
+import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -21,6 +25,7 @@ import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
+import org.windlass.testing.RandomSeeds;
 
 /** What a rank does in a transfer, as words that another one made for it. */
 class TransferWordsTest {
@@ -81,7 +86,8 @@ class TransferWordsTest {
             for (int of = 0; rank == 0 && of < ranks; of++) {
               made.get(of)
                   .complete(
-                      TransferWords.of(List.of(told.get(of).get(10, TimeUnit.SECONDS)), of));
+                      TransferWords.of(
+                          List.of(told.get(of).get(10, TimeUnit.SECONDS)), of, new StepsMemo()));
             }
             Endpoint endpoint = Access.ENDPOINT.of(comm);
             long transfer = create(comm, made.get(rank).get(10, TimeUnit.SECONDS));
@@ -101,6 +107,29 @@ class TransferWordsTest {
     }
   }
 
+  /** What is memorised is what is computed, of as many as it keeps, whatever the order. */
+  @RandomSeeds(2)
+  void aMemoHasTheStepsOfThePlans(long seed) {
+    Random random = new Random(seed);
+    StepsMemo memo = new StepsMemo();
+    TransferWords.Binding none =
+        new TransferWords.Binding(DType.F32.code(), 0, 0, 0, new long[1], new long[1]);
+    Set<List<Long>> different = new HashSet<>();
+    for (int i = 0; i < 60; i++) {
+      long rows = 1 + random.nextInt(3);
+      int rank = random.nextInt(3);
+      Plan plan =
+          Plan.of(ROWS.layout(), COLUMNS.layout(), new long[] {rows, 5}, DType.F32);
+      List<TransferWords.Bound> tensors =
+          Collections.nCopies(
+              1 + random.nextInt(2), new TransferWords.Bound(ROWS, none, COLUMNS, none, plan));
+      different.add(List.of(rows, (long) rank, (long) tensors.size()));
+      assertThat(TransferWords.of(tensors, rank, memo))
+          .isEqualTo(TransferWords.of(tensors, rank, new StepsMemo()));
+    }
+    assertThat(memo.computed()).isEqualTo(different.size());
+  }
+
   /** The native side holds every word against the views that it names. */
   @Test
   void thoseOfAnotherRankAreRefused() {
@@ -113,7 +142,8 @@ class TransferWordsTest {
             Tensor target = Tensor.allocate(DType.F32, COLUMNS.localShape(rank));
             TransferWords.Bound bound =
                 new TransferWords.Bound(ROWS, binding(source), COLUMNS, binding(target), plan);
-            long[] words = TransferWords.of(List.of(bound), rank == 2 ? 0 : rank);
+            long[] words =
+                TransferWords.of(List.of(bound), rank == 2 ? 0 : rank, new StepsMemo());
             assertThatThrownBy(() -> create(comm, words))
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessageContaining("rank 2's part of the transfer");

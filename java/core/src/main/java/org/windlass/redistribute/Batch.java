@@ -192,13 +192,17 @@ public final class Batch {
     return register(Deadlines.nanos(deadline, WindlassException::of));
   }
 
-  Transfer register(long deadlineNs) {
+  private Transfer register(long deadlineNs) {
+    return register(new StepsMemo(), deadlineNs);
+  }
+
+  Transfer register(StepsMemo memo, long deadlineNs) {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
     TargetViews.check(tensors);
     registered = true;
-    return Transfer.create(communicator, tensors, deadlineNs);
+    return Transfer.create(communicator, tensors, memo, deadlineNs);
   }
 
   @Override

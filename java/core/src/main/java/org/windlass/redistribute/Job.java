@@ -121,6 +121,9 @@ public final class Job implements AutoCloseable {
 
   private final JobStore store;
 
+  /** Of transfers between this job and others. */
+  private final StepsMemo memo = new StepsMemo();
+
   private volatile boolean closed;
 
   /** The thread whose call is in progress. */
@@ -463,7 +466,7 @@ public final class Job implements AutoCloseable {
       }
       isMet = true;
       return Link.between(
-          pair, whose, both, side, source.ranks(), layout(source), layout(target), until);
+          pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
     } catch (WindlassException e) {
       side.close();
       throw WindlassException.of(

@@ -70,6 +70,9 @@ public final class Link implements AutoCloseable {
   /** For tensors of which no layout is named; null for none. */
   private final Layout layout;
 
+  /** This job's; null where both sides are of one communicator. */
+  private final StepsMemo memo;
+
   /** The thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
@@ -105,7 +108,8 @@ public final class Link implements AutoCloseable {
       Side receiving,
       Communicator communicator,
       Handover handover,
-      Layout layout) {
+      Layout layout,
+      StepsMemo memo) {
     this.name = name;
     this.whose = whose;
     this.sending = sending;
@@ -113,6 +117,7 @@ public final class Link implements AutoCloseable {
     this.communicator = communicator;
     this.handover = handover;
     this.layout = layout;
+    this.memo = memo;
     this.senderRanks = sending.linked();
     this.sends = Arrays.binarySearch(senderRanks, communicator.rank()) >= 0;
     this.receives = Arrays.binarySearch(receiving.linked(), communicator.rank()) >= 0;
@@ -135,6 +140,7 @@ public final class Link implements AutoCloseable {
    * @param side the ranks of this job, which the link takes over
    * @param from layout of the source, for tensors of which none is named; may be null
    * @param to of the target
+   * @param memo of this job
    */
   static Link between(
       String name,
@@ -144,6 +150,7 @@ public final class Link implements AutoCloseable {
       int senders,
       Layout from,
       Layout to,
+      StepsMemo memo,
       Until until) {
     try {
       String here =
@@ -162,7 +169,8 @@ public final class Link implements AutoCloseable {
           Side.ofJob(communicator.size() - senders, senders),
           communicator,
           new Handover(communicator, side, senders, until),
-          communicator.rank() < senders ? from : to);
+          communicator.rank() < senders ? from : to,
+          memo);
     } catch (RuntimeException | Error e) {
       try (side;
           communicator) {
@@ -224,7 +232,14 @@ public final class Link implements AutoCloseable {
     }
     try {
       return new Link(
-          name, "", new Side(senders, ranks, 0), new Side(receivers, ranks, 0), own, null, null);
+          name,
+          "",
+          new Side(senders, ranks, 0),
+          new Side(receivers, ranks, 0),
+          own,
+          null,
+          null,
+          null);
     } catch (RuntimeException | Error e) {
       try (own) {
         throw failed(own, operation, e, List.of());
@@ -404,6 +419,11 @@ public final class Link implements AutoCloseable {
   /** Null where both sides are of one communicator. */
   Handover handover() {
     return handover;
+  }
+
+  /** For a batch. */
+  StepsMemo memo() {
+    return memo == null ? new StepsMemo() : memo;
   }
 
   /** For a tensor of which none is named. */

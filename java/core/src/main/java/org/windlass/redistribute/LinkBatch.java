@@ -319,8 +319,9 @@ public final class LinkBatch {
       Agreement agreement =
           new Agreement(
               Gathered.bytes(link.communicator(), until, Native.WL_OP_LINK_REGISTER, offer));
+      StepsMemo memo = link.memo();
       for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
-        transfers.add(batch(share, agreement, views, half).register(until.leftNs()));
+        transfers.add(batch(share, agreement, views, half).register(memo, until.leftNs()));
       }
       LinkPart part = new LinkPart(link, transfers, agreement.checksums());
       part.checkSources(until);

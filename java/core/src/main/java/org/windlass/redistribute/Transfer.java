@@ -67,12 +67,13 @@ public final class Transfer implements AutoCloseable {
     this.cleanable = Leaks.watch(this, bound);
   }
 
-  static Transfer create(Communicator communicator, List<BoundTensor> tensors, long deadlineNs) {
+  static Transfer create(
+      Communicator communicator, List<BoundTensor> tensors, StepsMemo memo, long deadlineNs) {
     Endpoint endpoint = Access.ENDPOINT.of(communicator);
     TransferConfig config =
         new TransferConfig(
             TransferWords.of(
-                tensors.stream().map(Transfer::bound).toList(), communicator.rank()));
+                tensors.stream().map(Transfer::bound).toList(), communicator.rank(), memo));
     Memory[] memories = hold(tensors);
     try {
       long handle =
