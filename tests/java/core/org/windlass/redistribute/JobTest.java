@@ -219,6 +219,10 @@ class JobTest {
               try (JobEnd end = new JobEnd(job, SOURCE, ALONE)) {
                 end.send(7, SOON);
                 looked.await();
+                try (LinkTransfer other =
+                    end.link().batch().add("v", SHAPE, end.tensor(), ALONE).register(SOON)) {
+                  other.send(8, SOON);
+                }
               }
             });
     var target =
@@ -234,6 +238,16 @@ class JobTest {
                 assertThat(end.receive(SOON)).isEqualTo(7);
                 assertThat(end.transfer().isThere()).isFalse();
                 looked.countDown();
+                try (Tensor own = allocate(ALONE, 0);
+                    LinkTransfer other =
+                        end.link().batch().into("v", SHAPE, own, ALONE).register(SOON)) {
+                  while (!other.isThere()) {
+                    Thread.sleep(1);
+                  }
+                  assertThat(end.transfer().isThere()).isFalse(); // it is the other's
+                  assertThat(other.newest()).hasValue(8);
+                  assertThat(other.receive(SOON)).isEqualTo(8);
+                }
               }
             });
     JobThreads.end(source, target);

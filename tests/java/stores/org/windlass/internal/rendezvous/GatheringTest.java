@@ -23,6 +23,19 @@ class GatheringTest {
     return new Gathering(store, "test/", null, size, deadline, Failure::make);
   }
 
+  /** Two ranks, and each one's way into the store. */
+  private record Two(Store store0, Store store1, Gathering rank0, Gathering rank1) {
+    static Two of(Meeting meeting) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      return new Two(
+          store0,
+          store1,
+          gathering(store0, 2, Meeting.LONG),
+          gathering(store1, 2, Meeting.LONG));
+    }
+  }
+
   private static Map<Integer, byte[]> own(int rank) {
     return Map.of(rank, new byte[] {(byte) rank});
   }
@@ -31,15 +44,12 @@ class GatheringTest {
   @EnumSource(Meeting.Kind.class)
   void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
-      Store store0 = meeting.join();
-      Store store1 = meeting.join();
-      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
-      Gathering rank1 = gathering(store1, 2, Meeting.LONG);
+      Two two = Two.of(meeting);
       Gathering.Refused refused = new Gathering.Refused(Native.WL_RESOURCE, "no room");
       CompletableFuture<Throwable> other =
           CompletableFuture.supplyAsync(
-              () -> catchThrowable(() -> rank1.gather("share", own(1), refused)));
-      Throwable first = catchThrowable(() -> rank0.gather("share", own(0), null));
+              () -> catchThrowable(() -> two.rank1.gather("share", own(1), refused)));
+      Throwable first = catchThrowable(() -> two.rank0.gather("share", own(0), null));
       assertThat(first).hasMessage("rank 1: no room");
       assertThat(other.get(20, TimeUnit.SECONDS)).hasMessage("rank 1: no room");
     }
@@ -49,16 +59,13 @@ class GatheringTest {
   @EnumSource(Meeting.Kind.class)
   void aRankThatGoesBetweenTwoStepsIsNamedAtOnce(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
-      Store store0 = meeting.join();
-      Store store1 = meeting.join();
-      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
-      Gathering rank1 = gathering(store1, 2, Meeting.LONG);
+      Two two = Two.of(meeting);
       CompletableFuture<List<byte[]>> said =
-          CompletableFuture.supplyAsync(() -> rank1.gather("arrive", own(1), null));
-      assertThat(rank0.gather("arrive", own(0), null)).hasSize(2);
+          CompletableFuture.supplyAsync(() -> two.rank1.gather("arrive", own(1), null));
+      assertThat(two.rank0.gather("arrive", own(0), null)).hasSize(2);
       assertThat(said.get(20, TimeUnit.SECONDS)).containsExactly(new byte[] {0}, new byte[] {1});
-      store1.close();
-      Failure.assertFails(Native.WL_PEER_LOST, () -> rank0.gather("share", own(0), null))
+      two.store1.close();
+      Failure.assertFails(Native.WL_PEER_LOST, () -> two.rank0.gather("share", own(0), null))
           .startsWith("rank 1 came to the start and left before share");
     }
   }
@@ -140,15 +147,13 @@ class GatheringTest {
   @EnumSource(Meeting.Kind.class)
   void rankZeroStaysUntilOthersHaveReadWhy(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
-      Store store0 = meeting.join();
-      Store store1 = meeting.join();
-      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
-      store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
-      rank0.gather("arrive", own(0), null);
-      CompletableFuture<Void> end = CompletableFuture.runAsync(() -> rank0.fail(List.of(0)));
+      Two two = Two.of(meeting);
+      two.store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
+      two.rank0.gather("arrive", own(0), null);
+      CompletableFuture<Void> end = CompletableFuture.runAsync(() -> two.rank0.fail(List.of(0)));
       Thread.sleep(100);
       assertThat(end).isNotDone(); // rank 1 has not read yet
-      store1.close();
+      two.store1.close();
       end.get(20, TimeUnit.SECONDS);
     }
   }
@@ -157,12 +162,10 @@ class GatheringTest {
   @EnumSource(Meeting.Kind.class)
   void aRankThatDoesNotGoHoldsUpNoFailure(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
-      Store store0 = meeting.join();
-      Store store1 = meeting.join();
-      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
-      store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
-      rank0.gather("arrive", own(0), null);
-      CompletableFuture.runAsync(() -> rank0.fail(List.of(0))).get(20, TimeUnit.SECONDS);
+      Two two = Two.of(meeting);
+      two.store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
+      two.rank0.gather("arrive", own(0), null);
+      CompletableFuture.runAsync(() -> two.rank0.fail(List.of(0))).get(20, TimeUnit.SECONDS);
     }
   }
 

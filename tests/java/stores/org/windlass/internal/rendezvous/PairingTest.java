@@ -76,6 +76,28 @@ class PairingTest {
 
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
+  void aTargetWhoseThreadIsInterruptedIsOpenNoMore(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      CompletableFuture<Boolean> isInterrupted = new CompletableFuture<>();
+      Thread waits =
+          new Thread(
+              () -> {
+                Failure.assertFails(
+                    Native.WL_ABORTED, () -> pairing(store, "a", Meeting.LONG).target());
+                isInterrupted.complete(Thread.currentThread().isInterrupted());
+              });
+      waits.start();
+      Store other = meeting.join();
+      other.await("pair/policy/target/a", Meeting.LONG);
+      waits.interrupt();
+      assertThat(isInterrupted.get(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(other.keys("pair/policy/target/", Meeting.LONG)).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
   void whoHasEndedIsInNobodysWay(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store before = meeting.join();

@@ -40,7 +40,10 @@ final class Handover implements AutoCloseable {
 
   private static final int LEFT_NS = 1;
   private static final int NEWEST = 2;
+
+  /** The registration that they wait with; {@link #NONE} where they don't. */
   private static final int WAITING = 3;
+
   private static final int WORDS = 4;
 
   private static final long NONE = -1;
@@ -100,8 +103,8 @@ final class Handover implements AutoCloseable {
     window = communicator.window(bytes, until.left());
     signals = window.signals(SIGNALS);
     words = window.tensor(DType.I64, WORDS);
-    words.copyFrom(new long[] {NONE, 0, NONE, 0});
-    own.copyFrom(new long[] {NONE, 0, NONE, 0});
+    words.copyFrom(new long[] {NONE, 0, NONE, NONE});
+    own.copyFrom(new long[] {NONE, 0, NONE, NONE});
   }
 
   Communicator side() {
@@ -111,10 +114,11 @@ final class Handover implements AutoCloseable {
   /**
    * Collective over the senders: waits until the receivers ask.
    *
+   * @param registration what the version is of
    * @return for the move that follows; null where they have not asked in time
    */
-  Until offer(long version, Until until) {
-    long[] told = led(until, agreed -> offered(version, agreed));
+  Until offer(long registration, long version, Until until) {
+    long[] told = led(until, agreed -> offered(registration, version, agreed));
     return told[0] == LATE ? null : new Until(Math.max(1, told[1]));
   }
 
@@ -168,8 +172,8 @@ final class Handover implements AutoCloseable {
         .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
   }
 
-  private long[] offered(long version, Until until) {
-    announce(version, true);
+  private long[] offered(long registration, long version, Until until) {
+    announce(version, registration);
     try {
       long wholeNs = until.leftNs();
       long reserveNs = Math.min(wholeNs / 2, Math.max(RESERVE_NS, 2 * moveNs));
@@ -189,7 +193,7 @@ final class Handover implements AutoCloseable {
       }
       return new long[] {LATE, 0};
     } finally {
-      announce(version, false);
+      announce(version, NONE);
     }
   }
 
@@ -219,14 +223,14 @@ final class Handover implements AutoCloseable {
     return true;
   }
 
-  /** Tells every receiver which version is the newest, and whether senders wait with it. */
-  private void announce(long version, boolean isWaiting) {
+  /** Tells every receiver which version is the newest, and what senders wait with. */
+  private void announce(long version, long waiting) {
     if (communicator.failure().isPresent()) {
       return; // which the call says that follows, or has said
     }
     for (int rank = firstReceiver; rank < communicator.size(); rank++) {
       put(rank, NEWEST, version);
-      put(rank, WAITING, isWaiting ? 1 : 0);
+      put(rank, WAITING, waiting);
     }
   }
 
@@ -293,9 +297,9 @@ final class Handover implements AutoCloseable {
     return version == NONE ? OptionalLong.empty() : OptionalLong.of(version);
   }
 
-  /** Whether the senders wait with it; on a receiver, from any thread. */
-  boolean isWaiting() {
-    return words.getLong(WAITING) == 1 && communicator.failure().isEmpty();
+  /** Whether the senders wait with one of a registration; on a receiver, from any thread. */
+  boolean isWaiting(long registration) {
+    return words.getLong(WAITING) == registration && communicator.failure().isEmpty();
   }
 
   /** Lets go of its memory. Idempotent. */

@@ -78,7 +78,7 @@ final class LinkPart {
     if (handover == null) {
       return until;
     }
-    return isSender ? handover.offer(named, until) : handover.ask(until);
+    return isSender ? handover.offer(registration, named, until) : handover.ask(until);
   }
 
   /**
@@ -160,6 +160,11 @@ final class LinkPart {
         sources.unpinOnceQuiet();
       }
     }
+  }
+
+  /** Of two jobs: whether the senders have come with a version of it; from any thread. */
+  boolean isThere() {
+    return link.handover().isWaiting(registration);
   }
 
   /** Names of this rank's targets that have parts of the version of the move that failed last. */

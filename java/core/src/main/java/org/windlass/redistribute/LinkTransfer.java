@@ -266,10 +266,11 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Of a link of two jobs, on a receiver: the newest version that the senders have come to send so
-   * far, received or not; empty before the first.
+   * far on the link, of whichever batch, received or not; empty before the first.
    */
   public OptionalLong newest() {
-    return handover("newest").newest();
+    requireHandover("newest");
+    return link.handover().newest();
   }
 
   /**
@@ -277,16 +278,16 @@ public final class LinkTransfer implements AutoCloseable {
    * #receive} would get.
    */
   public boolean isThere() {
-    return handover("isThere").isWaiting();
+    requireHandover("isThere");
+    return parts.get(0).isThere();
   }
 
-  private Handover handover(String what) {
+  private void requireHandover(String what) {
     requireReceiver(what);
     if (link.handover() == null) {
       throw new InvalidArgumentException(
           what + ": " + link + " is within one communicator, whose ranks come to each send");
     }
-    return link.handover();
   }
 
   /** The version that this receiver holds whole; empty before the first one. */

@@ -258,6 +258,7 @@ public final class Pairing {
   /** What a target throws that has waited in vain, and is there no more. */
   private RuntimeException unanswered(String key, RuntimeException failure) {
     String source = "no job sends it here yet";
+    boolean interrupted = Thread.interrupted(); // it may not be waited for either
     try {
       Optional<byte[]> own = store.get(key, LAST_LOOK);
       while (own.isPresent() && !store.compareAndSet(key, own.get(), null, LAST_LOOK)) {
@@ -270,6 +271,10 @@ public final class Pairing {
       }
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
     return late(failure, source);
   }

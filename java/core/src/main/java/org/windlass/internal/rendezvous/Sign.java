@@ -22,8 +22,15 @@ public record Sign(String key, byte[] value) {
     return Arrays.equals(store.get(key, deadline).orElse(null), value);
   }
 
-  /** By those whose it is: they come no more. */
+  /** By those whose it is: they come no more. An interrupt stays for what comes next. */
   public void takeBack(Store store) {
-    store.compareAndSet(key, value, null, LAST_LOOK);
+    boolean interrupted = Thread.interrupted();
+    try {
+      store.compareAndSet(key, value, null, LAST_LOOK);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 }
