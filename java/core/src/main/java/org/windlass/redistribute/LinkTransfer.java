@@ -210,10 +210,9 @@ public final class LinkTransfer implements AutoCloseable {
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
-            + " when the deadline passed; "
             + (before.isEmpty()
-                ? "nothing moved, and the link goes on"
-                : "version "
+                ? " when the deadline passed; nothing moved, and the link goes on"
+                : " when the deadline passed; version "
                     + version
                     + " had moved over "
                     + moved
