@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: where the ranks of a communicator are, and what they did last.
+// C ABI: where the ranks of a communicator are, and what they did last, for its own processes and
+// for others.
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <vector>
 
 #include "native/abi/handles.h"
 #include "native/comm/failure_text.h"
@@ -29,39 +32,37 @@ void fill(const Recorded& from, wl_record_t* to) {
   describe(descriptor, to->text, sizeof to->text);
 }
 
-}  // namespace
-
-extern "C" {
-
-int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state) {
-  if (comm == nullptr || state == nullptr || state->struct_size < sizeof(wl_rank_state_t) ||
-      rank < 0 || rank >= wl_comm_size(comm)) {
-    return WL_INVALID_ARGUMENT;
-  }
-  const State& line = comm->comm.group().lines(static_cast<uint32_t>(rank)).state;
+void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
+          wl_rank_state_t* state) {
+  const State& line = block.lines(rank).state;
   state->busy = static_cast<int32_t>(line.busy.load(std::memory_order_relaxed));
   state->sequence = line.sequence.load(std::memory_order_relaxed);
   state->operation = line.operation.load(std::memory_order_relaxed);
-  state->awaited = line.awaited.load(std::memory_order_relaxed);
-  state->closed = static_cast<int32_t>(line.closing.load(std::memory_order_relaxed));
+  const int32_t awaited = line.awaited.load(std::memory_order_relaxed);
+  state->awaited = awaited < -2 || awaited >= static_cast<int32_t>(config.ranks) ? -1 : awaited;
+  state->closed = line.closing.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   state->contested = line.contested.load(std::memory_order_relaxed);
   const Item item = Item::of(line.item.load(std::memory_order_relaxed));
   const bool runs = line.running.load(std::memory_order_relaxed) > 0;
   state->item_owner = runs ? static_cast<int32_t>(item.owner) : -1;
   state->item_phase = runs ? static_cast<int32_t>(item.phase) : 0;
   state->item = runs ? static_cast<int32_t>(item.block) : 0;
-  return WL_OK;
+  const Member& member = block.member(rank);
+  state->joined = member.joined.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  state->lost = member.lost.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  const uint32_t former = member.former;
+  state->former = block.shared().parent == 0 || former >= WL_MAX_RANKS
+                      ? -1
+                      : static_cast<int32_t>(former);
+  state->pid = member.pid.load(std::memory_order_acquire);
+  state->started = member.started.load(std::memory_order_relaxed);
+  state->pid_namespace = member.pidNamespace.load(std::memory_order_relaxed);
 }
 
-int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
-                         int32_t capacity) {
-  if (comm == nullptr || rank < 0 || rank >= wl_comm_size(comm) || capacity < 0) return -1;
-  if (capacity == 0) return 0;
-  if (records == nullptr || records->struct_size < sizeof(wl_record_t)) return -1;
+int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int32_t capacity) {
   const size_t stride = records->struct_size;
-  const Group& group = comm->comm.group();
-  const FlightRecorder& recorder = group.recorder(static_cast<uint32_t>(rank));
-  const TickScale scale = group.tickScale();
+  const FlightRecorder& recorder = block.recorder(rank);
+  const TickScale scale = TickScale::since(block);
   const uint64_t newest = recorder.newest();
   const uint64_t oldest = newest < WL_RECORDS ? 1 : newest - WL_RECORDS + 1;
   int32_t count = 0;
@@ -77,12 +78,48 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
   return count;
 }
 
-int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
+bool isRankOf(const GroupConfig& config, int32_t rank) {
+  return rank >= 0 && static_cast<uint32_t>(rank) < config.ranks;
+}
+
+bool takesState(const wl_rank_state_t* state) {
+  return state != nullptr && state->struct_size >= sizeof(wl_rank_state_t);
+}
+
+bool takesRecords(const wl_record_t* records) {
+  return records != nullptr && records->struct_size >= sizeof(wl_record_t);
+}
+
+Code checkMemory(const wl_peer_memory_t* memory, wl_error_t* error) {
   if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
-  if (memory->struct_size < sizeof(wl_peer_memory_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "memory->struct_size is %u, not %zu",
-                memory->struct_size, sizeof(wl_peer_memory_t));
-  }
+  return memory->struct_size >= sizeof(wl_peer_memory_t)
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT, "memory->struct_size is %u, not %zu",
+                    memory->struct_size, sizeof(wl_peer_memory_t));
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state) {
+  if (comm == nullptr || !takesState(state) || !isRankOf(comm->comm.group().config(), rank))
+    return WL_INVALID_ARGUMENT;
+  const Group& group = comm->comm.group();
+  fill(group.block(), group.config(), static_cast<uint32_t>(rank), state);
+  return WL_OK;
+}
+
+int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
+                         int32_t capacity) {
+  if (comm == nullptr || !isRankOf(comm->comm.group().config(), rank) || capacity < 0) return -1;
+  if (capacity == 0) return 0;
+  if (!takesRecords(records)) return -1;
+  return fill(comm->comm.group().block(), static_cast<uint32_t>(rank), records, capacity);
+}
+
+int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
+  if (Code code = checkMemory(memory, error); code != WL_OK) return code;
   if (comm != nullptr) {
     memory->form = comm->comm.peerMemory(memory->why, sizeof memory->why);
     return WL_OK;
@@ -96,6 +133,84 @@ int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_
 
 int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence) {
   return comm == nullptr ? -1 : comm->comm.group().lastToEnter(sequence);
+}
+
+int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
+                       uint64_t* count, wl_error_t* error) {
+  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
+  *count = 0;
+  if (Code code = checkNotNull(numbers, "numbers", error); code != WL_OK) return code;
+  if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
+  try {
+    std::vector<int32_t> found;
+    if (Code code = listShared(*process, capacity, &found, error); code != WL_OK) return code;
+    std::copy(found.begin(), found.end(), numbers);
+    *count = found.size();
+    return WL_OK;
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
+int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
+                       wl_error_t* error) {
+  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
+  *report = nullptr;
+  if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
+  if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
+  try {
+    auto made = std::make_unique<wl_report>();
+    if (Code code = ObservedGroup::open(*owner, number, &made->group, error); code != WL_OK)
+      return code;
+    *report = made.release();
+    return WL_OK;
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
+int32_t wl_report_about(const wl_report_t* report, wl_report_group_t* group) {
+  if (report == nullptr || group == nullptr || group->struct_size < sizeof(wl_report_group_t))
+    return WL_INVALID_ARGUMENT;
+  const SharedLines& shared = report->group->block().shared();
+  group->ranks = static_cast<int32_t>(report->group->config().ranks);
+  group->id = shared.id;
+  group->parent = shared.parent;
+  group->made_ns = shared.madeNs;
+  return WL_OK;
+}
+
+int32_t wl_report_state(const wl_report_t* report, int32_t rank, wl_rank_state_t* state) {
+  if (report == nullptr || !takesState(state) || !isRankOf(report->group->config(), rank))
+    return WL_INVALID_ARGUMENT;
+  fill(report->group->block(), report->group->config(), static_cast<uint32_t>(rank), state);
+  return WL_OK;
+}
+
+int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t* records,
+                           int32_t capacity) {
+  if (report == nullptr || !isRankOf(report->group->config(), rank) || capacity < 0) return -1;
+  if (capacity == 0) return 0;
+  if (!takesRecords(records)) return -1;
+  return fill(report->group->block(), static_cast<uint32_t>(rank), records, capacity);
+}
+
+int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t* memory,
+                              wl_error_t* error) {
+  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
+  if (Code code = checkMemory(memory, error); code != WL_OK) return code;
+  memory->form = formAsTold(report->group->block(), report->group->config().ranks, kNobody, "",
+                            memory->why, sizeof memory->why);
+  return WL_OK;
+}
+
+int32_t wl_report_failure(const wl_report_t* report, wl_error_t* error) {
+  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
+  return report->group->failure(error);
+}
+
+void wl_report_close(wl_report_t* report) {
+  delete report;
 }
 
 }  // extern "C"

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "native/comm/comm.h"
+#include "native/comm/observed_group.h"
 #include "native/transfer/transfer.h"
 
 struct wl_group {
@@ -26,7 +27,14 @@ struct wl_transfer {
   windlass::Transfer transfer;
 };
 
+struct wl_report {
+  std::unique_ptr<windlass::ObservedGroup> group;
+};
+
 namespace windlass {
+
+// native/abi/processes.cpp.
+Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error);
 
 inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* error) {
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);

@@ -33,6 +33,18 @@ Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char*
   return WL_OK;
 }
 
+Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
+  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  return group->group->config().spansProcesses
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT,
+                    "the ranks of this group all live in one process: wl_group_create made it");
+}
+
+}  // namespace
+
+namespace windlass {
+
 Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error) {
   if (Code code = checkNotNull(process, name, error); code != WL_OK) return code;
   if (process->struct_size < sizeof(wl_process_t)) {
@@ -45,15 +57,7 @@ Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* err
               process->pid);
 }
 
-Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
-  return group->group->config().spansProcesses
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "the ranks of this group all live in one process: wl_group_create made it");
-}
-
-}  // namespace
+}  // namespace windlass
 
 extern "C" {
 
@@ -108,6 +112,15 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
 
 int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {
   return processSelf(process, error);
+}
+
+int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error) {
+  return processNamed(pid, process, error);
+}
+
+int32_t wl_process_look(const wl_process_t* process) {
+  return checkProcess(process, "process", nullptr) == WL_OK ? processState(*process)
+                                                            : WL_PROCESS_UNKNOWN;
 }
 
 int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,

@@ -16,15 +16,38 @@
 namespace windlass {
 namespace {
 
-// Field `number`, from 3 on, of what /proc tells of a process; 0: it can't be read.
+// What /proc tells of a process, in numbered fields.
+class Stat {
+ public:
+  explicit Stat(int32_t pid) : Stat(path(pid)) {}
+
+  // Field `number`, from 3 on; nullptr: it can't be read.
+  const char* field(int number) const {
+    // Its name, the second, stands in brackets and may hold any character.
+    const char* at = std::strrchr(stat_.text(), ')');
+    for (int n = 2; at != nullptr && n < number; ++n) at = std::strchr(at + 1, ' ');
+    return at == nullptr ? nullptr : at + 1;
+  }
+
+ private:
+  struct Path {
+    char text[64];
+  };
+  explicit Stat(const Path& file) : stat_(file.text) {}
+  static Path path(int32_t pid) {
+    Path made;
+    std::snprintf(made.text, sizeof made.text, "/proc/%d/stat", pid);
+    return made;
+  }
+
+  const FileText stat_;
+};
+
+// 0: it can't be read.
 uint64_t statOf(int32_t pid, int number) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  const FileText stat(path);
-  // Its name, the second, stands in brackets and may hold any character.
-  const char* at = std::strrchr(stat.text(), ')');
-  for (int field = 2; at != nullptr && field < number; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
+  const Stat stat(pid);
+  const char* field = stat.field(number);
+  return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
 }
 
 // In clock ticks since the system's start; 0: it can't be read.
@@ -40,17 +63,23 @@ uint64_t pidNamespace() {
 }  // namespace
 
 Code processSelf(wl_process_t* process, wl_error_t* error) {
+  const Code code = processNamed(getpid(), process, error);
+  if (code == WL_OK || code == WL_INVALID_ARGUMENT) return code;
+  return fail(error, WL_UNSUPPORTED,
+              "/proc doesn't tell of this process: not mounted, or too many open files?");
+}
+
+Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error) {
   if (process == nullptr) return fail(error, WL_INVALID_ARGUMENT, "process is NULL");
   if (process->struct_size < sizeof(wl_process_t)) {
     return fail(error, WL_INVALID_ARGUMENT, "process->struct_size is %u, not %zu",
                 process->struct_size, sizeof(wl_process_t));
   }
-  process->pid = getpid();
-  process->started = startOf(process->pid);
+  process->pid = pid;
+  process->started = startOf(pid);
   process->pid_namespace = pidNamespace();
   if (process->started != 0 && process->pid_namespace != 0) return WL_OK;
-  return fail(error, WL_UNSUPPORTED,
-              "/proc doesn't tell of this process: not mounted, or too many open files?");
+  return fail(error, WL_PEER_LOST, "there is no process %d, or /proc hides it", pid);
 }
 
 uint64_t processWord() {
@@ -66,6 +95,18 @@ uint64_t processWord() {
 bool isEnding(int32_t pid) {
   constexpr uint64_t kExiting = 4;
   return (statOf(pid, 9) & kExiting) != 0;
+}
+
+wl_process_state processState(const wl_process_t& process) {
+  OpenFile file;
+  if (openProcess(process, &file, nullptr) != WL_OK) return WL_PROCESS_UNKNOWN;
+  if (!file) return WL_PROCESS_ENDED;
+  const Stat stat(process.pid);
+  const char* state = stat.field(3);
+  const bool stopped = state != nullptr && (*state == 'T' || *state == 't');
+  pollfd ended = {file.number(), POLLIN, 0};
+  if (poll(&ended, 1, 0) > 0) return WL_PROCESS_ENDED;
+  return stopped ? WL_PROCESS_STOPPED : WL_PROCESS_RUNS;
 }
 
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error) {

@@ -8,6 +8,8 @@
 namespace windlass {
 
 Code processSelf(wl_process_t* process, wl_error_t* error);
+// WL_PEER_LOST: no process has that pid.
+Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error);
 
 // The same in one word, which no other process of any container has at the same time.
 uint64_t processWord();
@@ -18,5 +20,8 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
 
 // Whether it is past what it can do, and ends within moments: its files may be closed already.
 bool isEnding(int32_t pid);
+
+// One look at it.
+wl_process_state processState(const wl_process_t& process);
 
 }  // namespace windlass

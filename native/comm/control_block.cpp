@@ -2,8 +2,10 @@
 #include "native/comm/control_block.h"
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 
+#include "native/base/process.h"
 #include "native/base/target.h"
 #include "native/comm/flight_recorder.h"
 #include "native/window/memory.h"
@@ -28,10 +30,26 @@ uint64_t layoutOfThisLibrary() {
   return word;
 }
 
-bool holds(const GroupConfig& config) {
+// A copy of what others may write at the same time, if it is one that a block can be of.
+bool copyConfig(const GroupConfig& from, GroupConfig* to) {
+  unsigned char bytes[sizeof *to];
+  std::memcpy(bytes, static_cast<const void*>(&from), sizeof bytes);
+  if (bytes[offsetof(GroupConfig, adjustsThreads)] > 1 ||
+      bytes[offsetof(GroupConfig, spansProcesses)] > 1) {
+    return false;
+  }
+  std::memcpy(static_cast<void*>(to), bytes, sizeof bytes);
+  const GroupConfig& config = *to;
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
          config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS &&
          config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
+}
+
+// Not 0.
+uint64_t newId() {
+  static std::atomic<uint64_t> made{0};
+  const uint64_t id = processWord() + made.fetch_add(1, std::memory_order_relaxed);
+  return id == 0 ? 1 : id;
 }
 
 }  // namespace
@@ -71,10 +89,16 @@ uint64_t ControlBlock::bytes(const GroupConfig& config) {
   return ControlBlock(nullptr, config).bytes_;
 }
 
-void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former) {
+void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former,
+                        uint64_t parent) {
   const ControlBlock block(memory, config);
   SharedLines& shared = *new (memory) SharedLines();
   shared.config = config;
+  const TickScale::Mark now = TickScale::Mark::now();
+  shared.madeTicks = now.ticks;
+  shared.madeNs = now.ns;
+  if (config.spansProcesses) shared.id = newId();
+  shared.parent = parent;
   shared.records[kFailureRecords - 1] =
       errorOf(WL_INTERNAL, "several threads ended, or stood still, while they wrote why");
   const auto before = static_cast<uint32_t>(config.firstSequence - 1);
@@ -102,24 +126,33 @@ bool ControlBlock::isLaidOut(const void* memory) {
 }
 
 Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
+  GroupConfig config;
+  ControlBlock block;
+  return open(memory, bytes, &config, &block, error);
+}
+
+Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
+                        ControlBlock* block, wl_error_t* error) {
   const auto* shared = static_cast<const SharedLines*>(memory);
   if (bytes < sizeof *shared) {
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are too few for a control block",
                 static_cast<unsigned long long>(bytes));
   }
   const uint64_t layout = shared->layout.load(std::memory_order_acquire);
-  if (layout != layoutOfThisLibrary() || !holds(shared->config)) {
+  if (layout != layoutOfThisLibrary() || !copyConfig(shared->config, config)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "the memory holds no control block of this library (%s for %s); have one process "
                 "lay it out first, with the same version for the same target",
                 WINDLASS_VERSION, kTarget.limits.name);
   }
-  const uint64_t needed = ControlBlock::bytes(shared->config);
-  return bytes >= needed ? WL_OK
-                         : fail(error, WL_INVALID_ARGUMENT,
-                                "a control block of %u ranks takes %llu bytes, not %llu",
-                                shared->config.ranks, static_cast<unsigned long long>(needed),
-                                static_cast<unsigned long long>(bytes));
+  // What lies there is written by none who has it from here.
+  *block = ControlBlock(const_cast<void*>(memory), *config);
+  return bytes >= block->bytes_
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT,
+                    "a control block of %u ranks takes %llu bytes, not %llu", config->ranks,
+                    static_cast<unsigned long long>(block->bytes_),
+                    static_cast<unsigned long long>(bytes));
 }
 
 FlightRecorder& ControlBlock::recorder(uint32_t rank) const {

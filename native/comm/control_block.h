@@ -267,6 +267,10 @@ constexpr uint32_t kMostWindows = 64;
 struct SharedLines {
   std::atomic<uint64_t> layout;                    // of what library, once the rest is there
   GroupConfig config;                              // written before any rank but the maker's looks
+  int64_t madeTicks;                               // when that was, in CPU ticks
+  int64_t madeNs;                                  // and as clockNs() has it
+  uint64_t id;      // tells it from all others of this host, where ranks live in several processes
+  uint64_t parent;  // that of the communicator whose ranks made it; 0: none
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
   std::atomic<uint64_t> openPhase;                 // phaseWord of the items that may run
@@ -294,12 +298,17 @@ class ControlBlock {
   // Over memory that make() filled in, in this process or another.
   explicit ControlBlock(void* memory);
   // Fills in zeroed memory of bytes(config). `former`, where it isn't nullptr, are the members in
-  // the communicator that they come from.
-  static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr);
+  // the communicator that they come from, and `parent` its id.
+  static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr,
+                   uint64_t parent = 0);
   static bool isLaidOut(const void* memory);
   // Whether `bytes` from there are a control block that make() filled in, as this library lays it
   // out.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
+  // The same for who trusts nothing that stands there, and may only read it: *block lies within the
+  // bytes whatever is written there later, and so does all of *config that is counted by.
+  static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
+                   wl_error_t* error);
 
   SharedLines& shared() const { return *reinterpret_cast<SharedLines*>(base_); }
   RankLines& lines(uint32_t rank) const { return lines_[rank]; }

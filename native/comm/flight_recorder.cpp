@@ -2,6 +2,8 @@
 #include "native/base/cpu.h"
 #include "native/comm/flight_recorder.h"
 
+#include <algorithm>
+
 #include "native/base/clock.h"
 
 namespace windlass {
@@ -29,10 +31,13 @@ TickScale::Mark TickScale::Mark::now() {
 }
 
 int64_t TickScale::ns(int64_t ticks) const {
-  if (last_.ticks <= first_.ticks || ticks >= last_.ticks) return last_.ns;
+  if (first_.ticks < 0 || first_.ns < 0 || last_.ticks <= first_.ticks || ticks >= last_.ticks)
+    return last_.ns;
   const double rate =
       static_cast<double>(last_.ns - first_.ns) / static_cast<double>(last_.ticks - first_.ticks);
-  return last_.ns - static_cast<int64_t>(static_cast<double>(last_.ticks - ticks) * rate);
+  const double ago = static_cast<double>(last_.ticks - std::max<int64_t>(0, ticks)) * rate;
+  return ago < 0 || ago >= static_cast<double>(last_.ns) ? 0
+                                                         : last_.ns - static_cast<int64_t>(ago);
 }
 
 void FlightRecorder::enter(uint32_t sequence, const Descriptor& descriptor, uint64_t bytes) {

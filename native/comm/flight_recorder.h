@@ -25,8 +25,8 @@ struct Recorded {
   int64_t waitedNs;   // in waits that turned slow; 0 while inside
 };
 
-// CPU ticks as CLOCK_MONOTONIC: both are read when the group is made, and again by whoever converts
-// stamps taken in between.
+// CPU ticks as CLOCK_MONOTONIC: both are read when the control block is made, and again by whoever
+// converts stamps taken in between.
 class TickScale {
  public:
   struct Mark {
@@ -36,6 +36,12 @@ class TickScale {
   };
 
   TickScale(const Mark& first, const Mark& last) : first_(first), last_(last) {}
+  // Up to now.
+  static TickScale since(const ControlBlock& block) {
+    const SharedLines& shared = block.shared();
+    return {{shared.madeTicks, shared.madeNs}, Mark::now()};
+  }
+  // Some time from 0 to the last mark, for any ticks.
   int64_t ns(int64_t ticks) const;
 
  private:

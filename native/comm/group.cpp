@@ -27,7 +27,7 @@ constexpr int64_t kRecordLimitNs = 100'000'000;
 }  // namespace
 
 Group::Group(const GroupConfig& config)
-    : config_(config), made_(TickScale::Mark::now()), claimed_(config.ranks) {}
+    : config_(config), claimed_(config.ranks) {}
 
 void Group::place(void* block) {
   block_ = ControlBlock(block);

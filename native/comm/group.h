@@ -95,7 +95,7 @@ class Group {
   SharedLines& shared() const { return block_.shared(); }
   FlightRecorder& recorder(uint32_t rank) const { return block_.recorder(rank); }
   // Converts the stamps of all ranks up to now.
-  TickScale tickScale() const { return {made_, TickScale::Mark::now()}; }
+  TickScale tickScale() const { return TickScale::since(block_); }
   // The rank that entered the operation of these low 32 bits last, of those whose record of it is
   // there; -1 if none's.
   int32_t lastToEnter(uint32_t sequence) const;
@@ -171,7 +171,6 @@ class Group {
   [[gnu::noinline]] Place find(uint32_t rank, const void* memory, uint64_t bytes) const;
 
   GroupConfig config_;
-  TickScale::Mark made_;
   ControlBlock block_;
   WindowBase windows_[kMostWindows] = {};
   std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: there is none of that number

@@ -186,13 +186,17 @@ Code Pulling::refuse(wl_error_t* error) const {
 }
 
 int32_t Pulling::form(char* why, size_t room) const {
-  const ControlBlock& block = comm_.group().block();
+  return formAsTold(comm_.group().block(), ranks_, rank_, why_, why, room);
+}
+
+int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
+                   char* why, size_t room) {
   bool isTold = true;
-  uint32_t other = kNobody;  // that does not read: this rank, where it is one of them
-  for (uint32_t rank = ranks_; rank-- > 0;) {
+  uint32_t other = kNobody;  // that does not read: `own`, where it is one of them
+  for (uint32_t rank = ranks; rank-- > 0;) {
     const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
     isTold = isTold && said != 0;
-    if (said != 0 && (said & kSaid) != kReads && other != rank_) other = rank;
+    if (said != 0 && (said & kSaid) != kReads && other != own) other = rank;
   }
   if (!isTold) {
     std::snprintf(why, room, "ranks agree when an operation first names memory outside windows");
@@ -207,7 +211,7 @@ int32_t Pulling::form(char* why, size_t room) const {
     std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", other);
   } else {
     std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", other,
-                  other == rank_ ? ": " : "", other == rank_ ? why_ : "");
+                  other == own ? ": " : "", other == own ? ownWhy : "");
   }
   return WL_PEER_MEMORY_STAGE;
 }

@@ -17,6 +17,7 @@
 namespace windlass {
 
 class Comm;
+class ControlBlock;
 struct FarBox;
 struct FarPlan;
 
@@ -131,5 +132,10 @@ class Pulling {
   std::vector<uint32_t> read_;
   char why_[256] = {};   // this rank can't read another's memory
 };
+
+// A wl_peer_memory_form, and why, by what all ranks have told there. `own`: the rank that asks, if
+// it is one of them, else kNobody; `ownWhy`: why it can't read.
+int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
+                   char* why, size_t room);
 
 }  // namespace windlass

@@ -3,15 +3,15 @@
 
 namespace windlass {
 
-Code SharedGroup::make(const GroupConfig& whole, const std::vector<uint32_t>& members,
+Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
                        wl_error_t* error) {
-  GroupConfig config = whole;
+  GroupConfig config = whole.config();
   config.ranks = static_cast<uint32_t>(members.size());
   Group::decide(&config);
   std::lock_guard<std::mutex> lock(mutex_);
   if (mapping_.memory() != nullptr) return WL_OK;
   if (Code code = mapping_.make(ControlBlock::bytes(config), error); code != WL_OK) return code;
-  ControlBlock::make(mapping_.memory(), config, members.data());
+  ControlBlock::make(mapping_.memory(), config, members.data(), whole.shared().id);
   return WL_OK;
 }
 

@@ -19,7 +19,7 @@ class SharedGroup {
   Group* group() { return group_.get(); }
 
   // Its memory, for `members` of the whole, as they are numbered there.
-  Code make(const GroupConfig& whole, const std::vector<uint32_t>& members, wl_error_t* error);
+  Code make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error);
   // Once it is mapped: joins, and watches the processes of all members that live elsewhere. Throws
   // std::bad_alloc, std::system_error.
   Code attach(Group& whole, wl_error_t* error);

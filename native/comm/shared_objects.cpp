@@ -155,7 +155,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   attempt([&] {
     findMembers(all, split.color, &members);
     if (whole.isHere(members[0]))
-      made->make(whole.config(), members, &failure);
+      made->make(whole, members, &failure);
   });
   const int64_t file = made == nullptr ? -1 : made->mapping().file();
   code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
@@ -174,7 +174,6 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   });
   code = shareOutcome(comm, descriptor, failure, limit, error);
   if (made == nullptr) return code;
-  made->mapping().closeFile();
   if (code == WL_OK) {
     *group = std::shared_ptr<Group>(made, made->group());
   } else if (failure.code == WL_OK && made->group() != nullptr) {

@@ -30,14 +30,14 @@ constexpr uint32_t kMostLookUs = 20'000;
 class Proposal {
  public:
   // By the rank that proposes it. Throws std::bad_alloc.
-  Code make(const GroupConfig& whole, const std::vector<uint32_t>& members, wl_error_t* error) {
+  Code make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (whole.spansProcesses) {
+    if (whole.config().spansProcesses) {
       if (Code code = shared_.make(whole, members, error); code != WL_OK) return code;
       block_ = ControlBlock(shared_.mapping().memory());
       return WL_OK;
     }
-    GroupConfig config = whole;
+    GroupConfig config = whole.config();
     config.ranks = static_cast<uint32_t>(members.size());
     local_ = Group::create(config);
     if (local_ == nullptr) throw std::bad_alloc();
@@ -46,7 +46,6 @@ class Proposal {
     return WL_OK;
   }
   int32_t file() { return shared_.mapping().file(); }
-  void closeFile() { shared_.mapping().closeFile(); }
 
   // By any rank. WL_PEER_LOST: whoever proposed it is gone.
   Code open(const Group& whole, const Agreement& told, wl_error_t* error) {
@@ -112,7 +111,6 @@ class Shrink {
                   "rank %u has shrunk this communicator already; use the one that it got",
                   comm_.rank());
     }
-    proposal_->closeFile();
     *group = std::shared_ptr<Group>(proposal_, proposal_->group());
     *rank = rank_;
     return WL_OK;
@@ -218,7 +216,7 @@ class Shrink {
       if (!isGone(rank) && hasCome(rank)) members.push_back(rank);
     Group::Joint<Proposal> joint = proposalOf(comm_.rank());
     const std::shared_ptr<Proposal>& made = *joint;
-    if (Code code = made->make(whole_.config(), members, error_); code != WL_OK) return code;
+    if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
     const Agreement proposed = {Agreement::kProposed, round_, comm_.rank(), made->file()};
     if (!move(open, proposed)) return WL_OK;
     proposal_ = made;

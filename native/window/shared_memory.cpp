@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/window/shared_memory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "native/base/process.h"
 #include "native/base/small_file.h"
@@ -22,6 +24,9 @@ namespace windlass {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr char kName[] = "windlass";
+// As /proc shows what has that name.
+constexpr char kLink[] = "/memfd:windlass (deleted)";
 constexpr int kMostInterruptions = 1000;
 // Of a process that is ending: from when its files are closed to when its end shows.
 constexpr int kLongestEndMs = 1000;
@@ -116,7 +121,7 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
                 static_cast<unsigned long long>(bytes),
                 static_cast<unsigned long long>(largest.rlim_cur));
   }
-  const int made = memfd_create("windlass", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int made = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) return resource(error, bytes, "memfd_create");
   Code code = reserve(made, pages, bytes, error);
   if (code == WL_OK && fcntl(made, F_ADD_SEALS, kSeals) != 0)
@@ -129,18 +134,29 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
   return WL_OK;
 }
 
-Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
+namespace {
+
+Code ended(const wl_process_t& process, wl_error_t* error) {
+  return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);
+}
+
+// Whether the process of that pidfd is over; `failed`: looking into it has, which may be why.
+bool hasEnded(const wl_process_t& process, const OpenFile& file, bool failed) {
+  pollfd end = {file.number(), POLLIN, 0};
+  return poll(&end, 1, failed && isEnding(process.pid) ? kLongestEndMs : 0) > 0;
+}
+
+Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file,
+            wl_error_t* error) {
   OpenFile process;
   if (Code code = openProcess(owner, &process, error); code != WL_OK) return code;
-  if (!process) return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
+  if (!process) return ended(owner, error);
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", owner.pid, number);
-  OpenFile opened(open(path, O_RDWR | O_CLOEXEC));
+  OpenFile opened(open(path, flags | O_CLOEXEC));
   const int reason = errno;
   // Until here its number was its own, so that this is its file.
-  pollfd ended = {process.number(), POLLIN, 0};
-  if (poll(&ended, 1, !opened && isEnding(owner.pid) ? kLongestEndMs : 0) > 0)
-    return fail(error, WL_PEER_LOST, "process %d has ended", owner.pid);
+  if (hasEnded(owner, process, !opened)) return ended(owner, error);
   if (!opened) {
     return fail(error, WL_RESOURCE,
                 "cannot open the memory that process %d shares: %s: %s; processes of one job run "
@@ -148,6 +164,44 @@ Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
                 owner.pid, path, std::strerror(reason));
   }
   *file = std::move(opened);
+  return WL_OK;
+}
+
+}  // namespace
+
+Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
+  return openAs(owner, number, O_RDWR, file, error);
+}
+
+Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
+  // What it is is seen once it is open: a pipe would wait for a writer.
+  return openAs(owner, number, O_RDONLY | O_NONBLOCK | O_NOCTTY, file, error);
+}
+
+Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,
+                wl_error_t* error) {
+  numbers->clear();
+  OpenFile process;
+  if (Code code = openProcess(owner, &process, error); code != WL_OK) return code;
+  if (!process) return ended(owner, error);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd", owner.pid);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path), &closedir);
+  const int reason = errno;
+  for (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get());
+       entry != nullptr && numbers->size() < most; entry = readdir(folder.get())) {
+    char link[sizeof kLink] = {};
+    const ssize_t length = readlinkat(dirfd(folder.get()), entry->d_name, link, sizeof link);
+    if (length == sizeof kLink - 1 && std::memcmp(link, kLink, sizeof kLink - 1) == 0)
+      numbers->push_back(static_cast<int32_t>(std::strtol(entry->d_name, nullptr, 10)));
+  }
+  if (hasEnded(owner, process, folder == nullptr)) return ended(owner, error);
+  if (folder == nullptr) {
+    return fail(error, WL_RESOURCE,
+                "cannot see what process %d has open: %s: %s; look as the user that it runs as, or "
+                "as root",
+                owner.pid, path, std::strerror(reason));
+  }
   return WL_OK;
 }
 
@@ -160,13 +214,21 @@ Code SharedMapping::make(uint64_t bytes, wl_error_t* error) {
   if (memory_ != nullptr) return WL_OK;
   int32_t made = -1;
   if (Code code = shareMemory(bytes, &made, error); code != WL_OK) return code;
-  file_ = OpenFile(made);
-  return mapWhole(made, error);
+  return mapWhole(OpenFile(made), PROT_READ | PROT_WRITE, error);
 }
 
 Code SharedMapping::map(int32_t file, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return memory_ == nullptr ? mapWhole(file, error) : WL_OK;
+  if (memory_ != nullptr) return WL_OK;
+  OpenFile own(fcntl(file, F_DUPFD_CLOEXEC, 0));
+  if (!own) {
+    return errno == EBADF
+               ? fail(error, WL_INVALID_ARGUMENT,
+                      "file %d is not open; map what wl_group_share made", file)
+               : fail(error, WL_RESOURCE, "cannot keep file %d open: %s", file,
+                      std::strerror(errno));
+  }
+  return mapWhole(std::move(own), PROT_READ | PROT_WRITE, error);
 }
 
 Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error) {
@@ -174,27 +236,36 @@ Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* e
   if (memory_ != nullptr) return WL_OK;
   OpenFile opened;
   if (Code code = openShared(owner, number, &opened, error); code != WL_OK) return code;
-  return mapWhole(opened.number(), error);
+  return mapWhole(std::move(opened), PROT_READ | PROT_WRITE, error);
 }
 
-Code SharedMapping::mapWhole(int32_t file, wl_error_t* error) {
-  const int seals = fcntl(file, F_GET_SEALS);
+Code SharedMapping::mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_ != nullptr) return WL_OK;
+  OpenFile opened;
+  if (Code code = openToRead(owner, number, &opened, error); code != WL_OK) return code;
+  return mapWhole(std::move(opened), PROT_READ, error);
+}
+
+Code SharedMapping::mapWhole(OpenFile file, int protection, wl_error_t* error) {
+  const int seals = fcntl(file.number(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return fail(error, WL_INVALID_ARGUMENT, "file %d %s; map what wl_group_share made", file,
-                seals < 0 && errno == EBADF ? "is not open"
-                                            : "may shrink, which would end whoever touches it");
+    return fail(error, WL_INVALID_ARGUMENT,
+                "the file may shrink, which would end whoever touches it; map what wl_group_share "
+                "made");
   }
   struct stat found = {};
-  if (fstat(file, &found) != 0 || found.st_size <= 0)
-    return fail(error, WL_INVALID_ARGUMENT, "file %d is empty", file);
+  if (fstat(file.number(), &found) != 0 || found.st_size <= 0)
+    return fail(error, WL_INVALID_ARGUMENT, "the file is empty");
   const auto size = static_cast<uint64_t>(found.st_size);
-  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* mapped = mmap(nullptr, size, protection, MAP_SHARED, file.number(), 0);
   if (mapped == MAP_FAILED) {
-    return fail(error, WL_RESOURCE, "cannot map %llu bytes of file %d: %s",
-                static_cast<unsigned long long>(size), file, std::strerror(errno));
+    return fail(error, WL_RESOURCE, "cannot map %llu bytes of memory that processes share: %s",
+                static_cast<unsigned long long>(size), std::strerror(errno));
   }
   memory_ = mapped;
   bytes_ = size;
+  file_ = std::move(file);
   return WL_OK;
 }
 

@@ -3,8 +3,10 @@
 // the last of them is gone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
@@ -17,6 +19,12 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
 // What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended;
 // WL_UNSUPPORTED: its numbers mean nothing here.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
+// The same for a process that is to read it alone, whatever it is.
+Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
+// The numbers of all that a process of this host has open that shareMemory() made: at most `most`
+// of them. Throws std::bad_alloc.
+Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,
+                wl_error_t* error);
 
 // Shared memory as this process maps it, for whichever of its threads comes first.
 class SharedMapping {
@@ -33,7 +41,10 @@ class SharedMapping {
   Code map(int32_t file, wl_error_t* error);
   // Maps what the owner has open as `number`, unless a file is mapped.
   Code map(const wl_process_t& owner, int32_t number, wl_error_t* error);
-  // Of the process that made it, until closeFile(); else -1.
+  // The same, to be read alone.
+  Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error);
+  // What is mapped, as this process has it open until closeFile(); else -1. By it others that may
+  // look into this process find the memory, too.
   int32_t file() const;
   void closeFile();
 
@@ -41,7 +52,7 @@ class SharedMapping {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  Code mapWhole(int32_t file, wl_error_t* error);
+  Code mapWhole(OpenFile file, int protection, wl_error_t* error);
 
   mutable std::mutex mutex_;
   OpenFile file_;

@@ -148,6 +148,7 @@ typedef struct wl_group wl_group_t;       /* ranks that meet, as one process hol
 typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
 typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
+typedef struct wl_report wl_report_t;     /* a group, as a process sees it that has none of it */
 
 /* ---- library ---- */
 
@@ -207,6 +208,17 @@ typedef struct wl_process {
 } wl_process_t;
 /* Names the calling process to others. */
 WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
+/* Fills in the rest for the process that has this pid now. WL_PEER_LOST: none has. */
+WL_API int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error);
+
+typedef enum wl_process_state {
+  WL_PROCESS_UNKNOWN = 0, /* it lives in another pid namespace, or /proc hides it */
+  WL_PROCESS_RUNS = 1,
+  WL_PROCESS_STOPPED = 2, /* by a signal, such as SIGSTOP, or a debugger */
+  WL_PROCESS_ENDED = 3
+} wl_process_state;
+/* One look: a wl_process_state. */
+WL_API int32_t wl_process_look(const wl_process_t* process);
 
 /* The memory of a group: *file, which has no name and can neither shrink nor grow, and is closed
  * once all have attached. Everything that decides how ranks move data is agreed there. WL_RESOURCE
@@ -288,6 +300,12 @@ typedef struct wl_rank_state {
   int32_t item_owner; /* of the claimed item that it runs, or of the last of several: -1 none */
   int32_t item_phase;
   int32_t item;
+  int32_t joined;     /* 1 once it has, or had, a handle */
+  int32_t lost;       /* 1 once another process has seen its own end */
+  int32_t former;     /* its rank in the communicator that this was split or shrunk from: -1 none */
+  int32_t pid;        /* of its process, where ranks live in several and it has joined; else 0 */
+  uint64_t started;   /* this and the next one as wl_process_t has them */
+  uint64_t pid_namespace;
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
@@ -342,6 +360,41 @@ typedef struct wl_peer_memory {
  * thread. */
 WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory,
                                    wl_error_t* error);
+
+/* ---- reports from outside ----
+ *
+ * Of a group whose ranks live in several processes, by a process that has none of them: it reads
+ * the group's memory, and writes nothing, so that it holds up no rank, whatever ranks do. Of what
+ * stands there nothing is trusted. */
+
+#define WL_REPORT_GROUPS 4096 /* of one process */
+
+/* numbers[i] = that of memory which `process`, of this host, has open and shares, *count of them:
+ * a group's for as long as it has it, and a window's while it is made. WL_PEER_LOST: it has ended.
+ * WL_UNSUPPORTED: it lives in another pid namespace. WL_RESOURCE: this process may not look. */
+WL_API int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
+                              uint64_t* count, wl_error_t* error);
+/* The group whose memory `owner` has open as `number`. It is there until it is closed, also when
+ * all of its processes have ended. WL_INVALID_ARGUMENT: it is none, or one of another build. */
+WL_API int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
+                              wl_error_t* error);
+
+typedef struct wl_report_group {
+  uint32_t struct_size;
+  int32_t ranks;
+  uint64_t id;     /* tells it from all other groups of this host */
+  uint64_t parent; /* that of the group that it was split or shrunk from; 0: of none */
+  int64_t made_ns; /* as wl_clock_ns has it */
+} wl_report_group_t;
+WL_API int32_t wl_report_about(const wl_report_t* report, wl_report_group_t* group);
+/* These four as wl_comm_state, wl_comm_recorded, wl_comm_peer_memory and wl_comm_status. */
+WL_API int32_t wl_report_state(const wl_report_t* report, int32_t rank, wl_rank_state_t* state);
+WL_API int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t* records,
+                                  int32_t capacity);
+WL_API int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t* memory,
+                                     wl_error_t* error);
+WL_API int32_t wl_report_failure(const wl_report_t* report, wl_error_t* error);
+WL_API void wl_report_close(wl_report_t* report);
 
 /* 1 when no rank of this communicator can still touch memory named in an operation that failed:
  * none has failed, or no rank is inside a call. Any thread. */

@@ -50,8 +50,10 @@ public class NativeConfig implements InfoMapper {
                 "wl_tensor_t",
                 "wl_transfer_config_t",
                 "wl_floor_config_t",
+                "wl_report_group_t",
                 "wl_group_t",
                 "wl_process_t",
+                "wl_report_t",
                 "wl_comm_t",
                 "wl_window_t",
                 "wl_transfer_t")
