@@ -5,11 +5,13 @@ import static java.time.Duration.ofSeconds;
 
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.windlass.internal.rendezvous.Token;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -29,6 +31,7 @@ import org.windlass.redistribute.LinkTransfer;
 import org.windlass.redistribute.Role;
 import org.windlass.redistribute.SampleJobs;
 import org.windlass.redistribute.Transfer;
+import org.windlass.testing.Processes;
 import org.windlass.testing.SampleValues;
 
 /** The values of this module. */
@@ -59,6 +62,11 @@ final class Samples extends SampleValues {
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.Report$Call>", List::of);
     generic("List<org.windlass.Report$Rank>", List::of);
+    generic("List<org.windlass.JobReport$Group>", List::of);
+    generic("Optional<org.windlass.Report$Process>", Optional::empty);
+    put(Report.class, () -> new Report(List.of(), Optional.empty(), ""));
+    put(Report.ProcessState.class, () -> Report.ProcessState.RUNS);
+    put(Report.Process.class, () -> new Report.Process(1, Report.ProcessState.RUNS));
     generic("Optional<org.windlass.Algorithm>", Optional::empty);
     generic("Optional<org.windlass.ErrorCode>", Optional::empty);
     generic("Optional<org.windlass.WindlassException>", Optional::empty);
@@ -110,6 +118,7 @@ final class Samples extends SampleValues {
     put(Follower.class, () -> new Follower("job", OptionalLong.of(1), 0, Optional.empty()));
     put(OptionalLong.class, OptionalLong::empty);
     generic("java.util.function.Consumer<org.windlass.redistribute.LinkBatch>", () -> ignored());
+    put(RunningJob.class, once(Samples::running));
     put(Operation.class, () -> done(one.get()));
     Consumer<Object> nothing = ignored();
     Function<Object, Object> same = value -> value;
@@ -120,6 +129,17 @@ final class Samples extends SampleValues {
         "java.util.function.Function<? super org.windlass.Collectives, ? extends T>", () -> same);
     generic("org.windlass.RankBody<E>", () -> body);
     generic("org.windlass.RankFunction<T, E>", () -> rank);
+  }
+
+  /** Of two ranks in this process, which end meanwhile. */
+  private static RunningJob running() {
+    Map<String, String> token = Map.of("WINDLASS_TOKEN", Token.random().digits());
+    PairOfRanks pair = new PairOfRanks(Processes.loopback(), token);
+    try {
+      return RunningJob.at("" + ProcessHandle.current().pid(), Map.of(), ofSeconds(10));
+    } finally {
+      pair.close();
+    }
   }
 
   private static Operation<Void> done(Communicator communicator) {

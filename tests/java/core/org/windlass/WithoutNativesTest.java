@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -25,12 +26,13 @@ class WithoutNativesTest {
       calls.put("Target.available", Target.SIM::available);
       calls.put("Target.require", Target.CUDA::require);
       calls.put("NativeLibrary.version", NativeLibrary::version);
+      calls.put("RunningJob.at", () -> RunningJob.at("1", Map.of(), Duration.ofSeconds(1)));
       WithoutNatives.make(calls);
     }
   }
 
   @Test
   void eachCallIsRefusedInTheSameWords() throws Exception {
-    WithoutNatives.requireRefused(Caller.class, 7, folder);
+    WithoutNatives.requireRefused(Caller.class, 8, folder);
   }
 }

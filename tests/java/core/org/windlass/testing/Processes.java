@@ -58,6 +58,16 @@ public final class Processes implements AutoCloseable {
     return this;
   }
 
+  /** Where the ranks meet. */
+  public String address() {
+    return address;
+  }
+
+  /** What says which token they have. */
+  public Map<String, String> variables() {
+    return Map.of("WINDLASS_TOKEN_FILE", token.toString());
+  }
+
   /** HOST:PORT of the loopback interface, where nobody listened just now. */
   public static String loopback() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {

@@ -14,6 +14,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.PeerMemory;
 import org.windlass.internal.RankLook;
+import org.windlass.internal.rendezvous.OwnStore;
 
 /**
  * A communicator as one rank has it: the ranks that met, their deadline and their one failure
@@ -249,6 +250,11 @@ public final class Communicator extends Collectives implements AutoCloseable {
     }
   }
 
+  /** Closes {@code other}, which may be null, when this is closed. */
+  void keep(OwnStore other) {
+    membership.keep(other);
+  }
+
   /** Makes a collective call that names no memory of the caller's; its out-parameter. */
   private long call(Endpoint.NativeCall nativeCall) {
     try {
@@ -313,7 +319,11 @@ public final class Communicator extends Collectives implements AutoCloseable {
   @Override
   public void close() {
     membership.closed();
-    endpoint.close();
+    try {
+      endpoint.close();
+    } finally {
+      membership.release();
+    }
     Reference.reachabilityFence(this);
   }
 

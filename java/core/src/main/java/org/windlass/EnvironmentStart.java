@@ -12,8 +12,10 @@ import java.util.stream.IntStream;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
+import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.Store;
@@ -26,12 +28,18 @@ import org.windlass.internal.rendezvous.Token;
  * brings one, or as many as the others.
  */
 final class EnvironmentStart {
+  /** Of all keys of a start. */
+  private static final String PREFIX = "start/";
+
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
   private final List<Integer> own;
   private final int size;
   private final CommunicatorOptions options;
   private final Duration deadline;
+
+  /** That of this job, as long as its ranks have their communicator; null where others have it. */
+  private OwnStore kept;
 
   /**
    * @param ranks of each process
@@ -71,6 +79,7 @@ final class EnvironmentStart {
     long startNs = System.nanoTime();
     Communicator communicator =
         new Communicator(handles(startNs, limitNs)[0], options.deadline(), null, "fromEnvironment");
+    communicator.keep(kept);
     try {
       meetOnceMore(communicator, startNs, limitNs);
       return communicator;
@@ -86,6 +95,7 @@ final class EnvironmentStart {
     long startNs = System.nanoTime();
     LocalGroup group =
         new LocalGroup(handles(startNs, limitNs), options.deadline(), "fromEnvironment");
+    group.communicators().get(0).keep(kept);
     try {
       group.run(communicator -> meetOnceMore(communicator, startNs, limitNs));
       return group;
@@ -108,7 +118,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Those of this process's ranks, once all have left the store. */
+  /** Those of this process's ranks, once all have met. */
   private long[] handles(long startNs, long limitNs) {
     Natives.require(WindlassException::of);
     if (environment.size() == 1) {
@@ -130,36 +140,55 @@ final class EnvironmentStart {
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
-      if (environment.rank() > 0) {
-        return meet(place, startNs, limitNs);
-      }
-      try (StoreServer server = open(place)) {
-        return meet(at(server, place), startNs, limitNs);
-      }
+      return environment.rank() > 0
+          ? meet(place, startNs, limitNs)
+          : meetAtOwn(place, startNs, limitNs);
     }
     try (MeetingFile file = MeetingFile.of(fileJob(), variables, WindlassException::of)) {
       if (environment.rank() > 0) {
         return meet(file.await(left(startNs, limitNs)), startNs, limitNs);
       }
+      // Nobody is told of it but by the file, which goes once all have come, and so does this.
       MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
-      try (StoreServer server = open(any)) {
-        MeetingFile.Place place = at(server, any);
-        file.write(place);
-        return meet(place, startNs, limitNs);
+      try (OwnStore opened = open(any)) {
+        file.write(opened.place());
+        return meet(opened.place(), startNs, limitNs);
       }
     }
   }
 
-  /** Meets the others at a store, which rank 0 has until all have left it. */
+  /** Meets the others at a store of this process, which stays. */
+  private long[] meetAtOwn(MeetingFile.Place place, long startNs, long limitNs) {
+    OwnStore opened = open(place);
+    try {
+      long[] handles = meet(opened.place(), startNs, limitNs);
+      opened.started();
+      kept = opened;
+      return handles;
+    } finally {
+      if (kept == null) {
+        opened.close();
+      }
+    }
+  }
+
+  /** Meets the others at a store, which rank 0's process has. */
   private long[] meet(MeetingFile.Place place, long startNs, long limitNs) {
-    try (Store store =
-        SocketStore.connect(
-            place.address(),
-            place.token(),
-            member(),
-            left(startNs, limitNs),
-            WindlassException::of)) {
-      return start(store, startNs, limitNs);
+    try {
+      while (true) {
+        try (Store store =
+            SocketStore.connect(
+                place.address(),
+                place.token(),
+                member(),
+                left(startNs, limitNs),
+                WindlassException::of)) {
+          if (environment.rank() == 0 || isStart(store, startNs, limitNs)) {
+            JobProcesses.tell(store, own.get(0), left(startNs, limitNs), WindlassException::of);
+            return start(store, startNs, limitNs);
+          }
+        }
+      }
     } catch (DeadlineExceededException | PeerLostException e) {
       if (environment.rank() == 0 || !e.culprits().isEmpty()) {
         throw e;
@@ -180,7 +209,7 @@ final class EnvironmentStart {
   private long[] start(Store store, long startNs, long limitNs) {
     return Start.join(
         store,
-        "start/",
+        PREFIX,
         null,
         own,
         size,
@@ -194,14 +223,22 @@ final class EnvironmentStart {
         WindlassException::of);
   }
 
-  private static StoreServer open(MeetingFile.Place place) {
+  /**
+   * Waits until rank 0 has come; false where the store went before, which was that of an earlier
+   * start then.
+   */
+  private static boolean isStart(Store store, long startNs, long limitNs) {
     try {
-      return StoreServer.open(
-          place.address(),
-          place.token(),
-          Native.wl_version(),
-          StoreServer.Bounds.defaults(),
-          WindlassException::of);
+      Start.awaitRankZero(store, PREFIX, left(startNs, limitNs));
+      return true;
+    } catch (PeerLostException e) {
+      return false;
+    }
+  }
+
+  private static OwnStore open(MeetingFile.Place place) {
+    try {
+      return OwnStore.open(place, Native.wl_version(), WindlassException::of);
     } catch (ResourceException e) {
       throw new ResourceException(
           "rank 0: "
@@ -209,11 +246,6 @@ final class EnvironmentStart {
               + "; another process that has rank 0 too, or another program, may listen there",
           e);
     }
-  }
-
-  /** Where {@code server} listens, whose port may have been any. */
-  private static MeetingFile.Place at(StoreServer server, MeetingFile.Place place) {
-    return new MeetingFile.Place(server.address(), place.token());
   }
 
   private static Duration left(long startNs, long limitNs) {

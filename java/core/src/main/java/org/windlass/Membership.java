@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Objects;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
+import org.windlass.internal.rendezvous.OwnStore;
 
 /**
  * The part of a {@link Communicator} that outlives it: its endpoint, freed once the communicator is
@@ -18,9 +19,25 @@ final class Membership extends Leaks.Resource {
   /** Guarded by this. */
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
+  /** What is closed with it; null for nothing. */
+  private OwnStore kept;
+
   Membership(String what, Endpoint endpoint) {
     super(what);
     this.endpoint = endpoint;
+  }
+
+  /** Closes {@code other}, which may be null, with this. */
+  synchronized void keep(OwnStore other) {
+    kept = other;
+  }
+
+  /** Closes what was kept. */
+  synchronized void release() {
+    if (kept != null) {
+      kept.close();
+      kept = null;
+    }
   }
 
   /** Remembers a communicator that came from this one. */
@@ -36,5 +53,6 @@ final class Membership extends Leaks.Resource {
   @Override
   protected void free() {
     endpoint.free();
+    release();
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -41,9 +42,53 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     }
   }
 
+  /** What a process does. */
+  public enum ProcessState {
+    RUNS,
+    /** By a signal such as SIGSTOP, or a debugger. */
+    STOPPED,
+    ENDED,
+    /** It lives in another pid namespace, or {@code /proc} hides it. */
+    UNKNOWN;
+
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  /** The process that a rank lives in. */
+  public record Process(int pid, ProcessState state) {
+    /** Checks the components. */
+    public Process {
+      Objects.requireNonNull(state, "state");
+    }
+
+    private static Optional<Process> of(RankLook look) {
+      return Optional.ofNullable(look.process())
+          .map(process -> new Process(process.pid(), stateOf(look.processState())));
+    }
+
+    private static ProcessState stateOf(int code) {
+      return switch (code) {
+        case Native.WL_PROCESS_RUNS -> ProcessState.RUNS;
+        case Native.WL_PROCESS_STOPPED -> ProcessState.STOPPED;
+        case Native.WL_PROCESS_ENDED -> ProcessState.ENDED;
+        default -> ProcessState.UNKNOWN;
+      };
+    }
+
+    /** Such as {@code 4711}, or {@code 4711 stopped}. */
+    @Override
+    public String toString() {
+      return state == ProcessState.RUNS ? String.valueOf(pid) : pid + " " + state;
+    }
+  }
+
   /**
    * One rank.
    *
+   * @param process in which it lives; empty where all ranks live in one, or it has not come yet
    * @param closed whether its communicator is closed
    * @param waitsFor the ranks that it waits for in the operation that it is in
    * @param contested how often one of its waits found another thread busy on its core
@@ -53,6 +98,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    */
   public record Rank(
       int rank,
+      Optional<Process> process,
       boolean closed,
       List<Integer> waitsFor,
       int contested,
@@ -64,6 +110,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
         throw new InvalidArgumentException(
             "rank is " + rank + "; it must lie in [0, " + Native.WL_MAX_RANKS + ")");
       }
+      Objects.requireNonNull(process, "process");
       waitsFor = Copies.list(waitsFor, "waitsFor");
       Objects.requireNonNull(item, "item");
       recent = Copies.list(recent, "recent");
@@ -72,6 +119,11 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     /** The operation that it is in; empty while it is in none. */
     public Optional<Call> current() {
       return recent.stream().limit(1).filter(Call::inside).findFirst();
+    }
+
+    /** Whether it touches nothing any more: it is closed, or its process has ended. */
+    public boolean isGone() {
+      return closed || process.filter(its -> its.state() == ProcessState.ENDED).isPresent();
     }
   }
 
@@ -153,6 +205,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
                   RankLook look = looks.get(rank);
                   return new Rank(
                       rank,
+                      Process.of(look),
                       look.closed(),
                       waitsFor(rank, looks),
                       look.contested(),
@@ -208,26 +261,34 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   @Override
   public String toString() {
-    List<String> where = ranks.stream().map(Report::where).toList();
-    int width = where.stream().mapToInt(String::length).max().orElse(1);
-    String format = "%4s  %-" + width + "s  %8s  %9s  %s";
-    String lines =
-        IntStream.range(0, ranks.size())
-            .mapToObj(
-                i ->
-                    String.format(
-                        Locale.ROOT,
-                        format,
-                        ranks.get(i).rank(),
-                        where.get(i),
-                        duration(ranks.get(i)),
-                        ranks.get(i).contested(),
-                        names(ranks.get(i).waitsFor())))
-            .map(String::stripTrailing)
+    boolean areProcesses = ranks.stream().anyMatch(rank -> rank.process().isPresent());
+    List<List<String>> rows = new ArrayList<>();
+    rows.add(List.of("rank", "process", "where", "since", "contested", "waits for"));
+    for (Rank rank : ranks) {
+      rows.add(
+          List.of(
+              String.valueOf(rank.rank()),
+              rank.process().map(Process::toString).orElse("none yet"),
+              where(rank),
+              duration(rank),
+              String.valueOf(rank.contested()),
+              names(rank.waitsFor())));
+    }
+    String format =
+        "%1$4s  "
+            + (areProcesses ? "%2$-" + width(rows, 1) + "s  " : "")
+            + "%3$-"
+            + width(rows, 2)
+            + "s  %4$8s  %5$9s  %6$s";
+    String table =
+        rows.stream()
+            .map(row -> String.format(Locale.ROOT, format, row.toArray()).stripTrailing())
             .collect(Collectors.joining("\n"));
-    String header = String.format(Locale.ROOT, format, "rank", "where", "since", "contested", "waits for");
-    String dead = failure.map(why -> why.getMessage() + "\n").orElse("");
-    return dead + header + "\n" + lines;
+    return failure.map(why -> why.getMessage() + "\n").orElse("") + table;
+  }
+
+  private static int width(List<List<String>> rows, int column) {
+    return rows.stream().mapToInt(row -> row.get(column).length()).max().orElse(1);
   }
 
   private static String where(Rank rank) {

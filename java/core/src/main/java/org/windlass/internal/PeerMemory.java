@@ -16,11 +16,20 @@ public final class PeerMemory {
    * @throws RuntimeException of {@code failures}, where the setting names no way
    */
   public static String of(long comm, FailureMaker failures) {
+    return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error), failures);
+  }
+
+  /** What fills in a {@code wl_peer_memory_t}. */
+  @FunctionalInterface
+  interface Question {
+    int ask(long memory, long error);
+  }
+
+  static String of(Question question, FailureMaker failures) {
     ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
     memory.putInt(0, Structs.PeerMemory.SIZE);
     try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_comm_peer_memory(comm, NativeMemory.address(memory), scratch.error());
+      int code = question.ask(NativeMemory.address(memory), scratch.error());
       Failures.check(code, scratch, failures);
     }
     int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;

@@ -3,7 +3,9 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * One look at a rank, from any thread: its state line, then what was recorded of it. The two may be
@@ -13,9 +15,19 @@ import java.util.List;
  * @param contested times that a wait found another thread busy on its core
  * @param item the piece of an operation's work that it runs, or null
  * @param recorded its last operations, the newest first
+ * @param process in which it lives, or null where all live in one or it has not come yet
+ * @param processState a {@code wl_process_state} of that
+ * @param former which rank it is in the communicator that this one comes from; -1 for none
  */
 public record RankLook(
-    boolean closed, int awaited, int contested, String item, List<Recorded> recorded) {
+    boolean closed,
+    int awaited,
+    int contested,
+    String item,
+    List<Recorded> recorded,
+    ProcessName process,
+    int processState,
+    int former) {
   public static final int NOBODY = -1;
   public static final int SEVERAL = -2;
 
@@ -50,23 +62,63 @@ public record RankLook(
     }
   }
 
-  /** A look at every rank. */
+  /** Who may look at a communicator. */
+  interface Source {
+    /** Fills in a {@code wl_rank_state_t}. */
+    void state(int rank, long state);
+
+    /** Fills in so many {@code wl_record_t} at most; how many it has filled in. */
+    int recorded(int rank, long records, int capacity);
+  }
+
+  /** A look at every rank, by one of them. */
   public static List<RankLook> all(Endpoint endpoint) {
+    long comm = endpoint.handle;
+    return all(
+        endpoint.size,
+        new Source() {
+          @Override
+          public void state(int rank, long state) {
+            Native.wl_comm_state(comm, rank, state);
+          }
+
+          @Override
+          public int recorded(int rank, long records, int capacity) {
+            return Native.wl_comm_recorded(comm, rank, records, capacity);
+          }
+        });
+  }
+
+  /** A look at every rank of {@code ranks}. */
+  static List<RankLook> all(int ranks, Source source) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
-    List<RankLook> looks = new ArrayList<>(endpoint.size);
-    for (int rank = 0; rank < endpoint.size; rank++) {
-      looks.add(look(endpoint.handle, rank, state, records));
+    List<RankLook> looks = new ArrayList<>(ranks);
+    Map<ProcessName, Integer> states = new HashMap<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      looks.add(look(source, rank, state, records, states));
     }
     return looks;
   }
 
-  private static RankLook look(long comm, int rank, ByteBuffer state, ByteBuffer records) {
+  /** @param states of the processes that have been looked at */
+  private static RankLook look(
+      Source source,
+      int rank,
+      ByteBuffer state,
+      ByteBuffer records,
+      Map<ProcessName, Integer> states) {
     state.putInt(0, Structs.RankState.SIZE);
     records.putInt(0, Structs.Record.SIZE);
-    Native.wl_comm_state(comm, rank, NativeMemory.address(state));
-    int count =
-        Native.wl_comm_recorded(comm, rank, NativeMemory.address(records), Native.WL_RECORDS);
+    source.state(rank, NativeMemory.address(state));
+    int count = source.recorded(rank, NativeMemory.address(records), Native.WL_RECORDS);
+    ProcessName process =
+        state.getInt(Structs.RankState.PID) <= 0
+            ? null
+            : new ProcessName(
+                state.getInt(Structs.RankState.PID),
+                state.getLong(Structs.RankState.STARTED),
+                state.getLong(Structs.RankState.PID_NAMESPACE));
     List<Recorded> recorded = new ArrayList<>(count);
     for (int i = 0; i < count; i++) {
       recorded.add(recorded(records, i * Structs.Record.SIZE));
@@ -76,7 +128,12 @@ public record RankLook(
         state.getInt(Structs.RankState.AWAITED),
         state.getInt(Structs.RankState.CONTESTED),
         item(state),
-        recorded);
+        recorded,
+        process,
+        process == null
+            ? Native.WL_PROCESS_UNKNOWN
+            : states.computeIfAbsent(process, ProcessName::look),
+        state.getInt(Structs.RankState.FORMER));
   }
 
   private static String item(ByteBuffer state) {

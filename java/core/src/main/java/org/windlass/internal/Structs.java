@@ -71,8 +71,23 @@ public final class Structs {
     public static final int ITEM_OWNER = NativeStruct.offset("wl_rank_state_t", "item_owner");
     public static final int ITEM_PHASE = NativeStruct.offset("wl_rank_state_t", "item_phase");
     public static final int ITEM = NativeStruct.offset("wl_rank_state_t", "item");
+    public static final int FORMER = NativeStruct.offset("wl_rank_state_t", "former");
+    public static final int PID = NativeStruct.offset("wl_rank_state_t", "pid");
+    public static final int STARTED = NativeStruct.offset("wl_rank_state_t", "started");
+    public static final int PID_NAMESPACE = NativeStruct.offset("wl_rank_state_t", "pid_namespace");
 
     private RankState() {}
+  }
+
+  /** {@code wl_report_group_t}. */
+  public static final class ReportGroup {
+    public static final int SIZE = NativeStruct.bytes("wl_report_group_t");
+    public static final int RANKS = NativeStruct.offset("wl_report_group_t", "ranks");
+    public static final int ID = NativeStruct.offset("wl_report_group_t", "id");
+    public static final int PARENT = NativeStruct.offset("wl_report_group_t", "parent");
+    public static final int MADE_NS = NativeStruct.offset("wl_report_group_t", "made_ns");
+
+    private ReportGroup() {}
   }
 
   /** {@code wl_peer_memory_t}. */

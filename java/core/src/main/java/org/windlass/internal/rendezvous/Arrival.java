@@ -12,6 +12,7 @@ import java.util.BitSet;
 import java.util.List;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.ProcessName;
 
 /**
  * What a rank says of itself when it comes to the start of a communicator.
@@ -91,18 +92,28 @@ record Arrival(
 
   /** What {@code rank} says. */
   static Arrival of(int rank, byte[] bytes, FailureMaker failures) {
+    return of("rank " + rank, List.of(rank), bytes, failures);
+  }
+
+  /**
+   * What somebody says.
+   *
+   * @param who as errors name it
+   * @param culprits theirs
+   */
+  static Arrival of(String who, List<Integer> culprits, byte[] bytes, FailureMaker failures) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int protocol = in.readInt();
       String library = in.readUTF();
       if (protocol != PROTOCOL) {
         throw failures.make(
             Native.WL_MISMATCH,
-            "rank " + rank + " runs windlass " + library + ", which starts by protocol " + protocol
+            who + " runs windlass " + library + ", which starts by protocol " + protocol
                 + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
-                + "; use one version on all ranks",
+                + "; use one version everywhere",
             null,
             "",
-            List.of(rank));
+            culprits);
       }
       return new Arrival(
           in.readInt(),
@@ -116,10 +127,10 @@ record Arrival(
     } catch (IOException e) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "what rank " + rank + " says of itself can't be read: " + e.getMessage(),
+          "what " + who + " says of itself can't be read: " + e.getMessage(),
           e,
           "",
-          List.of(rank));
+          culprits);
     }
   }
 

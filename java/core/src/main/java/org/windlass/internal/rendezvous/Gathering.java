@@ -75,13 +75,22 @@ final class Gathering {
       FailureMaker failures) {
     this.store = store;
     this.prefix = prefix;
-    this.decisions = prefix + "decision";
+    this.decisions = decisions(prefix);
     this.others = others;
     this.size = size;
     this.startNs = System.nanoTime();
     this.limitNs = Deadlines.nanos(deadline, failures);
     this.failures = failures;
     this.seen = new byte[size][];
+  }
+
+  private static String decisions(String prefix) {
+    return prefix + "decision";
+  }
+
+  /** Returns once rank 0 has said something under this prefix. */
+  static void awaitRankZero(Store store, String prefix, Duration deadline) {
+    store.await(decisions(prefix), deadline);
   }
 
   /** What is left of the deadline, at least a moment. */

@@ -29,6 +29,7 @@ import java.util.regex.Pattern;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.ProcessName;
 
 /**
  * The file by which those meet who were given neither an address nor a token: whoever opens the

@@ -14,6 +14,7 @@ import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
+import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
@@ -81,6 +82,11 @@ public final class Start {
       }
       ranks.leave(own);
     }
+  }
+
+  /** Returns once rank 0 has come to the start that has this prefix; Timeout, PeerLost. */
+  public static void awaitRankZero(Store store, String prefix, Duration deadline) {
+    Gathering.awaitRankZero(store, prefix, deadline);
   }
 
   private long[] join(List<Integer> own) {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.rendezvous;
+package org.windlass.internal;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Failures;
-import org.windlass.internal.Native;
-import org.windlass.internal.Scratch;
-import org.windlass.internal.Structs;
 
 /**
  * A process as others of its host name it: a {@code wl_process_t}.
@@ -17,17 +12,30 @@ import org.windlass.internal.Structs;
  * @param started tells it from a later one of that pid
  * @param pidNamespace in which the pid means it
  */
-record ProcessName(int pid, long started, long pidNamespace) {
+public record ProcessName(int pid, long started, long pidNamespace) {
   /** Fields of {@code /proc/PID/stat} after the name. */
   private static final int STATE = 0;
 
   private static final int START = 19;
 
   /** This one. */
-  static ProcessName own(FailureMaker failures) {
+  public static ProcessName own(FailureMaker failures) {
+    return filled((process, error) -> Native.wl_process_self(process, error), failures);
+  }
+
+  /** The one that has {@code pid} now; PeerLost where none has. */
+  public static ProcessName of(int pid, FailureMaker failures) {
+    return filled((process, error) -> Native.wl_process_named(pid, process, error), failures);
+  }
+
+  @FunctionalInterface
+  private interface Filling {
+    int fill(long process, long error);
+  }
+
+  private static ProcessName filled(Filling filling, FailureMaker failures) {
     try (Scratch scratch = Scratch.take()) {
-      long process = scratch.config(Structs.Process.SIZE);
-      int code = Native.wl_process_self(process, scratch.error());
+      int code = filling.fill(scratch.config(Structs.Process.SIZE), scratch.error());
       Failures.check(code, scratch, failures);
       return new ProcessName(
           scratch.configInt(Structs.Process.PID),
@@ -36,8 +44,15 @@ record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
+  /** What it does now: a {@code wl_process_state}. */
+  public int look() {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_process_look(in(scratch));
+    }
+  }
+
   /** Whether it has not ended, where it lives in this process's pid namespace. */
-  boolean lives() {
+  public boolean lives() {
     try {
       Path file = Path.of("/proc/" + pid + "/stat");
       String stat = Files.readString(file, StandardCharsets.ISO_8859_1);
@@ -50,7 +65,7 @@ record ProcessName(int pid, long started, long pidNamespace) {
   }
 
   /** Address of the struct, filled in; until the scratch's configuration changes. */
-  long in(Scratch scratch) {
+  public long in(Scratch scratch) {
     long address = scratch.config(Structs.Process.SIZE);
     scratch.configInt(Structs.Process.PID, pid);
     scratch.configLong(Structs.Process.STARTED, started);
