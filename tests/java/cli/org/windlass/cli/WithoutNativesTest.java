@@ -40,7 +40,7 @@ class WithoutNativesTest {
     Cli whole = run("--help");
     assertThat(whole.status()).as(whole.err()).isZero();
     assertThat(whole.out()).startsWith("Usage: windlass ");
-    Object[] commands = {"reshard", "plan", "bench", "example", "doctor", "demo", "run"};
+    Object[] commands = {"reshard", "plan", "bench", "example", "doctor", "demo", "run", "report"};
     Cli each = finished(ChildCommand.program(Helps.class, "/nonexistent", commands));
     List<String> lines = each.out().lines().toList();
     assertThat(lines).as(each.err()).hasSameSizeAs(commands);
@@ -71,8 +71,8 @@ class WithoutNativesTest {
   void whatTakesNoNativesWorksAndWhatTakesThemSaysSo() throws Exception {
     Cli plan = run("plan", "--from", "2:P", "--to", "2:S0", "--shape", "4", "--dtype", "f32");
     assertThat(plan.status()).as(plan.err()).isZero();
-    for (List<String> moving : List.of(List.of("bench", "put"), List.of("example", "put"))) {
-      Cli failed = run(moving.toArray());
+    for (String taking : List.of("bench put", "example put", "report 1")) {
+      Cli failed = run((Object[]) taking.split(" "));
       assertThat(failed.status()).as(failed.err()).isEqualTo(3);
       assertThat(failed.out()).isEmpty();
       assertThat(failed.err().lines()).hasSize(2);

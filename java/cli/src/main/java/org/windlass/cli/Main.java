@@ -51,7 +51,7 @@ import picocli.CommandLine;
       DoctorCommand.class,
       DemoCommand.class,
       RunCommand.class,
-      UnavailableCommand.Report.class,
+      ReportCommand.class,
       UnavailableCommand.Manifest.class
     })
 public final class Main implements Runnable {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Locale;
 import org.windlass.reshard.ProgressListener;
 
@@ -29,21 +26,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
   }
 
   static ProgressBar on(PrintWriter err) {
-    return new ProgressBar(err, isTerminal());
-  }
-
-  /** Whether standard error is a terminal that redraws lines. */
-  private static boolean isTerminal() {
-    String kind = System.getenv("TERM");
-    if (kind == null || kind.equals("dumb")) {
-      return false;
-    }
-    try {
-      String device = Files.readSymbolicLink(Path.of("/proc/self/fd/2")).toString();
-      return device.startsWith("/dev/pts/") || device.startsWith("/dev/tty");
-    } catch (IOException unknown) {
-      return false;
-    }
+    return new ProgressBar(err, Terminal.redraws(Terminal.ERROR));
   }
 
   @Override

@@ -21,13 +21,6 @@ abstract sealed class UnavailableCommand implements Runnable {
     throw new UnsupportedException("windlass " + name + ": not in this build");
   }
 
-  @Command(name = "report", hidden = true, description = "Not in this build.")
-  static final class Report extends UnavailableCommand {
-    Report() {
-      super("report");
-    }
-  }
-
   @Command(name = "manifest", hidden = true, description = "Not in this build.")
   static final class Manifest extends UnavailableCommand {
     Manifest() {

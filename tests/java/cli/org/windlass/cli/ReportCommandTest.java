@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code windlass report} of a bench whose ranks are processes. */
+@Timeout(120)
+class ReportCommandTest {
+  private static final long LIMIT_S = 60;
+
+  @TempDir Path folder;
+
+  private Process bench;
+  private ProcessHandle second;
+
+  /** So many seconds of two ranks that call one all-reduce after the other. */
+  private void start(double seconds) throws Exception {
+    List<String> command =
+        ChildCommand.of(
+                "bench", "all-reduce", "--launch", "processes", "--seconds", seconds, "--bytes", "64")
+            .command();
+    command.add(1, "-Djava.io.tmpdir=" + folder);
+    bench =
+        new ProcessBuilder(command)
+            .redirectOutput(folder.resolve("out").toFile())
+            .redirectError(folder.resolve("err").toFile())
+            .start();
+    long start = System.nanoTime();
+    while (!awaitsReport()) {
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_S));
+      Thread.sleep(20);
+    }
+    second = bench.children().findFirst().orElseThrow();
+  }
+
+  private boolean awaitsReport() {
+    Cli told = Cli.run("report", bench.pid());
+    return told.status() == 0 && told.out().contains("   1  ") && told.out().contains("all-reduce");
+  }
+
+  @AfterEach
+  void end() {
+    if (bench != null) {
+      bench.descendants().forEach(ProcessHandle::destroyForcibly);
+      bench.destroyForcibly();
+    }
+  }
+
+  /** HOST:PORT and the file of the token, as the second rank was told. */
+  private Map<String, String> told() throws IOException {
+    Map<String, String> told = new LinkedHashMap<>();
+    String all = Files.readString(Path.of("/proc/" + second.pid() + "/environ"));
+    Matcher variable = Pattern.compile("(WINDLASS_[A-Z_]+)=([^\0]*)").matcher(all);
+    while (variable.find()) {
+      told.put(variable.group(1), variable.group(2));
+    }
+    return told;
+  }
+
+  /** {@code windlass report} as a process, with these variables. */
+  private Cli report(Map<String, String> variables, Object... arguments) throws Exception {
+    List<Object> words = new ArrayList<>(List.of("report"));
+    words.addAll(List.of(arguments));
+    ProcessBuilder builder = ChildCommand.of(words.toArray());
+    builder.environment().keySet().removeIf(name -> name.startsWith("WINDLASS_TOKEN"));
+    builder.environment().putAll(variables);
+    Path out = folder.resolve("report-out");
+    Path err = folder.resolve("report-err");
+    Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    assertThat(process.waitFor(LIMIT_S, TimeUnit.SECONDS)).isTrue();
+    return new Cli(process.exitValue(), Files.readString(out), Files.readString(err));
+  }
+
+  @Test
+  void aTableHasARowForEachRank() throws Exception {
+    start(60);
+    for (long pid : new long[] {bench.pid(), second.pid()}) {
+      Cli told = Cli.run("report", pid);
+      assertThat(told.status()).as(told.err()).isZero();
+      List<String> lines = told.out().lines().toList();
+      assertThat(lines.get(0)).matches("communicator [0-9a-f]+: 2 ranks, made [0-9.]+ s ago");
+      assertThat(lines.get(1)).matches("rank +process +where +since +contested +waits for");
+      assertThat(lines.get(2)).matches("   0  " + bench.pid() + " .*");
+      assertThat(lines.get(3)).matches("   1  " + second.pid() + " .*");
+      assertThat(told.err()).isEmpty();
+    }
+    Map<String, String> variables = told();
+    Map<String, String> token =
+        Map.of("WINDLASS_TOKEN_FILE", variables.get("WINDLASS_TOKEN_FILE"));
+    Cli told = report(token, variables.get("WINDLASS_RENDEZVOUS"));
+    assertThat(told.status()).as(told.err()).isZero();
+    assertThat(told.out()).contains("   1  " + second.pid() + " ");
+    Cli wrong =
+        report(Map.of("WINDLASS_TOKEN", "0".repeat(64)), variables.get("WINDLASS_RENDEZVOUS"));
+    assertThat(wrong.status()).as(wrong.err()).isEqualTo(7);
+    assertThat(wrong.err()).contains("the store holds another token");
+    assertThat(wrong.out()).isEmpty();
+  }
+
+  @Test
+  void jsonIsAnObjectALineWithTheKeysOfTheManual() throws Exception {
+    start(60);
+    new ProcessBuilder("kill", "-STOP", "" + second.pid()).start().waitFor();
+    Cli told = await(json -> json.contains("\"process_state\":\"stopped\""));
+    assertThat(told.out().lines()).hasSize(1);
+    assertThat(keys(told.out()))
+        .containsExactlyInAnyOrder(
+            "over",
+            "communicators",
+            "communicators/id",
+            "communicators/parent",
+            "communicators/age_us",
+            "communicators/failure",
+            "communicators/peer_memory",
+            "communicators/ranks",
+            "communicators/ranks/rank",
+            "communicators/ranks/process",
+            "communicators/ranks/process_state",
+            "communicators/ranks/closed",
+            "communicators/ranks/call",
+            "communicators/ranks/call/operation",
+            "communicators/ranks/call/text",
+            "communicators/ranks/call/sequence",
+            "communicators/ranks/call/inside",
+            "communicators/ranks/call/failure",
+            "communicators/ranks/call/bytes",
+            "communicators/ranks/call/since_us",
+            "communicators/ranks/call/took_us",
+            "communicators/ranks/item",
+            "communicators/ranks/waits_for",
+            "communicators/ranks/contested");
+    assertThat(told.out())
+        .startsWith("{\"over\":false,")
+        .contains("\"parent\":null", "\"failure\":null")
+        .contains("\"rank\":0,\"process\":" + bench.pid() + ",\"process_state\":\"runs\"")
+        .contains("\"rank\":1,\"process\":" + second.pid() + ",\"process_state\":\"stopped\"");
+    new ProcessBuilder("kill", "-CONT", "" + second.pid()).start().waitFor();
+  }
+
+  private Cli await(Predicate<String> seen) throws InterruptedException {
+    long start = System.nanoTime();
+    while (true) {
+      Cli told = Cli.run("report", bench.pid(), "--json");
+      assertThat(told.status()).as(told.err()).isZero();
+      if (seen.test(told.out())) {
+        return told;
+      }
+      assertThat(System.nanoTime() - start).as(told.out()).isLessThan(LIMIT_S * 1_000_000_000L);
+      Thread.sleep(10);
+    }
+  }
+
+  @Test
+  void aWatchEndsWithTheJob() throws Exception {
+    start(2);
+    Cli watched = Cli.run("report", second.pid(), "--watch", "--every", 0.1);
+    assertThat(watched.status()).as(watched.err()).isZero();
+    assertThat(watched.out())
+        .endsWith("the job is over: all ranks have closed their communicators\n");
+    long looks = watched.out().lines().filter(line -> line.startsWith("communicator ")).count();
+    assertThat(looks).isGreaterThan(3);
+    assertThat(watched.err()).isEmpty();
+    assertThat(bench.waitFor(LIMIT_S, TimeUnit.SECONDS)).isTrue();
+    assertThat(bench.exitValue()).isZero();
+  }
+
+  @Test
+  void aWatchNamesARankThatIsLost() throws Exception {
+    start(60);
+    Thread killer =
+        new Thread(
+            () -> {
+              try {
+                Thread.sleep(500);
+              } catch (InterruptedException e) {
+                // At once, then.
+              }
+              second.destroyForcibly();
+            });
+    killer.start();
+    Cli watched = Cli.run("report", bench.pid(), "--watch", "--every", "0.05", "--json");
+    killer.join();
+    assertThat(watched.status()).as(watched.err()).isEqualTo(5);
+    assertThat(watched.err())
+        .contains("\"code\":\"PeerLost\"")
+        .contains("the job is over: rank 1 (process " + second.pid() + ") ended without closing");
+    List<String> lines = watched.out().lines().toList();
+    assertThat(lines.get(0)).startsWith("{\"over\":false,");
+    assertThat(lines.get(lines.size() - 1))
+        .startsWith("{\"over\":true,")
+        .contains("\"process_state\":\"ended\"")
+        .contains("\"failure\":{\"code\":\"PeerLost\"");
+  }
+
+  /** The keys of a JSON text, behind those that they stand under. */
+  private static Set<String> keys(String text) throws IOException {
+    Set<String> keys = new TreeSet<>();
+    try (JsonParser parser = new JsonFactory().createParser(text)) {
+      for (JsonToken token = parser.nextToken(); token != null; token = parser.nextToken()) {
+        if (token == JsonToken.FIELD_NAME) {
+          String path = parser.getParsingContext().pathAsPointer().toString();
+          keys.add(path.replaceAll("/\\d+", "").substring(1));
+        }
+      }
+    }
+    return keys;
+  }
+}
