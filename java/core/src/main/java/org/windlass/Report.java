@@ -44,9 +44,11 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   /** What a process does. */
   public enum ProcessState {
+    /** It runs, or could. */
     RUNS,
     /** By a signal such as SIGSTOP, or a debugger. */
     STOPPED,
+    /** By itself or by a signal, whether or not it has been waited for. */
     ENDED,
     /** It lives in another pid namespace, or {@code /proc} hides it. */
     UNKNOWN;

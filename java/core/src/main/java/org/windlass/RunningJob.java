@@ -42,6 +42,9 @@ import org.windlass.internal.rendezvous.Token;
 public final class RunningJob implements AutoCloseable {
   private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
 
+  /** In which a process ends that has closed what it held. */
+  private static final long ENDING_NS = 2_000_000_000;
+
   private final String address;
 
   /** Asks the job's store for the processes that have told of themselves there. */
@@ -52,6 +55,9 @@ public final class RunningJob implements AutoCloseable {
 
   /** Whether those of the job's first communicator are among them. */
   private boolean isComplete;
+
+  /** When nobody held a communicator any more whose ranks are not gone; 0 while somebody does. */
+  private long unheldNs;
 
   private final Seen seen = new Seen();
 
@@ -255,8 +261,11 @@ public final class RunningJob implements AutoCloseable {
       return new JobReport(lost.isEmpty() ? over.subList(0, 1) : lost, true);
     }
     if (search.held.isEmpty() && search.refusal == null) {
-      return new JobReport(living, !living.isEmpty());
+      // A process that ends has closed what it held before it counts as ended.
+      unheldNs = unheldNs == 0 ? now : unheldNs;
+      return new JobReport(living, !living.isEmpty() && now - unheldNs >= ENDING_NS);
     }
+    unheldNs = 0;
     for (JobReport.Group group : over) {
       seen.left.add(idOf(group));
       seen.groups.remove(idOf(group)).close();
