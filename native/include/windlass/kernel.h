@@ -310,6 +310,20 @@ template <class K>
 struct Eager : K {
   static constexpr bool kEager = true;
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
+  // The last item, which is the rank's own where K has one for each peer, runs first: nobody has to
+  // have entered for it.
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block,
+                                uint32_t phase) {
+    return K::needs(launch, rank, turned(launch, rank, block), phase);
+  }
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t phase) {
+    K::phase(launch, rank, turned(launch, rank, block), phase);
+  }
+
+ private:
+  WL_CORE static uint32_t turned(const Launch& launch, uint32_t rank, uint32_t block) {
+    return (block == 0 ? K::blocks(launch, rank) : block) - 1;
+  }
 };
 
 }  // namespace windlass
