@@ -133,7 +133,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   const uint32_t rank = comm->comm.rank();
   if (kHasRoot && static_cast<uint32_t>(root) >= ranks) return badRoot(of, root, ranks, error);
   const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
-  int64_t where = kHasRoot ? root : 0;
+  int32_t rootOrRows = kHasRoot ? root : 0;
   const bool reads = isRoot || !isRoots(kIn);
   const bool writes = isRoot || !isRoots(kOut);
 
@@ -154,7 +154,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   }
   if (of.shape == PartShape::kRows) {
     if (Code code = checkRows(of, count, rows, error); code != WL_OK) return code;
-    where = rows;
+    rootOrRows = static_cast<int32_t>(rows);
   }
   if (of.result == Result::kMoved) {
     op = 0;
@@ -183,7 +183,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
   return run(comm->comm, of, kIn, kOut,
              {static_cast<wl_operation>(operation), in, out, count, bytes, dtype, op, chosen,
-              static_cast<int32_t>(where), deadline_ns, error});
+              rootOrRows, deadline_ns, error});
 }
 
 // What no row of equal parts stands for.

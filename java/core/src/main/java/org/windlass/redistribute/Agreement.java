@@ -119,29 +119,14 @@ final class Agreement {
       if (rank >= offers.size()) {
         throw mismatch(
             key.name,
-            "rank "
-                + said.rank
-                + " "
-                + verb
-                + " it as "
-                + text(said.what)
-                + "; the link has ranks 0 to "
-                + (offers.size() - 1),
+            claim(verb, said) + "the link has ranks 0 to " + (offers.size() - 1),
             said.rank);
       }
       if (!named.get(offers.get(rank)).contains(key)
           && Shapes.numel(spec.localShape(rank)) != 0) {
         throw mismatch(
             key.name,
-            "rank "
-                + said.rank
-                + " "
-                + verb
-                + " it as "
-                + text(said.what)
-                + "; rank "
-                + rank
-                + " holds a part of that and has not named it",
+            claim(verb, said) + "rank " + rank + " holds a part of that and has not named it",
             said.rank,
             rank);
       }
@@ -192,6 +177,10 @@ final class Agreement {
                 key.name, "rank " + from.rank + " sends it and no rank receives it", from.rank);
           }
         });
+  }
+
+  private static String claim(String verb, Said<?> said) {
+    return "rank " + said.rank + " " + verb + " it as " + text(said.what) + "; ";
   }
 
   private static String text(Object said) {
