@@ -34,11 +34,14 @@ class ReportCommandTest {
   private Process bench;
   private ProcessHandle second;
 
-  /** So many seconds of two ranks that call one all-reduce after the other. */
+  /**
+   * So many seconds of two ranks that call one all-reduce after the other, of a size whose samples
+   * are too few in a minute to end it earlier.
+   */
   private void start(double seconds) throws Exception {
     List<String> command =
         ChildCommand.of(
-                "bench", "all-reduce", "--launch", "processes", "--seconds", seconds, "--bytes", "64")
+                "bench", "all-reduce", "--launch", "processes", "--seconds", seconds, "--bytes", "16M")
             .command();
     command.add(1, "-Djava.io.tmpdir=" + folder);
     bench =
@@ -201,7 +204,7 @@ class ReportCommandTest {
     killer.start();
     Cli watched = Cli.run("report", bench.pid(), "--watch", "--every", "0.05", "--json");
     killer.join();
-    assertThat(watched.status()).as(watched.err()).isEqualTo(5);
+    assertThat(watched.status()).as(watched.err() + watched.out()).isEqualTo(5);
     assertThat(watched.err())
         .contains("\"code\":\"PeerLost\"")
         .contains("the job is over: rank 1 (process " + second.pid() + ") ended without closing");
