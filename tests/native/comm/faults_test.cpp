@@ -301,7 +301,7 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
   // Both crews together have as many as a kill has of each.
   for (int attempt = 0; attempt < (attempts() + 1) / 2 && !HasFailure(); ++attempt) {
     strike(
-        random, (kSlow > 1 ? 1'500 : 300) * kMs, SIGSTOP,
+        random, (kSlow > 1 ? 600 : 150) * kMs, SIGSTOP,
         [&](Work& work, int32_t code, const Error&, const Held& before, int victim) {
           const Mate& mate = work.mate;
           Error other;

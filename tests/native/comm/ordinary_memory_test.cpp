@@ -611,6 +611,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, ADeathInAPullIsPeerLost) {
 TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline) {
   const Spread spread = {3, 3, 64, 0, GetParam()};
   NEEDS_READING_FOR(spread.use)
+  constexpr int64_t kDeadlineNs = (kSlow > 1 ? 900 : 500) * kMs;
   std::mt19937_64 random(seed());
   for (int round = 0; round < (longForm() ? 50 : 2); ++round) {
     const auto afterUs = static_cast<useconds_t>(random() % 50'000);
@@ -623,7 +624,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
           const int64_t first = start;
           while (code == WL_OK && start - first < 60'000 * kMs) {
             start = wl_clock_ns();
-            code = reduceOrdinary(member, &error, 1'500 * kMs, 400'000 / kSlow);
+            code = reduceOrdinary(member, &error, kDeadlineNs, 400'000 / kSlow);
           }
           CHECK_IN_MEMBER(code == WL_TIMEOUT);
           CHECK_IN_MEMBER(member.rank == 1 || wl_clock_ns() - start < 15'000 * kMs);
@@ -634,7 +635,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
         [&](const std::vector<pid_t>& children) {
           usleep(afterUs);
           kill(children[1], SIGSTOP);
-          usleep(3'000'000);
+          usleep(2 * kDeadlineNs / 1000);
           kill(children[1], SIGCONT);
         });
     ASSERT_EQ(allWell(spread), all.results);

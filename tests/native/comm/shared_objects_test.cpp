@@ -212,7 +212,7 @@ TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
 
 // Killed at any moment of what makes windows and parts, by chance.
 TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
-  const int attempts = longForm() ? 50 : 10;
+  const int attempts = longForm() ? 50 : kSlow > 1 ? 5 : 10;
   std::mt19937 random(static_cast<unsigned>(wl_clock_ns()));
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const int victim = static_cast<int>(random() % kRanks);

@@ -310,7 +310,7 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
           EXPECT_OF_MATE(mate, code == WL_TIMEOUT && error.culprits[0] == victim);
           wl_comm_t* shrunk = nullptr;
           EXPECT_OF_MATE(mate,
-                         wl_comm_shrink(mate.comm, 3'000 * kMs, &shrunk, &error) == WL_OK);
+                         wl_comm_shrink(mate.comm, 1'000 * kMs, &shrunk, &error) == WL_OK);
           if (shrunk == nullptr) return;
           const std::vector<int> former = ranksWithout(crew, {victim});
           ++mate.board.at[mate.rank];

@@ -19,7 +19,7 @@ class RandomProgramsTest {
   private static final Duration HANG = Duration.ofSeconds(60);
 
   /** Programs until the runtime has made what it keeps. */
-  private static final int WARM_UP = 7;
+  private static final int WARM_UP = 5;
 
   private int programs;
   private Resources before;
