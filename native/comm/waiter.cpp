@@ -34,7 +34,7 @@ constexpr int64_t kLongestSleepNs = 8'000'000;
 // never, since each runs for a moment only; they part by themselves at once. Where a core was
 // contested of late, the other one may not idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
-constexpr int64_t kStayAfterContestNs = 1'000'000'000;
+constexpr int64_t kStayAfterContestNs = 100'000'000;
 // A rank that waits compares what its peers call every so often for each of them, so that many
 // ranks together spend little on it.
 constexpr int64_t kCompareRankNs = 1'000'000;
