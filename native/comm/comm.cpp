@@ -142,7 +142,7 @@ Code Comm::pullItems(const Call& call, const Launch& launch, PhaseOfItems phase,
   shownPhases_ = launch.phases;
   isPulling_ = true;
   const Code code =
-      pulling_->runItems(*call.far, launch, phase, call.firstPhase, deadline, call.error);
+      pulling_->items().run(*call.far, launch, phase, call.firstPhase, deadline, call.error);
   isPulling_ = false;
   return code;
 }
@@ -216,7 +216,7 @@ int32_t Comm::peerMemory(char* why, size_t room) const {
     std::snprintf(why, room, "all ranks live in one process");
     return WL_PEER_MEMORY_SHARED;
   }
-  if (pulling_ != nullptr) return pulling_->form(why, room);
+  if (pulling_ != nullptr) return pulling_->access().form(why, room);
   std::snprintf(why, room, "%s", noMemory(rank_).message);
   return WL_PEER_MEMORY_OPEN;
 }

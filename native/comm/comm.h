@@ -141,6 +141,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code status(wl_error_t* error) const;
 
  private:
+  friend class FarItems;
+  friend class PeerAccess;
   friend class Pulling;
   template <class K>
   class Helped;

@@ -143,7 +143,7 @@ struct alignas(kLine) Doorbell {
 };
 
 // What a rank of a group that spans processes tells of its ordinary memory, which peers in other
-// processes read themselves or find in its stage: native/comm/pulling.h. Each stage has two halves,
+// processes read themselves or find in its stage: native/comm/peer_access.h. Each has two halves,
 // by the parity of a round; rounds are counted over all operations.
 struct alignas(kLine) StageLine {
   std::atomic<uint64_t> probe;   // PeerMemory::probeAddress() of its process, once it has joined
@@ -251,6 +251,8 @@ struct GroupConfig {
     const uint64_t least = ranks <= 1024 ? uint64_t{64} << 10 : uint64_t{WL_MAX_RANKS} * kLine;
     return share < least ? least : share > kMost ? kMost : share;
   }
+  // Of it, for each reader where they read different things.
+  uint64_t stagePartBytes() const { return stageHalfBytes() / ranks / kLine * kLine; }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
 };

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/far_items.h"
+
+#include <algorithm>
+
+#include "native/base/target.h"
+#include "native/comm/comm.h"
+#include "native/comm/far.h"
+#include "windlass/chunk.h"
+
+namespace windlass {
+
+FarItems::FarItems(Comm& comm, PeerAccess& access)
+    : comm_(comm),
+      access_(access),
+      rank_(comm.rank()),
+      ranks_(comm.group().ranks()),
+      partBytes_(comm.group().config().stagePartBytes()),
+      served_(ranks_),
+      read_(ranks_) {}
+
+Code FarItems::run(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t firstPhase,
+                   Deadline& deadline, wl_error_t* error) {
+  access_.look();
+  if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+  if (firstPhase == 0) std::fill(served_.begin(), served_.end(), Served{0, 0});
+  std::fill(read_.begin(), read_.end(), 0);
+  for (uint32_t k = 0; k < launch.phases; ++k) {
+    phase_ = firstPhase + k;
+    if (Code code = runOwnItems(far, launch, items, k, deadline); code != WL_OK) return code;
+    const auto isServed = [&] { return serve(far); };
+    if (!access_.reads()) {
+      if (Code code = comm_.wait(isServed, kEveryRank, deadline); code != WL_OK) return code;
+    }
+    comm_.finishPhase(rank_, k);
+    comm_.waiter_.ring();
+    if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t k,
+                           Deadline& deadline) {
+  const ChunkTable table = {launch.at<const uint64_t>(rank_, launch.of(rank_).aux)};
+  if (k >= table.phases()) return WL_OK;
+  // A table of one item, which this rank states to itself.
+  constexpr uint64_t kTableWords = ChunkTable::kHeadWords + 2;
+  uint64_t* words = far.item.data();
+  const RankArgs stated = {
+      {0}, {0}, Place::of(kAddressSpace, reinterpret_cast<uint64_t>(words))};
+  Launch own = launch;
+  own.entries = reinterpret_cast<const unsigned char*>(&stated);
+  own.entryStride = 0;
+  const uint64_t first = uint64_t{k} * table.blocks();
+  const uint64_t* end = table.start(first + table.blocks());
+  ChunkItem item = {table.start(first)};
+  for (; item.words != end; item.words += item.size()) {
+    words[0] = 1 | uint64_t{1} << 32;
+    words[1] = kTableWords;
+    words[2] = 0;
+    words[3] = item.size();
+    std::copy_n(item.words, item.size(), words + kTableWords);
+    if (Code code = localize(far, words + kTableWords, deadline); code != WL_OK) return code;
+    items(own, rank_, 0, 0);
+    if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
+  const ChunkItem item = {words};
+  unsigned char* to = far.scratch;
+  for (uint32_t s = 0; s < item.sources(); ++s) {
+    uint64_t* source = words + (item.source(s) - words);
+    const uint32_t from = ChunkItem::rankOf(source);
+    const Place place = ChunkItem::placeOf(source);
+    if (place.window() != kAddressSpace || access_.shareProcess(from, rank_)) continue;
+    const DType dtype = ChunkItem::dtypeOf(source);
+    auto* strides = reinterpret_cast<int64_t*>(source + ChunkItem::kSourceWords);
+    const FarBox box = {place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),
+                        item.extents(), strides};
+    const Code code =
+        access_.reads() ? readBox(from, box, to) : takeBox(far, from, box.bytes(), to, deadline);
+    if (code != WL_OK) return code;
+    source[0] = rank_ | static_cast<uint64_t>(dtype) << 32;
+    source[1] = Place::of(kAddressSpace, reinterpret_cast<uint64_t>(to)).word;
+    int64_t step = 1;
+    for (uint32_t d = item.ndim(); d-- > 0; step *= item.extents()[d]) strides[d] = step;
+    to += farRoom(static_cast<uint64_t>(step) * sizeOf(dtype));
+  }
+  return WL_OK;
+}
+
+Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to) {
+  PeerMemory::Run runs[PeerMemory::kMostRuns];
+  uint32_t count = 0;
+  uint64_t bytes = 0;
+  Code code = WL_OK;
+  const auto readAll = [&] {
+    if (count > 0 && code == WL_OK) code = access_.read(from, to, runs, count);
+    to += bytes;
+    bytes = 0;
+    count = 0;
+  };
+  box.forEachRun(0, box.bytes(), [&](uint64_t address, uint64_t length) {
+    runs[count++] = {address, length};
+    bytes += length;
+    if (count == PeerMemory::kMostRuns) readAll();
+  });
+  readAll();
+  return code;
+}
+
+Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
+                       Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  StagePair& pair = block.stagePair(from, rank_);
+  while (bytes > 0) {
+    const uint32_t turn = pair.taken.load(std::memory_order_relaxed);
+    const auto isFilled = [&] {
+      serve(far);
+      return pair.filled.load(std::memory_order_acquire) != turn;
+    };
+    if (Code code = comm_.wait(isFilled, from, deadline); code != WL_OK) return code;
+    uint32_t& read = read_[from];
+    const uint32_t count =
+        static_cast<uint32_t>(std::min<uint64_t>(pair.bytes[turn & 1] - read, bytes));
+    kTarget.copy(to, block.stage(from, turn) + rank_ * partBytes_ + read, count);
+    to += count;
+    bytes -= count;
+    read += count;
+    if (read < pair.bytes[turn & 1]) continue;
+    read = 0;
+    pair.taken.store(turn + 1, std::memory_order_release);
+    comm_.waiter_.ring();
+  }
+  return WL_OK;
+}
+
+bool FarItems::serve(const FarPlan& far) {
+  bool isServed = true;
+  for (uint32_t reader = 0; reader < ranks_; ++reader)
+    isServed = serve(far, reader) && isServed;
+  return isServed;
+}
+
+// Whether the reader has got all of the phase.
+bool FarItems::serve(const FarPlan& far, uint32_t reader) {
+  const std::vector<uint64_t>& words = far.served[reader];
+  Served& next = served_[reader];
+  const ControlBlock& block = comm_.group().block();
+  StagePair& pair = block.stagePair(rank_, reader);
+  const auto isOver = [&] {
+    return next.at == words.size() || ServedBox{words.data() + next.at}.phase() != phase_;
+  };
+  if (words.empty()) return true;
+  for (;;) {
+    const uint32_t turn = pair.filled.load(std::memory_order_relaxed);
+    const uint32_t ahead = turn - pair.taken.load(std::memory_order_acquire);
+    if (isOver()) return ahead == 0;
+    if (ahead == 2) return false;
+    unsigned char* to = block.stage(rank_, turn) + reader * partBytes_;
+    uint64_t left = partBytes_;
+    while (left > 0 && !isOver()) {
+      const ServedBox served = {words.data() + next.at};
+      const FarBox box = served.box();
+      const uint64_t count = std::min(left, box.bytes() - next.from);
+      box.forEachRun(next.from, count, [&](uint64_t address, uint64_t length) {
+        kTarget.copy(to, reinterpret_cast<const void*>(address), length);
+        to += length;
+      });
+      left -= count;
+      next.from += count;
+      if (next.from == box.bytes()) next = {next.at + served.size(), 0};
+    }
+    pair.bytes[turn & 1] = static_cast<uint32_t>(partBytes_ - left);
+    pair.filled.store(turn + 1, std::memory_order_release);
+    comm_.waiter_.ring();
+  }
+}
+
+}  // namespace windlass

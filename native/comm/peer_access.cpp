@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/peer_access.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <new>
+
+#include "native/comm/comm.h"
+#include "native/comm/failure_text.h"
+#include "native/comm/names.h"
+
+namespace windlass {
+namespace {
+
+// What a rank says in StageLine::answer.
+constexpr uint32_t kReads = 1;    // it reads the memory of every other process
+constexpr uint32_t kStages = 2;   // its process was told to use stages
+constexpr uint32_t kCannot = 3;   // it can't read that of one
+constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
+constexpr uint32_t kSaid = 7;     // bits of the above
+
+}  // namespace
+
+PeerAccess::PeerAccess(Comm& comm)
+    : comm_(comm),
+      rank_(comm.rank()),
+      ranks_(comm.group().ranks()),
+      process_(ranks_),
+      memories_(ranks_) {}
+
+void PeerAccess::look() {
+  if (looked_) return;
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    process_[rank] = rank;
+    for (uint32_t other = 0; other < rank; ++other) {
+      if (process_[other] != other || !comm_.group().shareProcess(other, rank)) continue;
+      process_[rank] = other;
+      break;
+    }
+  }
+  looked_ = true;
+}
+
+Code PeerAccess::answer(uint32_t* said) {
+  Group& group = comm_.group();
+  *said = kReads;
+  if (group.peerMemoryUse() == PeerMemoryUse::kStage) {
+    *said = kStages;
+    return WL_OK;
+  }
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  for (uint32_t rank = 0; rank < ranks_ && *said == kReads; ++rank) {
+    if (process_[rank] == process_[rank_]) continue;
+    Code code = WL_OK;
+    try {
+      code = group.peerMemory(process_[rank], &memories_[rank], &error);
+    } catch (const std::bad_alloc&) {
+      return comm_.publishNoMemory();
+    }
+    if (code == WL_PEER_LOST) return comm_.publishUnread(rank, ESRCH);
+    if (code != WL_OK) *said = kCannot;
+  }
+  if (*said == kCannot) Text(why_, sizeof why_).add("%s", error.message);
+  if (group.peerMemoryUse() == PeerMemoryUse::kReadv) *said |= kInsists;
+  return WL_OK;
+}
+
+Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
+  if (settled_) return WL_OK;
+  const ControlBlock& block = comm_.group().block();
+  StageLine& own = block.stageLine(rank_);
+  if (own.answer.load(std::memory_order_relaxed) == 0) {
+    uint32_t said = 0;
+    if (Code code = answer(&said); code != WL_OK) return code;
+    own.answer.store(said, std::memory_order_release);
+    comm_.waiter_.ring();
+  }
+  bool allRead = true;
+  bool anyInsists = false;
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    const std::atomic<uint32_t>& told = block.stageLine(rank).answer;
+    const auto isTold = [&] { return told.load(std::memory_order_acquire) != 0; };
+    if (Code code = comm_.wait(isTold, rank, deadline); code != WL_OK) return code;
+    allRead = allRead && (told.load() & kSaid) == kReads;
+    anyInsists = anyInsists || (told.load() & kInsists) != 0;
+  }
+  if (anyInsists && !allRead) return refuse(error);
+  reads_ = allRead;
+  settled_ = true;
+  return WL_OK;
+}
+
+Code PeerAccess::refuse(wl_error_t* error) const {
+  char why[512];
+  const ControlBlock& block = comm_.group().block();
+  uint32_t insists = 0;
+  uint32_t other = kNobody;
+  for (uint32_t rank = ranks_; rank-- > 0;) {
+    const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
+    if ((said & kInsists) != 0) insists = rank;
+    // What this rank knows best is why it can't itself.
+    if ((said & kSaid) != kReads && other != rank_) other = rank;
+  }
+  const uint32_t said = block.stageLine(other).answer.load(std::memory_order_acquire) & kSaid;
+  std::snprintf(why, sizeof why, "%s%s%s",
+                said == kStages ? "was set to stage" : "can't read all others' memory",
+                other == rank_ && said == kCannot ? ": " : "",
+                other == rank_ && said == kCannot ? why_ : "");
+  return fail(error, WL_UNSUPPORTED,
+              "rank %u: %s names memory outside windows; WINDLASS_PEER_MEMORY is readv in the "
+              "process of rank %u, and that of rank %u %s. Nothing has moved: use auto, or tensors "
+              "of windows",
+              rank_, operationName(comm_.current_.operation()), insists, other, why);
+}
+
+int32_t PeerAccess::form(char* why, size_t room) const {
+  return formAsTold(comm_.group().block(), ranks_, rank_, why_, why, room);
+}
+
+int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
+                   char* why, size_t room) {
+  bool isTold = true;
+  uint32_t other = kNobody;  // that does not read: `own`, where it is one of them
+  for (uint32_t rank = ranks; rank-- > 0;) {
+    const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
+    isTold = isTold && said != 0;
+    if (said != 0 && (said & kSaid) != kReads && other != own) other = rank;
+  }
+  if (!isTold) {
+    std::snprintf(why, room, "ranks agree when an operation first names memory outside windows");
+    return WL_PEER_MEMORY_OPEN;
+  }
+  if (other == kNobody) {
+    std::snprintf(why, room, "every process may read the others' by process_vm_readv");
+    return WL_PEER_MEMORY_READV;
+  }
+  const uint32_t said = block.stageLine(other).answer.load(std::memory_order_acquire) & kSaid;
+  if (said == kStages) {
+    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", other);
+  } else {
+    std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", other,
+                  other == own ? ": " : "", other == own ? ownWhy : "");
+  }
+  return WL_PEER_MEMORY_STAGE;
+}
+
+Code PeerAccess::read(uint32_t from, void* to, uint64_t address, uint64_t bytes) {
+  const int failed = memories_[from]->read(to, address, bytes);
+  return failed == 0 ? WL_OK : comm_.publishUnread(from, failed);
+}
+
+Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count) {
+  const int failed = memories_[from]->read(to, runs, count);
+  return failed == 0 ? WL_OK : comm_.publishUnread(from, failed);
+}
+
+}  // namespace windlass

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank gets at ordinary memory of ranks in other processes: by process_vm_readv where all
+// processes may, else through stages, which lie in the control block. Which of the two ranks agree
+// on when they first need it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "native/base/clock.h"
+#include "native/base/error.h"
+#include "native/window/peer_memory.h"
+
+namespace windlass {
+
+class Comm;
+class ControlBlock;
+
+class PeerAccess {
+ public:
+  // Throws std::bad_alloc.
+  explicit PeerAccess(Comm& comm);
+  PeerAccess(const PeerAccess&) = delete;
+  PeerAccess& operator=(const PeerAccess&) = delete;
+
+  // Finds which ranks share a process, once; all have entered an operation.
+  void look();
+  bool shareProcess(uint32_t a, uint32_t b) const { return process_[a] == process_[b]; }
+  // Agrees with all ranks, which have entered the operation in progress, unless they have.
+  // WL_UNSUPPORTED, on all ranks, where one was told to read by process_vm_readv and one can't.
+  Code settle(Deadline& deadline, wl_error_t* error);
+  // Once they have: whether it is by process_vm_readv.
+  bool reads() const { return reads_; }
+  // Copies what a rank of another process has there; where ranks read.
+  Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes);
+  // The same of several runs, side by side.
+  Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count);
+
+  // What ranks have agreed on, or what this rank would say: a wl_peer_memory_form, and why.
+  int32_t form(char* why, size_t room) const;
+
+ private:
+  // What this rank says of the others' memory.
+  Code answer(uint32_t* said);
+  Code refuse(wl_error_t* error) const;
+
+  Comm& comm_;
+  const uint32_t rank_;
+  const uint32_t ranks_;
+  bool looked_ = false;
+  std::vector<uint32_t> process_;  // of each rank: the lowest one in its process
+  bool settled_ = false;
+  bool reads_ = false;
+  std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
+  char why_[256] = {};                       // this rank can't read another's memory
+};
+
+// A wl_peer_memory_form, and why, by what all ranks have told there. `own`: the rank that asks, if
+// it is one of them, else kNobody; `ownWhy`: why it can't read.
+int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
+                   char* why, size_t room);
+
+}  // namespace windlass

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds of a phase: what goes through stages. In each, a rank fills one half of its stage, and
+// takes what it needs of the others'.
+#include <algorithm>
+
+#include "native/base/target.h"
+#include "native/comm/comm.h"
+
+namespace windlass {
+
+uint32_t Pulling::stepsOver(uint32_t rank) const {
+  const StageLine& line = comm_.group().block().stageLine(rank);
+  const uint64_t over = line.filled.load(std::memory_order_acquire) +
+                        line.taken.load(std::memory_order_acquire);
+  return over < 2 * rounds_ ? 0 : static_cast<uint32_t>(over - 2 * rounds_);
+}
+
+// All ranks take part in all rounds, so that they count alike.
+Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds) {
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
+  for (uint64_t round = 0; round < rounds; ++round) {
+    if (Code code = fill(phase, segment, round); code != WL_OK) return code;
+    own.filled.store(rounds_ + round + 1, std::memory_order_release);
+    comm_.waiter_.ring();
+    if (Code code = take(phase, segment, round); code != WL_OK) return code;
+    own.taken.store(rounds_ + round + 1, std::memory_order_release);
+    comm_.waiter_.ring();
+  }
+  rounds_ += rounds;
+  steps_ = 0;
+  return WL_OK;
+}
+
+const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
+                               uint64_t round) const {
+  const uint8_t* half = comm_.group().block().stage(from, rounds_ + round);
+  return phase.of().apart ? half + to * segment : half;
+}
+
+Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
+  const uint64_t at = round * segment;
+  const ControlBlock& block = comm_.group().block();
+  bool isFilled = false;
+  for (uint32_t to = 0; to < ranks_; ++to) {
+    const Pulled pulled = phase.pulled(rank_, to);
+    if (!isRemote(phase, rank_, to) || pulled.bytes <= at) continue;
+    // Whoever reads this half now read it two rounds ago, as did those that need no more.
+    for (uint32_t reader = 0; !isFilled && reader < ranks_; ++reader) {
+      if (access_.shareProcess(reader, rank_)) continue;
+      const std::atomic<uint64_t>& taken = block.stageLine(reader).taken;
+      const auto isTaken = [&] {
+        return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
+      };
+      const Code code = comm_.wait(isTaken, reader, phase.deadline);
+      if (code != WL_OK) return code;
+    }
+    if (isFilled && !phase.of().apart) continue;
+    isFilled = true;
+    const auto* source = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
+    kTarget.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
+                  source + pulled.from + at, std::min(pulled.bytes - at, segment));
+  }
+  return WL_OK;
+}
+
+Code Pulling::awaitFilled(const Phase& phase, uint32_t from, uint64_t round) {
+  const std::atomic<uint64_t>& filled = comm_.group().block().stageLine(from).filled;
+  const auto isFilled = [&] {
+    return filled.load(std::memory_order_acquire) > rounds_ + round;
+  };
+  return comm_.wait(isFilled, from, phase.deadline);
+}
+
+Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round) {
+  const uint64_t at = round * segment;
+  bool isAny = false;
+  for (uint32_t step = 0; step < ranks_; ++step) {
+    const uint32_t from = (rank_ + step) % ranks_;
+    const Pulled pulled = phase.pulled(from, rank_);
+    if (!isRemote(phase, from, rank_) || pulled.bytes <= at) continue;
+    if (Code code = awaitFilled(phase, from, round); code != WL_OK) return code;
+    const uint8_t* bytes = staged(phase, from, rank_, segment, round);
+    isAny = true;
+    sources_[from] = bytes;
+    if (!phase.of().folds) put(phase, pulled, at, bytes, std::min(pulled.bytes - at, segment));
+  }
+  if (!isAny || !phase.of().folds) return WL_OK;
+  const Pulled pulled = phase.pulled(rank_, rank_);
+  for (uint32_t from = 0; from < ranks_; ++from) {
+    if (isRemote(phase, from, rank_)) continue;
+    sources_[from] =
+        phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from + at;
+  }
+  fold(phase, pulled, at, std::min(pulled.bytes - at, segment));
+  return WL_OK;
+}
+
+}  // namespace windlass
