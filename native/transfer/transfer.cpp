@@ -78,7 +78,10 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   entering_.store(moves_.load(std::memory_order_relaxed) << kMovesShift | kEntering | sequence,
                   std::memory_order_seq_cst);
   Code code = enter(&call, own);
-  const bool isStated = comm_.nextSequence() != sequence && comm_.allStated(call.descriptor);
+  // What all ranks refuse has moved nothing.
+  const bool isRefused = code == WL_UNSUPPORTED && group_->failure() == nullptr;
+  const bool isStated = !isRefused && comm_.nextSequence() != sequence &&
+                        comm_.allStated(call.descriptor);
   if (isStated) code = conclude(code, own, version, deadlineNs, error);
   if (code == WL_OK) code = goOn(&call);
   if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);

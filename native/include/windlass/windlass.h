@@ -658,8 +658,9 @@ WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_
 /* Collective: the same where ranks name the transfer, by a number that they give it alike, and a
  * version: *version is what this rank names, and on return the version that they all name, or
  * WL_ANY_VERSION where they don't or not all have come: nothing has moved then. Ranks that name
- * different transfers or versions get WL_MISMATCH, and the communicator goes on. Peers of one that
- * takes no part get its abort. */
+ * different transfers or versions get WL_MISMATCH, and the communicator goes on; so it does after
+ * WL_UNSUPPORTED, of all ranks, where they may not read memory outside windows as one was told to.
+ * Peers of one that takes no part get its abort. */
 WL_API int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                                 int64_t deadline_ns, wl_error_t* error);
 /* Calls of wl_transfer_move that have begun to move, or may have: all ranks had come. Any

@@ -340,6 +340,71 @@ std::vector<Spread> spreads() {
 
 INSTANTIATE_TEST_SUITE_P(Spreads, OrdinaryMemoryOfTransfers, testing::ValuesIn(spreads()));
 
+// Each rank takes what all have on the heap, side by side.
+struct Gather {
+  Gather(const Member& member, int64_t count)
+      : source(static_cast<size_t>(count), static_cast<uint32_t>(member.rank) + 1),
+        target(source.size() * static_cast<size_t>(member.spread.ranks)) {
+    const auto viewOf = [](std::vector<uint32_t>& memory) {
+      const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
+      const auto size = static_cast<int64_t>(memory.size());
+      return Words{WL_U32, 1, at, at, 4 * size, size, 1};
+    };
+    const Words from = viewOf(source), to = viewOf(target);
+    Words chunks;
+    for (int64_t rank = 0; rank < member.spread.ranks; ++rank)
+      chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
+    wl_transfer_config_t config = {};
+    config.struct_size = sizeof config;
+    config.source_bindings = from.data();
+    config.source_binding_words = from.size();
+    config.source_binding_count = 1;
+    config.target_bindings = to.data();
+    config.target_binding_words = to.size();
+    config.target_binding_count = 1;
+    config.chunks = chunks.data();
+    config.chunk_words = chunks.size();
+    config.chunk_count = static_cast<uint64_t>(member.spread.ranks);
+    Error error;
+    code = wl_transfer_create(member.comm, &config, 0, &transfer, &error);
+  }
+  ~Gather() { wl_transfer_free(transfer); }
+  Gather(const Gather&) = delete;
+  Gather& operator=(const Gather&) = delete;
+
+  std::vector<uint32_t> source;
+  std::vector<uint32_t> target;
+  wl_transfer_t* transfer = nullptr;
+  int code = 0;
+};
+
+TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnotherStages) {
+  const Spread spread = {2, 2, 64, 0, nullptr};
+  const Members all(
+      spread,
+      [](Member& member) {
+        Gather gather(member, 1000);
+        Error error;
+        CHECK_IN_MEMBER(gather.code == WL_OK);
+        for (int64_t attempt = 0; attempt < 3; ++attempt) {
+          int64_t version = member.rank == 0 ? attempt : WL_ANY_VERSION;
+          CHECK_IN_MEMBER(wl_transfer_move(gather.transfer, 1, &version, 0, &error) ==
+                          WL_UNSUPPORTED);
+          CHECK_IN_MEMBER(contains(error.message, "was set to stage. Nothing has moved"));
+          CHECK_IN_MEMBER(version == WL_ANY_VERSION);
+          CHECK_IN_MEMBER(wl_transfer_begun(gather.transfer) == 0);
+          CHECK_IN_MEMBER(wl_transfer_run(gather.transfer, 1, 0, &error) == WL_UNSUPPORTED);
+        }
+        CHECK_IN_MEMBER(wl_barrier(member.comm, 0, &error) == WL_OK);
+        const bool isUntouched = std::all_of(gather.target.begin(), gather.target.end(),
+                                             [](uint32_t value) { return value == 0; });
+        CHECK_IN_MEMBER(isUntouched);
+        return 0;
+      },
+      [](int process) { setenv("WINDLASS_PEER_MEMORY", process == 0 ? "readv" : "stage", 1); });
+  EXPECT_EQ(allWell(spread), all.results);
+}
+
 TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
   for (const char* use : {"readv", "stage"}) {
     const Spread spread = {3, 3, 64, 0, use};
@@ -347,39 +412,14 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
     const Members all(
         spread,
         [](Member& member) {
-          constexpr int64_t kCount = 3'000'000 / kSlow;
-          std::vector<uint32_t> source(kCount, 1), target(3 * kCount);
-          const auto viewOf = [](std::vector<uint32_t>& memory) {
-            const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
-            const auto size = static_cast<int64_t>(memory.size());
-            return Words{WL_U32, 1, at, at, 4 * size, size, 1};
-          };
-          const Words from = viewOf(source), to = viewOf(target);
-          Words chunks;
-          for (int64_t rank = 0; rank < 3; ++rank) {
-            chunks.insert(chunks.end(),
-                          {0, 0, WL_U32, WL_SUM, 1, 1, kCount, rank * kCount, rank, 0, 0});
-          }
-          wl_transfer_config_t config = {};
-          config.struct_size = sizeof config;
-          config.source_bindings = from.data();
-          config.source_binding_words = from.size();
-          config.source_binding_count = 1;
-          config.target_bindings = to.data();
-          config.target_binding_words = to.size();
-          config.target_binding_count = 1;
-          config.chunks = chunks.data();
-          config.chunk_words = chunks.size();
-          config.chunk_count = 3;
-          wl_transfer_t* transfer = nullptr;
+          Gather gather(member, 3'000'000 / kSlow);
           Error error;
-          int code = wl_transfer_create(member.comm, &config, 0, &transfer, &error);
+          int code = gather.code;
           const int64_t start = wl_clock_ns();
           for (uint64_t version = 1; code == WL_OK && wl_clock_ns() - start < 60'000 * kMs;
                ++version) {
-            code = wl_transfer_run(transfer, version, 0, &error);
+            code = wl_transfer_run(gather.transfer, version, 0, &error);
           }
-          wl_transfer_free(transfer);
           CHECK_IN_MEMBER(code == WL_PEER_LOST);
           CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
           return 0;

@@ -23,10 +23,15 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkBatch;
+import org.windlass.redistribute.LinkTransfer;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
@@ -38,6 +43,8 @@ import org.windlass.testing.Resources;
 @Timeout(180)
 class ProcessesTest {
   private static final Duration SOON = Duration.ofSeconds(60);
+  private static final DeviceMesh SENDER = DeviceMesh.of(1);
+  private static final DeviceMesh RECEIVER = DeviceMesh.of(1).at(1);
 
   @TempDir Path folder;
 
@@ -174,6 +181,57 @@ class ProcessesTest {
   static void wrongSetting() {
     assertThatThrownBy(ProcessesTest::start)
         .hasMessageContaining("WINDLASS_PEER_MEMORY is 'fast', none of auto, readv and stage");
+  }
+
+  @Test
+  void aLinkOutlivesAMoveThatAllRefuse() throws Exception {
+    try (Processes processes = new Processes(ProcessesTest.class, 2, folder)) {
+      Processes.Rank reads =
+          processes.with("WINDLASS_PEER_MEMORY", "readv").start(0, "refusedMoves");
+      Processes.Rank stages =
+          processes.with("WINDLASS_PEER_MEMORY", "stage").start(1, "refusedMoves");
+      reads.ended();
+      stages.ended();
+    }
+  }
+
+  static void refusedMoves() {
+    try (Communicator comm = start();
+        Link link = Link.open(comm, "weights", SENDER, RECEIVER);
+        Window window = link.communicator().window(1 << 20);
+        LinkTransfer apart = registered(link, "apart", direct(1, 1000));
+        LinkTransfer shared = registered(link, "shared", window.tensor(DType.F32, 1, 1000))) {
+      for (int attempt = 0; attempt < 3; attempt++) {
+        move(shared, link, attempt);
+        assertThatThrownBy(() -> move(apart, link, 1))
+            .isInstanceOf(UnsupportedException.class)
+            .hasMessageContaining("was set to stage");
+        if (link.receives()) {
+          assertThat(apart.version()).isEmpty();
+          assertThat(apart.torn()).isEmpty();
+          assertThat(shared.version()).hasValue(attempt);
+        }
+      }
+      assertThat(link.communicator().failure()).isEmpty();
+    }
+  }
+
+  /** In place: the memory itself is sent and received. */
+  private static LinkTransfer registered(Link link, String name, Tensor own) {
+    long[] shape = {1, 1000};
+    LinkBatch batch = link.batch().inPlace();
+    return (link.sends()
+            ? batch.add(name, shape, own, SENDER.layout(Placement.replicate()))
+            : batch.into(name, shape, own, RECEIVER.layout(Placement.replicate())))
+        .register(SOON);
+  }
+
+  private static void move(LinkTransfer transfer, Link link, long version) {
+    if (link.sends()) {
+      transfer.send(version, SOON);
+    } else {
+      transfer.receive(version, SOON);
+    }
   }
 
   private static void equalParts(Communicator comm, Window window, int each) {

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.windlass.AbortedException;
 import org.windlass.MismatchException;
+import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
 
@@ -31,6 +32,9 @@ final class LinkPart {
 
   /** Of the last move, which failed: names of this rank's targets that have parts of it. */
   private Supplier<List<String>> torn = List::of;
+
+  /** What all ranks of the link threw alike, with nothing moved; or null. */
+  private UnsupportedException refusal;
 
   /** Which ran last; from any thread. */
   private volatile Transfer latest;
@@ -127,8 +131,7 @@ final class LinkPart {
     latest = transfers.get(half);
     torn = latest::incomplete;
     if (checksums.isEmpty()) {
-      latest.move(registration, named, version, until.leftNs());
-      torn = List::of;
+      transfer(named, version, until);
       return;
     }
     Checksums.Failure failure = moveAndVerify(half, named, version, until);
@@ -138,20 +141,35 @@ final class LinkPart {
     }
   }
 
+  private void transfer(long named, long[] version, Until until) {
+    try {
+      latest.move(registration, named, version, until.leftNs());
+    } catch (UnsupportedException e) {
+      refusal = e;
+      torn = List::of;
+      throw e;
+    }
+    torn = List::of;
+  }
+
+  /** Failures that every rank has alike, {@code failure} too where it is a refusal. */
+  private List<Class<? extends WindlassException>> shared(Throwable failure) {
+    return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
+  }
+
   /** Peers hash this rank's sources, which stay until that is over, whatever ends it here. */
   private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
     TransferHandle sources = latest.handle();
     boolean held = sources.pin(); // once closed, the move says so
     boolean isOver = false;
     try {
-      latest.move(registration, named, version, until.leftNs());
-      torn = List::of;
+      transfer(named, version, until);
       Checksums.Failure failure = checksums.get(half).verify(version[0], until);
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
       String what = operation(link.sends() ? "send" : "receive", version[0], named);
-      Link.end(link.communicator(), what, e, SHARED);
+      Link.end(link.communicator(), what, e, shared(e));
       throw e;
     } finally {
       if (held && isOver) {
@@ -174,7 +192,8 @@ final class LinkPart {
 
   /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
   RuntimeException failed(String what, long version, Throwable failure) {
-    return Link.failed(link.communicator(), operation(what, version, ANY), failure, SHARED);
+    String operation = operation(what, version, ANY);
+    return Link.failed(link.communicator(), operation, failure, shared(failure));
   }
 
   /** {@code what} of a version, or of the one that was named where ranks have agreed on none. */

@@ -13,6 +13,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.Operation;
 import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadlines;
@@ -92,6 +93,8 @@ public final class LinkTransfer implements AutoCloseable {
    * @param version 0 or more; the same on every sender
    * @throws MismatchException on every rank, if ranks name other versions; nothing has moved, and
    *     the link goes on
+   * @throws UnsupportedException on every rank, if memory outside windows can't be read as {@code
+   *     WINDLASS_PEER_MEMORY} asks; nothing has moved, and the link goes on
    * @throws VerificationFailedException on every rank, if what arrived is not what was sent;
    *     nothing is committed, and the link goes on
    */
@@ -117,6 +120,7 @@ public final class LinkTransfer implements AutoCloseable {
    *
    * @return that version
    * @throws MismatchException as {@link #send(long)} does
+   * @throws UnsupportedException as {@link #send(long)} does
    * @throws VerificationFailedException as {@link #send(long)} does
    */
   public long receive() {
