@@ -10,45 +10,96 @@
 
 namespace windlass {
 
-// Part of a view. Its bytes in row-major order are a stream.
-struct FarBox {
-  uint64_t address;  // in its owner's process
-  uint32_t elementBytes;
-  uint32_t ndim;
-  const int64_t* extents;  // each at least 1
-  const int64_t* strides;  // in elements
+// Part of a view, as it is copied: in runs of its memory, in the order of addresses where they lie
+// one behind the other.
+class FarBox {
+ public:
+  // Whether a run may have gaps, which are copied too: for process_vm_readv, which takes about as
+  // long for a run as for kMostGapBytes more.
+  enum class Gaps { kNone, kShort };
 
-  uint64_t bytes() const {
-    uint64_t bytes = elementBytes;
-    for (uint32_t d = 0; d < ndim; ++d) bytes *= static_cast<uint64_t>(extents[d]);
-    return bytes;
+  // Extents are at least 1, strides in elements.
+  FarBox(uint64_t address, uint32_t elementBytes, uint32_t ndim, const int64_t* extents,
+         const int64_t* strides, Gaps gaps)
+      : address_(address), elementBytes_(elementBytes), ndim_(ndim), runBytes_(elementBytes) {
+    uint32_t order[kMaxDims];  // of dimensions: the one that steps furthest first
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < ndim; ++d) {
+      copied_[d] = 1;
+      if (extents[d] == 1) continue;
+      uint32_t at = count++;
+      for (; at > 0 && strides[order[at - 1]] < strides[d]; --at) order[at] = order[at - 1];
+      order[at] = d;
+    }
+    uint64_t wanted = elementBytes;  // of a run
+    for (; count > 0; --count) {
+      const uint32_t d = order[count - 1];
+      const auto extent = static_cast<uint64_t>(extents[d]);
+      const int64_t step = strides[d] * elementBytes;
+      const auto gap = static_cast<uint64_t>(step) - runBytes_;
+      const uint64_t span = (extent - 1) * static_cast<uint64_t>(step) + runBytes_;
+      const bool isOneRun = step > 0 && static_cast<uint64_t>(step) >= runBytes_ &&
+                            (gap == 0 || (gaps == Gaps::kShort && gap <= kMostGapBytes &&
+                                          span <= kMostSpread * wanted * extent));
+      if (!isOneRun) break;
+      copied_[d] = strides[d];
+      runBytes_ = span;
+      wanted *= extent;
+    }
+    bytes_ = runBytes_;
+    outer_ = count;
+    while (count-- > 0) {
+      const uint32_t d = order[count];
+      extents_[count] = static_cast<uint64_t>(extents[d]);
+      steps_[count] = static_cast<uint64_t>(strides[d]) * elementBytes;
+      copied_[d] = static_cast<int64_t>(bytes_ / elementBytes);
+      bytes_ *= extents_[count];
+    }
   }
 
-  // visit(address, bytes) for each contiguous run of [from, from + count) of the stream, in order.
+  // Of its copy.
+  uint64_t bytes() const { return bytes_; }
+  // Those of its copy, in elements.
+  void copyStrides(int64_t* strides) const { std::copy_n(copied_, ndim_, strides); }
+
+  // visit(address, bytes) for each run of [from, from + count) of the copy, in order.
   template <class Visit>
   void forEachRun(uint64_t from, uint64_t count, Visit&& visit) const {
-    uint64_t runBytes = elementBytes;
-    uint32_t outer = ndim;  // dimensions from here on are contiguous
-    while (outer > 0 && (extents[outer - 1] == 1 ||
-                         static_cast<uint64_t>(strides[outer - 1]) * elementBytes == runBytes)) {
-      --outer;
-      runBytes *= static_cast<uint64_t>(extents[outer]);
+    uint64_t at[kMaxDims];
+    uint64_t address = address_;
+    uint64_t index = from / runBytes_;
+    for (uint32_t d = outer_; d-- > 0; index /= extents_[d]) {
+      at[d] = index % extents_[d];
+      address += at[d] * steps_[d];
     }
+    uint64_t skipped = from % runBytes_;
     while (count > 0) {
-      uint64_t index = from / runBytes;
-      const uint64_t skipped = from % runBytes;
-      uint64_t at = address + skipped;
-      for (uint32_t d = outer; d-- > 0;) {
-        const auto extent = static_cast<uint64_t>(extents[d]);
-        at += index % extent * static_cast<uint64_t>(strides[d]) * elementBytes;
-        index /= extent;
-      }
-      const uint64_t length = std::min(runBytes - skipped, count);
-      visit(at, length);
-      from += length;
+      const uint64_t length = std::min(runBytes_ - skipped, count);
+      visit(address + skipped, length);
+      skipped = 0;
       count -= length;
+      for (uint32_t d = outer_; d-- > 0;) {
+        address += steps_[d];
+        if (++at[d] < extents_[d]) break;
+        address -= at[d] * steps_[d];
+        at[d] = 0;
+      }
     }
   }
+
+ private:
+  static constexpr uint64_t kMostGapBytes = 2048;
+  static constexpr uint64_t kMostSpread = 8;  // bytes of a run, for each that is wanted
+
+  uint64_t address_;  // in its owner's process
+  uint32_t elementBytes_;
+  uint32_t ndim_;
+  uint64_t runBytes_;
+  uint64_t bytes_;
+  uint32_t outer_;  // dimensions that runs don't span, the one that steps furthest first
+  uint64_t extents_[kMaxDims];
+  uint64_t steps_[kMaxDims];
+  int64_t copied_[kMaxDims];
 };
 
 // A box as its reader tells its owner of it, in words:
@@ -68,8 +119,12 @@ struct ServedBox {
   uint64_t size() const { return kHeadWords + 2 * ndim(); }
   FarBox box() const {
     const auto* extents = reinterpret_cast<const int64_t*>(words + kHeadWords);
-    return {words[1], static_cast<uint32_t>(words[0] >> 32 & 0xffff),
-            static_cast<uint32_t>(ndim()), extents, extents + ndim()};
+    return {words[1],
+            static_cast<uint32_t>(words[0] >> 32 & 0xffff),
+            static_cast<uint32_t>(ndim()),
+            extents,
+            extents + ndim(),
+            FarBox::Gaps::kNone};
   }
 };
 

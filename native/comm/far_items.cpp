@@ -77,21 +77,22 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
     if (place.window() != kAddressSpace || access_.shareProcess(from, rank_)) continue;
     const DType dtype = ChunkItem::dtypeOf(source);
     auto* strides = reinterpret_cast<int64_t*>(source + ChunkItem::kSourceWords);
-    const FarBox box = {place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),
-                        item.extents(), strides};
-    const Code code =
-        access_.reads() ? readBox(from, box, to) : takeBox(far, from, box.bytes(), to, deadline);
+    const FarBox box(place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),
+                     item.extents(), strides,
+                     access_.reads() ? FarBox::Gaps::kShort : FarBox::Gaps::kNone);
+    const Code code = access_.reads() ? readBox(from, box, to, deadline)
+                                      : takeBox(far, from, box.bytes(), to, deadline);
     if (code != WL_OK) return code;
     source[0] = rank_ | static_cast<uint64_t>(dtype) << 32;
     source[1] = Place::of(kAddressSpace, reinterpret_cast<uint64_t>(to)).word;
-    int64_t step = 1;
-    for (uint32_t d = item.ndim(); d-- > 0; step *= item.extents()[d]) strides[d] = step;
-    to += farRoom(static_cast<uint64_t>(step) * sizeOf(dtype));
+    box.copyStrides(strides);
+    to += farRoom(box.bytes());
   }
   return WL_OK;
 }
 
-Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to) {
+Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
+                       Deadline& deadline) {
   PeerMemory::Run runs[PeerMemory::kMostRuns];
   uint32_t count = 0;
   uint64_t bytes = 0;
@@ -103,9 +104,12 @@ Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to) {
     count = 0;
   };
   box.forEachRun(0, box.bytes(), [&](uint64_t address, uint64_t length) {
+    if (count == PeerMemory::kMostRuns) {
+      readAll();
+      if (code == WL_OK) code = comm_.ended(deadline, clockNs());
+    }
     runs[count++] = {address, length};
     bytes += length;
-    if (count == PeerMemory::kMostRuns) readAll();
   });
   readAll();
   return code;

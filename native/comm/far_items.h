@@ -15,7 +15,7 @@
 namespace windlass {
 
 class Comm;
-struct FarBox;
+class FarBox;
 struct FarPlan;
 
 // Runs the items of `block` of phase k, of the table that `rank` has stated.
@@ -39,7 +39,7 @@ class FarItems {
                    Deadline& deadline);
   // Copies what the item reads of other processes beside it.
   Code localize(FarPlan& far, uint64_t* item, Deadline& deadline);
-  Code readBox(uint32_t from, const FarBox& box, unsigned char* to);
+  Code readBox(uint32_t from, const FarBox& box, unsigned char* to, Deadline& deadline);
   Code takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
                Deadline& deadline);
   // Fills what readers have room for; whether all have got all of the phase.

@@ -143,10 +143,10 @@ class Registration {
                      {ServedBox::head(phase, elementBytes, item.ndim()), place.offset()});
         append(&words, item.extents(), item.ndim());
         append(&words, ChunkItem::sourceStrides(source), item.ndim());
-        itemRoom += farRoom(ServedBox{words.data() + words.size() - ServedBox::kHeadWords -
-                                      2 * item.ndim()}
-                                .box()
-                                .bytes());
+        // Whichever way ranks agree on later.
+        const FarBox box(place.offset(), static_cast<uint32_t>(elementBytes), item.ndim(),
+                         item.extents(), ChunkItem::sourceStrides(source), FarBox::Gaps::kShort);
+        itemRoom += farRoom(box.bytes());
       }
       largestItem = std::max(largestItem, item.size());
       room = std::max(room, itemRoom);

@@ -340,20 +340,24 @@ std::vector<Spread> spreads() {
 
 INSTANTIATE_TEST_SUITE_P(Spreads, OrdinaryMemoryOfTransfers, testing::ValuesIn(spreads()));
 
-// Each rank takes what all have on the heap, side by side.
-struct Gather {
-  Gather(const Member& member, int64_t count)
-      : source(static_cast<size_t>(count), static_cast<uint32_t>(member.rank) + 1),
-        target(source.size() * static_cast<size_t>(member.spread.ranks)) {
-    const auto viewOf = [](std::vector<uint32_t>& memory) {
+// A transfer of one rank's memory on the heap.
+template <class T>
+struct OnHeap {
+  OnHeap(uint64_t sources, T value, uint64_t targets) : source(sources, value), target(targets) {}
+  ~OnHeap() { wl_transfer_free(transfer); }
+  OnHeap(const OnHeap&) = delete;
+  OnHeap& operator=(const OnHeap&) = delete;
+
+  // The source has an element every `step` elements of its memory.
+  int create(const Member& member, int64_t step, const Words& chunks, uint64_t count,
+             Error* error) {
+    const auto viewOf = [](std::vector<T>& memory, int64_t every) {
+      constexpr int64_t kDType = sizeof(T) == 1 ? WL_U8 : WL_U32;
       const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
       const auto size = static_cast<int64_t>(memory.size());
-      return Words{WL_U32, 1, at, at, 4 * size, size, 1};
+      return Words{kDType, 1, at, at, size * static_cast<int64_t>(sizeof(T)), size / every, every};
     };
-    const Words from = viewOf(source), to = viewOf(target);
-    Words chunks;
-    for (int64_t rank = 0; rank < member.spread.ranks; ++rank)
-      chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
+    const Words from = viewOf(source, step), to = viewOf(target, 1);
     wl_transfer_config_t config = {};
     config.struct_size = sizeof config;
     config.source_bindings = from.data();
@@ -364,18 +368,27 @@ struct Gather {
     config.target_binding_count = 1;
     config.chunks = chunks.data();
     config.chunk_words = chunks.size();
-    config.chunk_count = static_cast<uint64_t>(member.spread.ranks);
-    Error error;
-    code = wl_transfer_create(member.comm, &config, 0, &transfer, &error);
+    config.chunk_count = count;
+    return wl_transfer_create(member.comm, &config, 0, &transfer, error);
   }
-  ~Gather() { wl_transfer_free(transfer); }
-  Gather(const Gather&) = delete;
-  Gather& operator=(const Gather&) = delete;
 
-  std::vector<uint32_t> source;
-  std::vector<uint32_t> target;
+  std::vector<T> source;
+  std::vector<T> target;
   wl_transfer_t* transfer = nullptr;
-  int code = 0;
+};
+
+// Each rank takes what all have, side by side.
+struct Gather : OnHeap<uint32_t> {
+  Gather(const Member& member, int64_t count, Error* error)
+      : OnHeap(static_cast<uint64_t>(count), static_cast<uint32_t>(member.rank) + 1,
+               static_cast<uint64_t>(count * member.spread.ranks)) {
+    Words chunks;
+    for (int64_t rank = 0; rank < member.spread.ranks; ++rank)
+      chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
+    code = create(member, 1, chunks, static_cast<uint64_t>(member.spread.ranks), error);
+  }
+
+  int code;
 };
 
 TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnotherStages) {
@@ -383,8 +396,8 @@ TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnothe
   const Members all(
       spread,
       [](Member& member) {
-        Gather gather(member, 1000);
         Error error;
+        Gather gather(member, 1000, &error);
         CHECK_IN_MEMBER(gather.code == WL_OK);
         for (int64_t attempt = 0; attempt < 3; ++attempt) {
           int64_t version = member.rank == 0 ? attempt : WL_ANY_VERSION;
@@ -405,6 +418,31 @@ TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnothe
   EXPECT_EQ(allWell(spread), all.results);
 }
 
+// Of what lies far apart a box takes many system calls: its item does not run after all.
+TEST(OrdinaryMemoryOfTransfersThatFail, StopWithinABoxAtTheDeadline) {
+  const Spread spread = {2, 2, 64, 0, "readv"};
+  NEEDS_READING_FOR(spread.use)
+  const Members all(spread, [](Member& member) {
+    constexpr int64_t kCount = 1 << 18;
+    constexpr int64_t kStep = 16;
+    OnHeap<uint8_t> own(kCount * kStep, 7, kCount);
+    const bool isReader = member.rank == 0;
+    const Words chunks = {0, 0, WL_U8, WL_SUM, 1, 1, kCount, 0, 1, 0, 0};
+    Error error;
+    CHECK_IN_MEMBER(own.create(member, kStep, isReader ? chunks : Words(), isReader ? 1 : 0,
+                               &error) == WL_OK);
+    CHECK_IN_MEMBER(wl_transfer_run(own.transfer, 1, 0, &error) == WL_OK);
+    CHECK_IN_MEMBER(own.target[0] == (isReader ? 7 : 0) && own.target.back() == own.target[0]);
+    const int code = wl_transfer_run(own.transfer, 2, isReader ? 2 * kMs : 0, &error);
+    CHECK_IN_MEMBER(code == WL_TIMEOUT);
+    uint64_t moved = 7;
+    CHECK_IN_MEMBER(wl_transfer_progress(own.transfer, member.rank, &moved, 1, &error) == WL_OK);
+    CHECK_IN_MEMBER(moved == 0);
+    return 0;
+  });
+  EXPECT_EQ(allWell(spread), all.results);
+}
+
 TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
   for (const char* use : {"readv", "stage"}) {
     const Spread spread = {3, 3, 64, 0, use};
@@ -412,8 +450,8 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
     const Members all(
         spread,
         [](Member& member) {
-          Gather gather(member, 3'000'000 / kSlow);
           Error error;
+          Gather gather(member, 3'000'000 / kSlow, &error);
           int code = gather.code;
           const int64_t start = wl_clock_ns();
           for (uint64_t version = 1; code == WL_OK && wl_clock_ns() - start < 60'000 * kMs;
