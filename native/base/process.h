@@ -18,7 +18,8 @@ uint64_t processWord();
 // its number means nothing here, or the system is too old.
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error);
 
-// Whether it is past what it can do, and ends within moments: its files may be closed already.
+// Whether it, or its first thread, is past what it can do: its memory and its files can't be
+// reached by its number any more. Most often it ends within moments.
 bool isEnding(int32_t pid);
 
 // One look at it.

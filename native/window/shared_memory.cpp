@@ -28,8 +28,6 @@ constexpr char kName[] = "windlass";
 // As /proc shows what has that name.
 constexpr char kLink[] = "/memfd:windlass (deleted)";
 constexpr int kMostInterruptions = 1000;
-// Of a process that is ending: from when its files are closed to when its end shows.
-constexpr int kLongestEndMs = 1000;
 
 // The number after `name` where a line starts with it; `none` where no line does.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
@@ -140,10 +138,15 @@ Code ended(const wl_process_t& process, wl_error_t* error) {
   return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);
 }
 
-// Whether the process of that pidfd is over; `failed`: looking into it has, which may be why.
-bool hasEnded(const wl_process_t& process, const OpenFile& file, bool failed) {
+// WL_PEER_LOST where the process of that pidfd is over; `failed`: looking into it has, which may be
+// why: its files are closed some moments before its end shows.
+Code checkLives(const wl_process_t& process, const OpenFile& file, bool failed,
+                wl_error_t* error) {
   pollfd end = {file.number(), POLLIN, 0};
-  return poll(&end, 1, failed && isEnding(process.pid) ? kLongestEndMs : 0) > 0;
+  if (poll(&end, 1, 0) > 0) return ended(process, error);
+  if (!failed || !isEnding(process.pid)) return WL_OK;
+  return fail(error, WL_PEER_LOST, "process %d is ending, or its first thread has ended",
+              process.pid);
 }
 
 Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file,
@@ -156,7 +159,7 @@ Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file
   OpenFile opened(open(path, flags | O_CLOEXEC));
   const int reason = errno;
   // Until here its number was its own, so that this is its file.
-  if (hasEnded(owner, process, !opened)) return ended(owner, error);
+  if (Code code = checkLives(owner, process, !opened, error); code != WL_OK) return code;
   if (!opened) {
     return fail(error, WL_RESOURCE,
                 "cannot open the memory that process %d shares: %s: %s; processes of one job run "
@@ -195,7 +198,7 @@ Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* nu
     if (length == sizeof kLink - 1 && std::memcmp(link, kLink, sizeof kLink - 1) == 0)
       numbers->push_back(static_cast<int32_t>(std::strtol(entry->d_name, nullptr, 10)));
   }
-  if (hasEnded(owner, process, folder == nullptr)) return ended(owner, error);
+  if (Code code = checkLives(owner, process, folder == nullptr, error); code != WL_OK) return code;
   if (folder == nullptr) {
     return fail(error, WL_RESOURCE,
                 "cannot see what process %d has open: %s: %s; look as the user that it runs as, or "

@@ -16,8 +16,8 @@ namespace windlass {
 // Zeroed memory of `bytes`, rounded up to whole pages, all of them reserved; it can neither shrink
 // nor grow. WL_RESOURCE says what was asked for and what is free.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
-// What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended;
-// WL_UNSUPPORTED: its numbers mean nothing here.
+// What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended, or has
+// begun to; WL_UNSUPPORTED: its numbers mean nothing here.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
 // The same for a process that is to read it alone, whatever it is.
 Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);

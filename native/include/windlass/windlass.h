@@ -225,8 +225,8 @@ WL_API int32_t wl_process_look(const wl_process_t* process);
  * says what was asked for and what is free. */
 WL_API int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error);
 /* Opens what another process of this host shares as `number`, its *file there: *file is this
- * process's. WL_PEER_LOST: it has ended. WL_UNSUPPORTED: it lives in another pid namespace, where
- * numbers mean something else. */
+ * process's. WL_PEER_LOST: it has ended, or has begun to. WL_UNSUPPORTED: it lives in another pid
+ * namespace, where numbers mean something else. */
 WL_API int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file,
                             wl_error_t* error);
 WL_API void wl_file_close(int32_t file);

@@ -2,9 +2,14 @@
 // Windows and split communicators that ranks in processes of their own make together.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "native/comm/control_block.h"
 #include "tests/native/comm/guests.h"
@@ -304,6 +309,39 @@ TEST(SharedObjects, AProcessThatIsKilledHasEndedAndDoesNotLackItsFile) {
     close(named[0]);
     close(named[1]);
   }
+}
+
+// It lives as long as its other thread does, and nobody is to wait for that.
+TEST(SharedObjects, AProcessWhoseFirstThreadHasEndedIsNotWaitedFor) {
+  int named[2] = {};
+  ASSERT_EQ(0, pipe(named));
+  const pid_t child = fork();
+  if (child == 0) {
+    const wl_process_t own = self();
+    std::thread([] { pause(); }).detach();
+    if (write(named[1], &own, sizeof own) == sizeof own) syscall(SYS_exit, 0);
+    _exit(1);
+  }
+  wl_process_t owner = {};
+  ASSERT_EQ(static_cast<ssize_t>(sizeof owner), read(named[0], &owner, sizeof owner));
+  Error error;
+  int32_t code = WL_OK;
+  int64_t longest = 0;
+  const int64_t start = wl_clock_ns();
+  while (code == WL_OK && wl_clock_ns() - start < 20'000 * kMs) {
+    const int64_t before = wl_clock_ns();
+    int32_t opened = -1;
+    code = wl_file_open(&owner, named[0], &opened, &error);
+    longest = wl_clock_ns() - before;
+    wl_file_close(opened);
+  }
+  EXPECT_EQ(WL_PEER_LOST, code);
+  EXPECT_TRUE(contains(error.message, "or its first thread has ended"));
+  EXPECT_LT(longest, 500 * kMs);
+  kill(child, SIGKILL);
+  EXPECT_EQ(child, waitpid(child, nullptr, 0));
+  close(named[0]);
+  close(named[1]);
 }
 
 }  // namespace
