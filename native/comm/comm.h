@@ -288,6 +288,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
   // This rank can't read the peer's memory, which gives that errno.
   Code publishUnread(uint32_t peer, int reason);
+  // The peer's process has ended, with all its ranks.
+  Code publishLost(uint32_t peer);
   Code publishNoMemory();
 
   const std::shared_ptr<Group> group_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends a wait, and the failure record; native/comm/failure_text.h says what it says.
 #include <algorithm>
-#include <cerrno>
 
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
@@ -171,14 +170,17 @@ Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
 Code Comm::publishUnread(uint32_t peer, int reason) {
   const auto culprit = static_cast<int32_t>(peer);
   const int32_t pid = group_->processOf(peer).pid;
-  if (reason == ESRCH) {
-    return publish(WL_PEER_LOST, &culprit, 1, [&](Text& out) {
-      writeLost(out, *group_, pid, "has ended", &culprit, 1);
-    });
-  }
   return publish(WL_ABORTED, &culprit, 1, [&](Text& out) {
     writeUnread(out, rank_, peer, pid, own_.state, reason);
   });
+}
+
+Code Comm::publishLost(uint32_t peer) {
+  const int32_t pid = group_->processOf(peer).pid;
+  group_->publishFailure(lostOf(*group_, pid, "has ended", [&](uint32_t rank) {
+    return group_->shareProcess(rank, peer);
+  }));
+  return WL_PEER_LOST;
 }
 
 Code Comm::publishNoMemory() {

@@ -127,6 +127,34 @@ void describeEqualParts(Text& out, const Collective& collective, const Descripto
   out.add(")");
 }
 
+// Whether that rank is in a call, and lives in another process than `pid`.
+bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
+  const Member& member = group.member(rank);
+  return group.lines(rank).state.busy.load(std::memory_order_relaxed) != 0 &&
+         member.lost.load(std::memory_order_relaxed) == 0 &&
+         member.pid.load(std::memory_order_relaxed) != pid;
+}
+
+void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+               uint32_t count) {
+  out.add("process %d on %s %s: ", pid, HostName().text(), why);
+  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
+    out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
+    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
+  }
+  if (count > kNamed) out.add("; and %u more", count - kNamed);
+  uint32_t inside = 0;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (!isInsideElsewhere(group, rank, pid) || ++inside > kDescribed) continue;
+    out.add("%srank %u: ", inside == 1 ? ". Of the others " : "; ", rank);
+    addCall(out, group, rank, true);
+    addAwaited(out, group, rank);
+  }
+  if (inside == 0) out.add(". No other rank is in a call");
+  if (inside > kDescribed) out.add("; and %u more are in calls", inside - kDescribed);
+  out.add(". See what that process logged last, and whether it was killed for memory");
+}
+
 }  // namespace
 
 void describe(const Descriptor& descriptor, char* text, size_t room) {
@@ -241,37 +269,29 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
           count == 1 ? "that rank is" : "those ranks are");
 }
 
-bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
-  const Member& member = group.member(rank);
-  return group.lines(rank).state.busy.load(std::memory_order_relaxed) != 0 &&
-         member.lost.load(std::memory_order_relaxed) == 0 &&
-         member.pid.load(std::memory_order_relaxed) != pid;
-}
-
-void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
-               uint32_t count) {
-  out.add("process %d on %s %s: ", pid, HostName().text(), why);
-  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
-    out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
-    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+                  uint32_t count) {
+  wl_error_t record = blankError(WL_PEER_LOST);
+  record.culprit_count = static_cast<int32_t>(count);
+  std::copy_n(ranks, std::min<uint32_t>(count, WL_ERROR_CULPRITS), record.culprits);
+  for (uint32_t rank = 0; rank < group.ranks() && record.observer < 0; ++rank) {
+    if (!isInsideElsewhere(group, rank, pid)) continue;
+    const State& state = group.lines(rank).state;
+    record.operation = state.operation.load(std::memory_order_relaxed);
+    record.sequence = state.sequence.load(std::memory_order_relaxed);
+    record.observer = static_cast<int32_t>(rank);
   }
-  if (count > kNamed) out.add("; and %u more", count - kNamed);
-  uint32_t inside = 0;
-  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
-    if (!isInsideElsewhere(group, rank, pid) || ++inside > kDescribed) continue;
-    out.add("%srank %u: ", inside == 1 ? ". Of the others " : "; ", rank);
-    addCall(out, group, rank, true);
-    addAwaited(out, group, rank);
-  }
-  if (inside == 0) out.add(". No other rank is in a call");
-  if (inside > kDescribed) out.add("; and %u more are in calls", inside - kDescribed);
-  out.add(". See what that process logged last, and whether it was killed for memory");
+  Text out(record.message, sizeof record.message);
+  writeLost(out, group, pid, why, record.culprits, count);
+  return record;
 }
 
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason) {
   out.add("rank %u can't read what rank %u names in %s: process_vm_readv of process %d: %s; ", rank,
           peer, OperationText(state).text(), pid, std::strerror(reason));
+  if (reason == ESRCH)
+    out.add("it lives, but its first thread, by whose number it is read, has ended; ");
   out.add(reason == EFAULT ? "memory that a call names stays mapped until the call returns"
                            : "WINDLASS_PEER_MEMORY=stage in all processes does without");
 }

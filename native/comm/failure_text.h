@@ -37,12 +37,22 @@ void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Desc
 void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                   uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
                   int64_t limitNs);
-// Whether that rank is in a call, and lives in another process than `pid`.
-bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid);
-// The process `pid`, which holds those ranks, is gone or silent: `why`. Names what they were in,
-// and what the ranks of other processes are in.
-void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
-               uint32_t count);
+// The process `pid` is gone or silent: `why`. Names what its `count` ranks, the first of which are
+// `ranks`, were in, and what the ranks of other processes are in.
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+                  uint32_t count);
+// Those that are its own and have not left.
+template <class IsOwn>
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOwn) {
+  int32_t ranks[WL_ERROR_CULPRITS];
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0 || !isOwn(rank)) continue;
+    if (count < WL_ERROR_CULPRITS) ranks[count] = static_cast<int32_t>(rank);
+    ++count;
+  }
+  return lostOf(group, pid, why, ranks, count);
+}
 // `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason);

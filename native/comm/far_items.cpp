@@ -61,6 +61,8 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, PhaseOfItems item
     words[3] = item.size();
     std::copy_n(item.words, item.size(), words + kTableWords);
     if (Code code = localize(far, words + kTableWords, deadline); code != WL_OK) return code;
+    // What an item has written counts as moved.
+    if (Code code = access_.confirm(); code != WL_OK) return code;
     items(own, rank_, 0, 0);
     if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
   }
@@ -98,7 +100,7 @@ Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
   uint64_t bytes = 0;
   Code code = WL_OK;
   const auto readAll = [&] {
-    if (count > 0 && code == WL_OK) code = access_.read(from, to, runs, count);
+    if (count > 0 && code == WL_OK) code = access_.read(from, to, runs, count, deadline);
     to += bytes;
     bytes = 0;
     count = 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/peer_access.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <new>
@@ -19,6 +22,10 @@ constexpr uint32_t kCannot = 3;   // it can't read that of one
 constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
 
+// From when the memory of a process is gone to when its end shows; and between two looks for that.
+constexpr int64_t kLongestEndNs = 1'000'000'000;
+constexpr useconds_t kEndPauseUs = 100;
+
 }  // namespace
 
 PeerAccess::PeerAccess(Comm& comm)
@@ -26,7 +33,9 @@ PeerAccess::PeerAccess(Comm& comm)
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       process_(ranks_),
-      memories_(ranks_) {}
+      memories_(ranks_) {
+  unconfirmed_.reserve(ranks_);
+}
 
 void PeerAccess::look() {
   if (looked_) return;
@@ -58,7 +67,7 @@ Code PeerAccess::answer(uint32_t* said) {
     } catch (const std::bad_alloc&) {
       return comm_.publishNoMemory();
     }
-    if (code == WL_PEER_LOST) return comm_.publishUnread(rank, ESRCH);
+    if (code == WL_PEER_LOST) return comm_.publishLost(rank);
     if (code != WL_OK) *said = kCannot;
   }
   if (*said == kCannot) Text(why_, sizeof why_).add("%s", error.message);
@@ -145,14 +154,38 @@ int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, cons
   return WL_PEER_MEMORY_STAGE;
 }
 
-Code PeerAccess::read(uint32_t from, void* to, uint64_t address, uint64_t bytes) {
-  const int failed = memories_[from]->read(to, address, bytes);
-  return failed == 0 ? WL_OK : comm_.publishUnread(from, failed);
+Code PeerAccess::read(uint32_t from, void* to, uint64_t address, uint64_t bytes,
+                      Deadline& deadline) {
+  return outcome(from, memories_[from]->read(to, address, bytes), deadline);
 }
 
-Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count) {
-  const int failed = memories_[from]->read(to, runs, count);
-  return failed == 0 ? WL_OK : comm_.publishUnread(from, failed);
+Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
+                      Deadline& deadline) {
+  return outcome(from, memories_[from]->read(to, runs, count), deadline);
+}
+
+Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
+  if (failed == 0) {
+    const uint32_t process = process_[from];
+    if (std::find(unconfirmed_.begin(), unconfirmed_.end(), process) == unconfirmed_.end())
+      unconfirmed_.push_back(process);
+    return WL_OK;
+  }
+  // The memory of a process goes before its end shows; that of one whose first thread alone has
+  // ended can't be found by its number either.
+  for (const int64_t start = clockNs(); !memories_[from]->hasEnded(); usleep(kEndPauseUs)) {
+    const int64_t now = clockNs();
+    if (failed != ESRCH || now - start > kLongestEndNs) return comm_.publishUnread(from, failed);
+    if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
+  }
+  return comm_.publishLost(from);
+}
+
+Code PeerAccess::confirm() {
+  for (const uint32_t process : unconfirmed_)
+    if (memories_[process]->hasEnded()) return comm_.publishLost(process);
+  unconfirmed_.clear();
+  return WL_OK;
 }
 
 }  // namespace windlass

@@ -33,9 +33,13 @@ class PeerAccess {
   // Once they have: whether it is by process_vm_readv.
   bool reads() const { return reads_; }
   // Copies what a rank of another process has there; where ranks read.
-  Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes);
+  Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
   // The same of several runs, side by side.
-  Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count);
+  Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
+            Deadline& deadline);
+  // Before anything is made of what has been read since the last time: Ok where all of it was the
+  // memory of those ranks.
+  Code confirm();
 
   // What ranks have agreed on, or what this rank would say: a wl_peer_memory_form, and why.
   int32_t form(char* why, size_t room) const;
@@ -44,6 +48,8 @@ class PeerAccess {
   // What this rank says of the others' memory.
   Code answer(uint32_t* said);
   Code refuse(wl_error_t* error) const;
+  // Of a read of that rank's memory, which gave 0 or an errno.
+  Code outcome(uint32_t from, int failed, Deadline& deadline);
 
   Comm& comm_;
   const uint32_t rank_;
@@ -53,6 +59,7 @@ class PeerAccess {
   bool settled_ = false;
   bool reads_ = false;
   std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
+  std::vector<uint32_t> unconfirmed_;        // processes, as process_ names them
   char why_[256] = {};                       // this rank can't read another's memory
 };
 

@@ -69,6 +69,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   for (uint32_t k = 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) form.lead(launch, rank_);
     if (Code code = runPhase({form, launch, k, deadline}); code != WL_OK) return code;
+    if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
@@ -118,8 +119,10 @@ Code Pulling::readAll(const Phase& phase) {
       uint8_t* out = phase.launch.out(rank_) + pulled.into + at;
       void* into = phase.of().byColumns ? scratch_ : out;
       static_assert(kPieceBytes <= kScratchBytes, "a piece fits");
-      if (Code code = access_.read(from, into, place.offset() + start, count); code != WL_OK)
+      if (Code code = access_.read(from, into, place.offset() + start, count, phase.deadline);
+          code != WL_OK) {
         return code;
+      }
       if (into != out) put(phase, pulled, at, scratch_, count);
     }
   }
@@ -147,8 +150,9 @@ Code Pulling::foldAll(const Phase& phase) {
         continue;
       }
       sources_[from] = next;
-      const Code code = access_.read(from, next, place.offset() + pulled.from + at, count);
-      if (code != WL_OK) return code;
+      const uint64_t start = place.offset() + pulled.from + at;
+      if (Code code = access_.read(from, next, start, count, phase.deadline); code != WL_OK)
+        return code;
       next += piece;
     }
     fold(phase, pulled, at, count);

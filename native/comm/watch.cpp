@@ -179,24 +179,10 @@ void Watch::bury(const Watched& watched) const {
 
 void Watch::lose(const Watched& watched, const char* why) const {
   if (group_.failure() != nullptr) return;
-  wl_error_t record = blankError(WL_PEER_LOST);
-  uint32_t count = 0;
-  for (const uint32_t rank : watched.ranks) {
-    if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0) continue;
-    if (count < WL_ERROR_CULPRITS) record.culprits[count] = static_cast<int32_t>(rank);
-    ++count;
-  }
-  record.culprit_count = static_cast<int32_t>(count);
-  for (uint32_t rank = 0; rank < group_.ranks() && record.observer < 0; ++rank) {
-    if (!isInsideElsewhere(group_, rank, watched.pid)) continue;
-    const State& state = group_.lines(rank).state;
-    record.operation = state.operation.load(std::memory_order_relaxed);
-    record.sequence = state.sequence.load(std::memory_order_relaxed);
-    record.observer = static_cast<int32_t>(rank);
-  }
-  Text out(record.message, sizeof record.message);
-  writeLost(out, group_, watched.pid, why, record.culprits, count);
-  group_.publishFailure(record);
+  const std::vector<uint32_t>& ranks = watched.ranks;
+  group_.publishFailure(lostOf(group_, watched.pid, why, [&](uint32_t rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  }));
 }
 
 }  // namespace windlass

@@ -100,7 +100,13 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
   if (!process_) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
   uint64_t found = 0;
   const int refused = read(&found, at, sizeof found);
-  if (refused == ESRCH) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  if (hasEnded()) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  if (refused == ESRCH) {
+    return fail(error, WL_UNSUPPORTED,
+                "process_vm_readv of process %d: its first thread has ended, by whose number its "
+                "memory is read",
+                pid_);
+  }
   if (refused == EPERM) {
     const FileText scope(kYamaScope);
     return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%.1s", pid_,
@@ -117,9 +123,7 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
 }
 
 int PeerMemory::read(void* to, uint64_t from, uint64_t bytes) const {
-  const int failed = copyFrom(pid_, to, from, bytes);
-  // While it has not ended, nobody else has its number.
-  return hasEnded() ? ESRCH : failed;
+  return copyFrom(pid_, to, from, bytes);
 }
 
 int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
@@ -133,8 +137,8 @@ int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
   do {
     got = process_vm_readv(pid_, &local, 1, remote, count, 0);
   } while (got < 0 && errno == EINTR);
-  const int failed = got < 0 ? errno : static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
-  return hasEnded() ? ESRCH : failed;
+  if (got < 0) return errno;
+  return static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
 }
 
 bool PeerMemory::hasEnded() const {
