@@ -28,6 +28,42 @@ constexpr useconds_t kEndPauseUs = 100;
 
 }  // namespace
 
+// What all ranks say.
+struct Answers {
+  bool areThere = true;
+  uint32_t insists = kNobody;  // a rank whose process was told to read
+  uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
+  bool otherStages = false;    // it was told to use stages; else it can't read
+
+  static Answers look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
+    Answers all;
+    for (uint32_t rank = ranks; rank-- > 0;) {
+      const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
+      all.areThere = all.areThere && said != 0;
+      if ((said & kInsists) != 0) all.insists = rank;
+      // What a rank knows best is why it can't itself.
+      if (said == 0 || (said & kSaid) == kReads || all.other == own) continue;
+      all.other = rank;
+      all.otherStages = (said & kSaid) == kStages;
+    }
+    return all;
+  }
+};
+
+namespace {
+
+void writeRefused(const Answers& all, uint32_t own, const char* ownWhy, char* why, size_t room) {
+  const bool isOwn = all.other == own && !all.otherStages;
+  std::snprintf(why, room,
+                "WINDLASS_PEER_MEMORY is readv in the process of rank %u, and that of rank %u "
+                "%s%s%s",
+                all.insists, all.other,
+                all.otherStages ? "was set to stage" : "can't read all others' memory",
+                isOwn ? ": " : "", isOwn ? ownWhy : "");
+}
+
+}  // namespace
+
 PeerAccess::PeerAccess(Comm& comm)
     : comm_(comm),
       rank_(comm.rank()),
@@ -85,42 +121,25 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
     own.answer.store(said, std::memory_order_release);
     comm_.waiter_.ring();
   }
-  bool allRead = true;
-  bool anyInsists = false;
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
     const std::atomic<uint32_t>& told = block.stageLine(rank).answer;
     const auto isTold = [&] { return told.load(std::memory_order_acquire) != 0; };
     if (Code code = comm_.wait(isTold, rank, deadline); code != WL_OK) return code;
-    allRead = allRead && (told.load() & kSaid) == kReads;
-    anyInsists = anyInsists || (told.load() & kInsists) != 0;
   }
-  if (anyInsists && !allRead) return refuse(error);
-  reads_ = allRead;
+  const Answers all = Answers::look(block, ranks_, rank_);
+  if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
+  reads_ = all.other == kNobody;
   settled_ = true;
   return WL_OK;
 }
 
-Code PeerAccess::refuse(wl_error_t* error) const {
+Code PeerAccess::refuse(const Answers& all, wl_error_t* error) const {
   char why[512];
-  const ControlBlock& block = comm_.group().block();
-  uint32_t insists = 0;
-  uint32_t other = kNobody;
-  for (uint32_t rank = ranks_; rank-- > 0;) {
-    const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
-    if ((said & kInsists) != 0) insists = rank;
-    // What this rank knows best is why it can't itself.
-    if ((said & kSaid) != kReads && other != rank_) other = rank;
-  }
-  const uint32_t said = block.stageLine(other).answer.load(std::memory_order_acquire) & kSaid;
-  std::snprintf(why, sizeof why, "%s%s%s",
-                said == kStages ? "was set to stage" : "can't read all others' memory",
-                other == rank_ && said == kCannot ? ": " : "",
-                other == rank_ && said == kCannot ? why_ : "");
+  writeRefused(all, rank_, why_, why, sizeof why);
   return fail(error, WL_UNSUPPORTED,
-              "rank %u: %s names memory outside windows; WINDLASS_PEER_MEMORY is readv in the "
-              "process of rank %u, and that of rank %u %s. Nothing has moved: use auto, or tensors "
-              "of windows",
-              rank_, operationName(comm_.current_.operation()), insists, other, why);
+              "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, or "
+              "tensors of windows",
+              rank_, operationName(comm_.current_.operation()), why);
 }
 
 int32_t PeerAccess::form(char* why, size_t room) const {
@@ -129,27 +148,25 @@ int32_t PeerAccess::form(char* why, size_t room) const {
 
 int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
                    char* why, size_t room) {
-  bool isTold = true;
-  uint32_t other = kNobody;  // that does not read: `own`, where it is one of them
-  for (uint32_t rank = ranks; rank-- > 0;) {
-    const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
-    isTold = isTold && said != 0;
-    if (said != 0 && (said & kSaid) != kReads && other != own) other = rank;
-  }
-  if (!isTold) {
+  const Answers all = Answers::look(block, ranks, own);
+  if (!all.areThere) {
     std::snprintf(why, room, "ranks agree when an operation first names memory outside windows");
     return WL_PEER_MEMORY_OPEN;
   }
-  if (other == kNobody) {
+  if (all.other == kNobody) {
     std::snprintf(why, room, "every process may read the others' by process_vm_readv");
     return WL_PEER_MEMORY_READV;
   }
-  const uint32_t said = block.stageLine(other).answer.load(std::memory_order_acquire) & kSaid;
-  if (said == kStages) {
-    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", other);
+  if (all.insists != kNobody) {
+    writeRefused(all, own, ownWhy, why, room);
+    return WL_PEER_MEMORY_REFUSED;
+  }
+  const bool isOwn = all.other == own;
+  if (all.otherStages) {
+    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", all.other);
   } else {
-    std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", other,
-                  other == own ? ": " : "", other == own ? ownWhy : "");
+    std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", all.other,
+                  isOwn ? ": " : "", isOwn ? ownWhy : "");
   }
   return WL_PEER_MEMORY_STAGE;
 }

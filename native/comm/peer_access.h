@@ -11,11 +11,13 @@
 #include "native/base/clock.h"
 #include "native/base/error.h"
 #include "native/window/peer_memory.h"
+#include "windlass/kernel.h"
 
 namespace windlass {
 
 class Comm;
 class ControlBlock;
+struct Answers;
 
 class PeerAccess {
  public:
@@ -47,7 +49,7 @@ class PeerAccess {
  private:
   // What this rank says of the others' memory.
   Code answer(uint32_t* said);
-  Code refuse(wl_error_t* error) const;
+  Code refuse(const Answers& all, wl_error_t* error) const;
   // Of a read of that rank's memory, which gave 0 or an errno.
   Code outcome(uint32_t from, int failed, Deadline& deadline);
 

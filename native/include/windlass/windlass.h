@@ -347,7 +347,8 @@ typedef enum wl_peer_memory_form {
   WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on it when an operation first needs it */
   WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
   WL_PEER_MEMORY_READV = 2,  /* each process reads the others' by process_vm_readv */
-  WL_PEER_MEMORY_STAGE = 3   /* its owner copies it to a stage that all map */
+  WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a stage that all map */
+  WL_PEER_MEMORY_REFUSED = 4 /* one was told to read, and one does not: WL_UNSUPPORTED */
 } wl_peer_memory_form;
 typedef struct wl_peer_memory {
   uint32_t struct_size;

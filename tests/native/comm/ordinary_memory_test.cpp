@@ -516,6 +516,10 @@ TEST(OrdinaryMemoryOfProcesses, IsRefusedWhereReadingIsForcedAndForbidden) {
           CHECK_IN_MEMBER(contains(error.message, "WINDLASS_PEER_MEMORY is readv in the process "
                                                   "of rank 0"));
           CHECK_IN_MEMBER(contains(error.message, "that of rank 1 can't read all others' memory"));
+          const wl_peer_memory_t memory = peerMemory(member.comm);
+          CHECK_IN_MEMBER(memory.form == WL_PEER_MEMORY_REFUSED);
+          CHECK_IN_MEMBER(contains(memory.why, "is readv in the process of rank 0, and that of "
+                                               "rank 1 can't read all others' memory"));
         }
         // Nothing else is harmed.
         auto* window = reinterpret_cast<uint32_t*>(member.window);

@@ -213,6 +213,7 @@ class ProcessesTest {
         }
       }
       assertThat(link.communicator().failure()).isEmpty();
+      assertThat(link.communicator().report().peerMemory()).startsWith("refused: ");
     }
   }
 

@@ -22,8 +22,8 @@ import org.windlass.internal.RankLook;
  * @param ranks in rank order
  * @param failure why the communicator is dead; empty while it lives
  * @param peerMemory how ranks get at memory outside windows of one another, and why: {@code shared:
- *     ...} where all live in one process, {@code process_vm_readv: ...}, {@code stage: ...}, or
- *     {@code not yet: ...} until an operation has needed it
+ *     ...} where all live in one process, {@code process_vm_readv: ...}, {@code stage: ...}, {@code
+ *     refused: ...}, or {@code not yet: ...} until an operation has needed it
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Of the ranks that one waits for, how many the table names. */

@@ -43,6 +43,7 @@ public final class PeerMemory {
       case Native.WL_PEER_MEMORY_SHARED -> "shared";
       case Native.WL_PEER_MEMORY_READV -> "process_vm_readv";
       case Native.WL_PEER_MEMORY_STAGE -> "stage";
+      case Native.WL_PEER_MEMORY_REFUSED -> "refused";
       default -> "not yet";
     };
   }
