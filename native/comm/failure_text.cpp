@@ -297,11 +297,13 @@ void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const Sta
 }
 
 wl_error_t leftOutOf(const Group& group, uint32_t rank) {
+  const bool gaveUp =
+      group.member(rank).shrink.load(std::memory_order_seq_cst) == Agreement::kGaveUp;
   wl_error_t record = errorOf(
       WL_ABORTED,
-      "rank %u was left out: other ranks shrank this communicator to a new one, and it had not "
-      "come by their deadline; it reaches nothing of theirs: close this one, and meet them anew",
-      rank);
+      "rank %u was left out: other ranks shrank this communicator to a new one, and it %s; it "
+      "reaches nothing of theirs: close this one, and meet them anew",
+      rank, gaveUp ? "had given up its own shrink by then" : "had not come by their deadline");
   record.operation = WL_OP_SHRINK;
   record.observer = static_cast<int32_t>(rank);
   record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);

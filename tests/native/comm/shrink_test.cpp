@@ -105,6 +105,39 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
   EXPECT_EQ(0, muster.board().wrong);
 }
 
+TEST_P(Shrinks, ARankThatGaveUpItsOwnIsToldSo) {
+  const Crew crew = GetParam();
+  Muster muster(crew);
+  muster.run([&](Mate& mate) {
+    Error error;
+    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+    if (mate.rank == 0) {
+      wl_comm_abort(mate.comm, "start anew", &error);
+      std::thread impatient([&] {
+        // Until it is in there.
+        usleep(50'000);
+        for (Error none; mate.board.at[0] == 0; usleep(1000))
+          wl_comm_abort(mate.comm, "too long", &none);
+      });
+      wl_comm_t* shrunk = nullptr;
+      EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was aborted in shrink"));
+      mate.board.at[0] = 1;
+      impatient.join();
+      EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[1] == 1; }));
+      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
+      EXPECT_OF_MATE(mate, contains(error.message, "it had given up its own shrink by then"));
+      return;
+    }
+    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+    EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[0] == 1; }));
+    shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {0}), 20'000 * kMs);
+    ++mate.board.at[mate.rank];
+  });
+  EXPECT_EQ(0, muster.board().wrong);
+}
+
 // Down to one rank, one after another.
 TEST_P(Shrinks, WhatShrankShrinksAgain) {
   const Crew crew = GetParam();
