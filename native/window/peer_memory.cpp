@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,15 +20,38 @@ namespace {
 constexpr uint64_t kProbe = 0x5057696e646c6173u;
 const volatile uint64_t probe = kProbe;
 
-constexpr const char* kYamaScope = "/proc/sys/kernel/yama/ptrace_scope";
-
-// Whether the process has CAP_SYS_PTRACE, for which yama makes an exception.
-bool mayTraceAny() {
-  const FileText status("/proc/self/status");
+// Whether the process has CAP_SYS_PTRACE.
+bool mayTraceAny(const char* ownStatus) {
+  const FileText status(ownStatus);
   const char* line = std::strstr(status.text(), "CapEff:");
   constexpr int kSysPtrace = 19;
   return line != nullptr && (std::strtoull(line + 7, nullptr, 16) >> kSysPtrace & 1) != 0;
 }
+
+// Whom yama lets read a process, in each scope from 1 on.
+constexpr const char* kYamaReaders[] = {
+    "only its ancestors read a process, and those with CAP_SYS_PTRACE",
+    "only those with CAP_SYS_PTRACE read another process",
+    "no process reads another until the system starts anew",
+};
+constexpr int kYamaScopes = 3;
+
+// Whether yama forbids this process to read others, and how.
+class Yama {
+ public:
+  explicit Yama(const TracingFiles& files = {}) {
+    const FileText file(files.yamaScope);
+    const int scope = std::min(std::atoi(file.text()), kYamaScopes);
+    if (scope < 1 || (scope < kYamaScopes && mayTraceAny(files.ownStatus))) return;
+    std::snprintf(text_, sizeof text_, "kernel.yama.ptrace_scope is %d: %s", scope,
+                  kYamaReaders[scope - 1]);
+  }
+  bool forbids() const { return *text_ != 0; }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[128] = {};
+};
 
 // 0, or an errno.
 int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
@@ -64,7 +88,7 @@ Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error) {
   return WL_OK;
 }
 
-bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room) {
+bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files) {
   if (use == PeerMemoryUse::kStage) {
     std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage");
     return false;
@@ -76,9 +100,8 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room) {
     std::snprintf(why, room, "process_vm_readv: %s", std::strerror(refused));
     return false;
   }
-  const FileText scope(kYamaScope);
-  if (std::atoi(scope.text()) > 0 && !mayTraceAny()) {
-    std::snprintf(why, room, "kernel.yama.ptrace_scope is %.1s: only a parent may", scope.text());
+  if (const Yama yama(files); yama.forbids()) {
+    std::snprintf(why, room, "%s", yama.text());
     return false;
   }
   std::snprintf(why, room, "process_vm_readv works");
@@ -88,7 +111,6 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room) {
 uint64_t PeerMemory::probeAddress() {
   return reinterpret_cast<uint64_t>(&probe);
 }
-
 
 Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* error) {
   pid_ = process.pid;
@@ -108,10 +130,9 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
                 pid_);
   }
   if (refused == EPERM) {
-    const FileText scope(kYamaScope);
-    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%.1s", pid_,
-                std::strerror(refused),
-                *scope.text() == 0 ? "" : "; kernel.yama.ptrace_scope is ", scope.text());
+    const Yama yama;
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%s", pid_,
+                std::strerror(refused), yama.forbids() ? "; " : "", yama.text());
   }
   if (refused != 0) {
     return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s", pid_,

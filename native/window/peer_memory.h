@@ -21,9 +21,15 @@ enum class PeerMemoryUse : uint32_t {
 // WL_INVALID_ARGUMENT where the setting is none of auto, readv and stage.
 Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error);
 
+// Where the system says whose memory a process may read.
+struct TracingFiles {
+  const char* yamaScope = "/proc/sys/kernel/yama/ptrace_scope";
+  const char* ownStatus = "/proc/self/status";
+};
+
 // Whether this process would read memory of others that are no children of its own, as far as it
 // can tell alone, and why.
-bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room);
+bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files = {});
 
 class PeerMemory {
  public:

@@ -641,6 +641,50 @@ TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
   EXPECT_EQ(WL_PEER_LOST, windlass::PeerMemory().open(child.process, probe, &error));
 }
 
+// A small file, gone with it.
+class WrittenFile {
+ public:
+  explicit WrittenFile(const std::string& text) {
+    const int file = mkstemp(path_);
+    if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      std::abort();
+    close(file);
+  }
+  ~WrittenFile() { unlink(path_); }
+  WrittenFile(const WrittenFile&) = delete;
+  WrittenFile& operator=(const WrittenFile&) = delete;
+
+  const char* path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/windlass-test-XXXXXX";
+};
+
+TEST(PeerMemory, IsReadAsFarAsYamaLets) {
+  using windlass::PeerMemoryUse;
+  NEEDS_READING_FOR("readv")
+  const WrittenFile without("Name:\ttest\nCapEff:\t0000000000000000\n");
+  const WrittenFile with("Name:\ttest\nCapEff:\t0000000000080000\n");
+  struct Case {
+    const char* scope;
+    const char* why;  // without CAP_SYS_PTRACE; nullptr: it reads
+    bool isForAll;    // with it too
+  };
+  for (const Case& each : {Case{"0\n", nullptr, false}, Case{"", nullptr, false},
+                           Case{"1\n", "is 1: only its ancestors read a process, and", false},
+                           Case{"2\n", "is 2: only those with CAP_SYS_PTRACE read", false},
+                           Case{"3\n", "is 3: no process reads another until", true}}) {
+    const WrittenFile scope(each.scope);
+    char why[256];
+    EXPECT_EQ(each.why == nullptr, windlass::ownPeerMemory(PeerMemoryUse::kAuto, why, sizeof why,
+                                                           {scope.path(), without.path()}));
+    EXPECT_TRUE(contains(why, each.why == nullptr ? "works" : each.why));
+    EXPECT_EQ(!each.isForAll, windlass::ownPeerMemory(PeerMemoryUse::kReadv, why, sizeof why,
+                                                      {scope.path(), with.path()}));
+    EXPECT_TRUE(contains(why, each.isForAll ? each.why : "works"));
+  }
+}
+
 TEST(PeerMemory, OfAProcessWhoseFirstThreadHasEndedIsNotThatOfOneThatHas) {
   NEEDS_READING_FOR("readv")
   const uint64_t probe = windlass::PeerMemory::probeAddress();
