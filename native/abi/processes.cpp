@@ -67,7 +67,9 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
   GroupConfig own;
   if (Code code = readConfig(config, &own, error); code != WL_OK) return code;
   int32_t made = -1;
-  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error); code != WL_OK) return code;
+  const uint64_t stages = ControlBlock::stageBytes(own);
+  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, stages); code != WL_OK)
+    return code;
   OpenFile shared(made);
   SharedMapping mapping;
   if (Code code = mapping.map(made, error); code != WL_OK) return code;

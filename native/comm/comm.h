@@ -290,6 +290,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishUnread(uint32_t peer, int reason);
   // The peer's process has ended, with all its ranks.
   Code publishLost(uint32_t peer);
+  // This rank lacks what the operation takes.
+  Code publishResource(const char* why);
   Code publishNoMemory();
 
   const std::shared_ptr<Group> group_;

@@ -54,11 +54,11 @@ uint64_t newId() {
 
 }  // namespace
 
-// Eager areas and parts are touched by operations that need them alone.
+// Eager areas, parts and stages are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
-      ranks_(config.ranks),
       stageHalfBytes_(config.stageHalfBytes()),
+      stageAreaBytes_(rounded(config.ranks * sizeof(StagePair), kPage) + 2 * stageHalfBytes_),
       eagerBytes_(config.eagerRoomBytes()),
       partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
@@ -77,8 +77,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   parts_ = take(2 * partsBytes_ * ranks, kPage);
   const uint64_t staging = config.spansProcesses ? ranks : 0;
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
-  stagePairs_ = reinterpret_cast<StagePair*>(take(sizeof(StagePair) * staging * ranks, kLine));
-  stages_ = take(2 * stageHalfBytes_ * staging, kPage);
+  stages_ = take(stageAreaBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }
 
@@ -87,6 +86,10 @@ ControlBlock::ControlBlock(void* memory)
 
 uint64_t ControlBlock::bytes(const GroupConfig& config) {
   return ControlBlock(nullptr, config).bytes_;
+}
+
+uint64_t ControlBlock::stageBytes(const GroupConfig& config) {
+  return config.spansProcesses ? ControlBlock(nullptr, config).stageAreaBytes_ * config.ranks : 0;
 }
 
 void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former,
@@ -114,8 +117,6 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     if (former != nullptr) block.members_[rank].former = former[rank];
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
-  for (uint64_t i = 0; config.spansProcesses && i < uint64_t{config.ranks} * config.ranks; ++i)
-    new (&block.stagePairs_[i]) StagePair();
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);

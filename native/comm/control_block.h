@@ -146,10 +146,11 @@ struct alignas(kLine) Doorbell {
 // processes read themselves or find in its stage: native/comm/peer_access.h. Each has two halves,
 // by the parity of a round; rounds are counted over all operations.
 struct alignas(kLine) StageLine {
-  std::atomic<uint64_t> probe;   // PeerMemory::probeAddress() of its process, once it has joined
-  std::atomic<uint32_t> answer;  // what it says of the others' memory; 0: nothing yet
-  std::atomic<uint64_t> filled;  // rounds that this rank has filled its half for
-  std::atomic<uint64_t> taken;   // rounds of which it has read all that it needs
+  std::atomic<uint64_t> probe;       // PeerMemory::probeAddress() of its process, which has joined
+  std::atomic<uint32_t> answer;      // what it says of the others' memory; 0: nothing yet
+  std::atomic<uint32_t> isReserved;  // 1 once its stage may be touched
+  std::atomic<uint64_t> filled;      // rounds that this rank has filled its half for
+  std::atomic<uint64_t> taken;       // rounds of which it has read all that it needs
 };
 
 // What a rank has for one reader in the operation of a transfer: its part of either half of the
@@ -295,6 +296,8 @@ class FlightRecorder;
 class ControlBlock {
  public:
   static uint64_t bytes(const GroupConfig& config);
+  // Of them, the last ones, which hold the stages: each rank reserves its own when one needs it.
+  static uint64_t stageBytes(const GroupConfig& config);
 
   ControlBlock() = default;
   // Over memory that make() filled in, in this process or another.
@@ -327,11 +330,14 @@ class ControlBlock {
   // Where ranks live in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
   StagePair& stagePair(uint32_t owner, uint32_t reader) const {
-    return stagePairs_[uint64_t{owner} * ranks_ + reader];
+    return reinterpret_cast<StagePair*>(stageArea(owner))[reader];
   }
   unsigned char* stage(uint32_t rank, uint64_t round) const {
-    return stages_ + (2 * rank + (round & 1)) * stageHalfBytes_;
+    return stageArea(rank + 1) - (2 - (round & 1)) * stageHalfBytes_;
   }
+  // Both of these, of one rank.
+  unsigned char* stageArea(uint32_t rank) const { return stages_ + rank * stageAreaBytes_; }
+  uint64_t stageAreaBytes() const { return stageAreaBytes_; }
   // Signals of the device executor: rank 0's, then the others'.
   unsigned char* deviceLines() const { return deviceLines_; }
 
@@ -352,10 +358,9 @@ class ControlBlock {
   unsigned char* parts_ = nullptr;
   unsigned char* deviceLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
-  StagePair* stagePairs_ = nullptr;
   unsigned char* stages_ = nullptr;
-  uint32_t ranks_ = 0;
   uint64_t stageHalfBytes_ = 0;
+  uint64_t stageAreaBytes_ = 0;
   uint64_t eagerBytes_ = 0;
   uint64_t partsBytes_ = 0;
   uint64_t bytes_ = 0;

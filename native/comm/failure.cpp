@@ -183,6 +183,11 @@ Code Comm::publishLost(uint32_t peer) {
   return WL_PEER_LOST;
 }
 
+Code Comm::publishResource(const char* why) {
+  const auto self = static_cast<int32_t>(rank_);
+  return publish(WL_RESOURCE, &self, 1, [&](Text& out) { out.add("rank %u: %s", rank_, why); });
+}
+
 Code Comm::publishNoMemory() {
   const auto self = static_cast<int32_t>(rank_);
   return publish(WL_RESOURCE, &self, 1, [&](Text& out) {

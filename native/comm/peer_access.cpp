@@ -11,6 +11,7 @@
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/names.h"
+#include "native/window/shared_memory.h"
 
 namespace windlass {
 namespace {
@@ -129,7 +130,26 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   const Answers all = Answers::look(block, ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
+  if (!reads_) {
+    if (Code code = reserveStages(deadline); code != WL_OK) return code;
+  }
   settled_ = true;
+  return WL_OK;
+}
+
+Code PeerAccess::reserveStages(Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  if (reserveShared(block.stageArea(rank_), block.stageAreaBytes(), &error) != WL_OK)
+    return comm_.publishResource(error.message);
+  block.stageLine(rank_).isReserved.store(1, std::memory_order_release);
+  comm_.waiter_.ring();
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    const std::atomic<uint32_t>& isReserved = block.stageLine(rank).isReserved;
+    const auto isThere = [&] { return isReserved.load(std::memory_order_acquire) != 0; };
+    if (Code code = comm_.wait(isThere, rank, deadline); code != WL_OK) return code;
+  }
   return WL_OK;
 }
 

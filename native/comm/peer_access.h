@@ -50,6 +50,8 @@ class PeerAccess {
   // What this rank says of the others' memory.
   Code answer(uint32_t* said);
   Code refuse(const Answers& all, wl_error_t* error) const;
+  // This rank's, until all have done so.
+  Code reserveStages(Deadline& deadline);
   // Of a read of that rank's memory, which gave 0 or an errno.
   Code outcome(uint32_t from, int failed, Deadline& deadline);
 

@@ -10,7 +10,11 @@ Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
   Group::decide(&config);
   std::lock_guard<std::mutex> lock(mutex_);
   if (mapping_.memory() != nullptr) return WL_OK;
-  if (Code code = mapping_.make(ControlBlock::bytes(config), error); code != WL_OK) return code;
+  if (Code code = mapping_.make(ControlBlock::bytes(config), error,
+                                ControlBlock::stageBytes(config));
+      code != WL_OK) {
+    return code;
+  }
   ControlBlock::make(mapping_.memory(), config, members.data(), whole.shared().id);
   return WL_OK;
 }

@@ -28,6 +28,7 @@ constexpr char kName[] = "windlass";
 // As /proc shows what has that name.
 constexpr char kLink[] = "/memfd:windlass (deleted)";
 constexpr int kMostInterruptions = 1000;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which Linux has from 5.14 on
 
 // The number after `name` where a line starts with it; `none` where no line does.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
@@ -73,6 +74,16 @@ Code reserve(int file, uint64_t pages, uint64_t bytes, wl_error_t* error) {
   return WL_OK;
 }
 
+Code checkFree(uint64_t bytes, wl_error_t* error) {
+  const FreeMemory free = FreeMemory::look();
+  if (bytes <= free.bytes) return WL_OK;
+  return fail(error, WL_RESOURCE,
+              "cannot share %llu bytes of memory: %llu are free, says %s; ask for less, or free "
+              "some",
+              static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free.bytes),
+              free.limit);
+}
+
 }  // namespace
 
 FreeMemory FreeMemory::look() {
@@ -94,7 +105,7 @@ FreeMemory FreeMemory::look() {
   return free;
 }
 
-Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
+Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later) {
   if (file == nullptr) return fail(error, WL_INVALID_ARGUMENT, "file is NULL");
   *file = -1;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0: there is nothing to share");
@@ -103,14 +114,8 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
                 static_cast<unsigned long long>(bytes));
   }
   const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
-  const FreeMemory free = FreeMemory::look();
-  if (pages > free.bytes) {
-    return fail(error, WL_RESOURCE,
-                "cannot share %llu bytes of memory: %llu are free, says %s; ask for less, or free "
-                "some",
-                static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(free.bytes), free.limit);
-  }
+  const uint64_t now = pages - later / kPage * kPage;
+  if (Code code = checkFree(now, error); code != WL_OK) return code;
   // Beyond it the kernel sends a signal that ends the process.
   rlimit largest = {};
   if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && pages > largest.rlim_cur) {
@@ -121,7 +126,8 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
   }
   const int made = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) return resource(error, bytes, "memfd_create");
-  Code code = reserve(made, pages, bytes, error);
+  Code code = ftruncate(made, static_cast<off_t>(pages)) == 0 ? reserve(made, now, bytes, error)
+                                                              : resource(error, bytes, "ftruncate");
   if (code == WL_OK && fcntl(made, F_ADD_SEALS, kSeals) != 0)
     code = resource(error, bytes, "sealing");
   if (code != WL_OK) {
@@ -129,6 +135,21 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error) {
     return code;
   }
   *file = made;
+  return WL_OK;
+}
+
+Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error) {
+  if (Code code = checkFree(bytes, error); code != WL_OK) return code;
+  int reserved = -1;
+  for (int i = 0; reserved != 0 && i < kMostInterruptions; ++i) {
+    reserved = madvise(memory, bytes, kPopulateWrite);
+    if (reserved != 0 && errno != EINTR) break;
+  }
+  if (reserved == 0) return WL_OK;
+  if (errno != EINVAL) return resource(error, bytes, "madvise");
+  // Elsewhere a page is reserved as it is touched.
+  auto* at = static_cast<volatile unsigned char*>(memory);
+  for (uint64_t page = 0; page < bytes; page += kPage) at[page] = 0;
   return WL_OK;
 }
 
@@ -212,11 +233,11 @@ SharedMapping::~SharedMapping() {
   if (memory_ != nullptr) unmapMemory(memory_, bytes_);
 }
 
-Code SharedMapping::make(uint64_t bytes, wl_error_t* error) {
+Code SharedMapping::make(uint64_t bytes, wl_error_t* error, uint64_t later) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (memory_ != nullptr) return WL_OK;
   int32_t made = -1;
-  if (Code code = shareMemory(bytes, &made, error); code != WL_OK) return code;
+  if (Code code = shareMemory(bytes, &made, error, later); code != WL_OK) return code;
   return mapWhole(OpenFile(made), PROT_READ | PROT_WRITE, error);
 }
 

@@ -13,9 +13,12 @@
 
 namespace windlass {
 
-// Zeroed memory of `bytes`, rounded up to whole pages, all of them reserved; it can neither shrink
-// nor grow. WL_RESOURCE says what was asked for and what is free.
-Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error);
+// Zeroed memory of `bytes`, rounded up to whole pages, reserved but for the last `later` bytes; it
+// can neither shrink nor grow. WL_RESOURCE says what was asked for and what is free.
+Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
+// Reserves whole pages of what was left for later, as they are mapped here, before anybody touches
+// them. WL_RESOURCE likewise.
+Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error);
 // What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended, or has
 // begun to; WL_UNSUPPORTED: its numbers mean nothing here.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
@@ -34,8 +37,8 @@ class SharedMapping {
   SharedMapping(const SharedMapping&) = delete;
   SharedMapping& operator=(const SharedMapping&) = delete;
 
-  // Makes it, unless that was done; others open it while file() is open.
-  Code make(uint64_t bytes, wl_error_t* error);
+  // Makes it as shareMemory() does, unless that was done; others open it while file() is open.
+  Code make(uint64_t bytes, wl_error_t* error, uint64_t later = 0);
   // Maps a file whole, unless one is. WL_INVALID_ARGUMENT: it may shrink, which would end whoever
   // touches it.
   Code map(int32_t file, wl_error_t* error);

@@ -332,6 +332,8 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   EXPECT_NE(nullptr, std::strstr(error.message, "35184372088832 bytes")) << error.message;
   EXPECT_NE(nullptr, std::strstr(error.message, "are free, says ")) << error.message;
   EXPECT_EQ(-1, file);
+  EXPECT_EQ(WL_RESOURCE, windlass::reserveShared(nullptr, uint64_t{1} << 45, &error));
+  EXPECT_NE(nullptr, std::strstr(error.message, "are free, says ")) << error.message;
 
   wl_group_t* group = nullptr;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_attach(-1, &group, &error));

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <cstring>
 
 #include "native/base/dtype.h"
+#include "native/comm/control_block.h"
 #include "native/window/peer_memory.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"
@@ -403,6 +405,28 @@ TEST(OrdinaryMemory, EveryRankHasALineInAStage) {
   for (config.ranks = 1; config.ranks <= WL_MAX_RANKS; ++config.ranks) {
     ASSERT_GE(config.stageHalfBytes() / config.ranks, windlass::kLine) << config.ranks << " ranks";
     ASSERT_EQ(0u, config.stageHalfBytes() % 4096) << config.ranks << " ranks";
+  }
+}
+
+TEST(OrdinaryMemory, TakesNoneForStagesUntilRanksNeedThem) {
+  for (const int ranks : {2, 8, 64, 1024}) {
+    windlass::GroupConfig stages;
+    stages.ranks = static_cast<uint32_t>(ranks);
+    stages.spansProcesses = true;
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = ranks;
+    Error error;
+    int32_t file = -1;
+    ASSERT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+    struct stat found = {};
+    ASSERT_EQ(0, fstat(file, &found));
+    EXPECT_EQ(static_cast<uint64_t>(found.st_size) - windlass::ControlBlock::stageBytes(stages),
+              static_cast<uint64_t>(found.st_blocks) * 512)
+        << ranks << " ranks";
+    EXPECT_GE(windlass::ControlBlock::stageBytes(stages),
+              2 * stages.stageHalfBytes() * stages.ranks);
+    wl_file_close(file);
   }
 }
 
