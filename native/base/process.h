@@ -11,7 +11,7 @@ Code processSelf(wl_process_t* process, wl_error_t* error);
 // WL_PEER_LOST: no process has that pid.
 Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error);
 
-// The same in one word, which no other process of any container has at the same time.
+// This process in one word, which no other process of any container has at the same time.
 uint64_t processWord();
 
 // A file that can be polled for the end of the process; none: it has ended. WL_UNSUPPORTED where

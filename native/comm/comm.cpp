@@ -126,12 +126,9 @@ RankArgs Comm::placesOf(const Call& call) const {
 }
 
 bool Comm::pulls(const Launch& launch) const {
-  const auto isOrdinary = [](Place place) {
-    return !place.isNone() && place.window() == kAddressSpace;
-  };
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     const RankArgs& stated = launch.of(rank);
-    if (isOrdinary(stated.in) || isOrdinary(stated.out)) return true;
+    if (stated.in.isOrdinary() || stated.out.isOrdinary()) return true;
   }
   return false;
 }
@@ -148,8 +145,7 @@ Code Comm::pullItems(const Call& call, const Launch& launch, PhaseOfItems phase,
 }
 
 bool Comm::reachesOutput(const Launch& launch, uint32_t owner) const {
-  const Place out = launch.of(owner).out;
-  return out.isNone() || out.window() != kAddressSpace || group_->shareProcess(rank_, owner);
+  return !group_->isFar(rank_, owner, launch.of(owner).out);
 }
 
 void Comm::skipInLine(uint32_t phases) const {

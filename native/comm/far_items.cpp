@@ -76,7 +76,7 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
     uint64_t* source = words + (item.source(s) - words);
     const uint32_t from = ChunkItem::rankOf(source);
     const Place place = ChunkItem::placeOf(source);
-    if (place.window() != kAddressSpace || access_.shareProcess(from, rank_)) continue;
+    if (!comm_.group().isFar(rank_, from, place)) continue;
     const DType dtype = ChunkItem::dtypeOf(source);
     auto* strides = reinterpret_cast<int64_t*>(source + ChunkItem::kSourceWords);
     const FarBox box(place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),

@@ -126,6 +126,7 @@ wl_process_t Group::processOf(uint32_t rank) const {
 }
 
 bool Group::shareProcess(uint32_t a, uint32_t b) const {
+  if (!config_.spansProcesses || a == b) return true;
   const wl_process_t ofA = processOf(a);
   const wl_process_t ofB = processOf(b);
   return ofA.pid == ofB.pid && ofA.started == ofB.started &&

@@ -75,7 +75,12 @@ class Group {
   // Whether that rank lives in this process, and the process of one that has joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
+  // Of two that have joined.
   bool shareProcess(uint32_t a, uint32_t b) const;
+  // Whether `rank` can't reach what that one names by the place but by a pull.
+  bool isFar(uint32_t rank, uint32_t owner, Place place) const {
+    return place.isOrdinary() && !shareProcess(rank, owner);
+  }
   PeerMemoryUse peerMemoryUse() const { return peerMemoryUse_; }
   // The memory of the process of that rank, which has joined; opened by whichever of this process's
   // ranks asks first. WL_UNSUPPORTED says why it can't be read. Throws std::bad_alloc.

@@ -44,7 +44,7 @@ Pulling::~Pulling() {
 
 bool Pulling::isRemote(const Phase& phase, uint32_t from, uint32_t to) const {
   const Place place = phase.place(from);
-  return !access_.shareProcess(from, to) && !place.isNone() && place.window() == kAddressSpace;
+  return place.isOrdinary() && !access_.shareProcess(from, to);
 }
 
 bool Pulling::isAnyRemote(const PullForm& form, const Launch& launch) const {

@@ -29,15 +29,14 @@ Code SharedGroup::attach(Group& whole, wl_error_t* error) {
   std::vector<bool> watched(made->ranks());
   for (uint32_t first = 0; first < made->ranks(); ++first) {
     if (watched[first] || whole.isHere(made->member(first).former)) continue;
-    const wl_process_t process = whole.processOf(made->member(first).former);
+    const uint32_t former = made->member(first).former;
     std::vector<uint32_t> ranks;
     for (uint32_t rank = first; rank < made->ranks(); ++rank) {
-      const wl_process_t other = whole.processOf(made->member(rank).former);
-      if (other.pid != process.pid || other.started != process.started) continue;
+      if (!whole.shareProcess(former, made->member(rank).former)) continue;
       ranks.push_back(rank);
       watched[rank] = true;
     }
-    code = made->watch(process, std::move(ranks), 0, error);
+    code = made->watch(whole.processOf(former), std::move(ranks), 0, error);
     if (code != WL_OK) return code;
   }
   group_ = std::move(made);

@@ -40,7 +40,7 @@ struct SourcesHash {
 // Boxes of one shape, from the same sources, that go on the same way; to ranks that reach one
 // another's memory.
 struct SameSources {
-  const Peers* peers;
+  const Group* group;
 
   bool operator()(const Asked* a, const Asked* b) const {
     const ChunkItem& one = a->box;
@@ -51,7 +51,7 @@ struct SameSources {
            std::equal(one.extents(), one.extents() + one.ndim(), other.extents()) &&
            std::equal(sources, static_cast<const uint64_t*>(one.words + one.size()),
                       other.source(0)) &&
-           peers->shareProcess(a->rank, b->rank);
+           group->shareProcess(a->rank, b->rank);
   }
 };
 
@@ -65,13 +65,13 @@ void askOwners(const WordList& boxes, std::vector<WordList>* questions) {
   });
 }
 
-void answer(uint32_t rank, const Peers& peers, uint64_t at, std::vector<WordList>* questions) {
+void answer(uint32_t rank, const Group& group, uint64_t at, std::vector<WordList>* questions) {
   std::vector<Asked> asked;
   for (uint32_t from = 0; from < questions->size(); ++from) {
     forEachChunkItem((*questions)[from], at,
                      [&](const ChunkItem& box) { asked.push_back({box, from}); });
   }
-  std::unordered_set<Asked*, SourcesHash, SameSources> boxes(asked.size(), {}, {&peers});
+  std::unordered_set<Asked*, SourcesHash, SameSources> boxes(asked.size(), {}, {&group});
   for (Asked& one : asked) {
     const auto [place, isNew] = boxes.insert(&one);
     Asked& first = **place;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's words: its process, the counts of sources and of staged boxes, then each of them as
+// A rank's words: the counts of sources and of staged boxes, then each of them as
 // dtype | ndim << 8 | phase << 32, its place, the readers of a staged box or 0, shape[ndim],
 // strides[ndim], and those readers.
 #include "native/transfer/peers.h"
 
 #include <algorithm>
 
-#include "native/base/process.h"
-
 namespace windlass {
 namespace {
 
-constexpr uint64_t kHeadWords = 3;
+constexpr uint64_t kHeadWords = 2;
 constexpr uint64_t kViewWords = 3;
 
 void addView(const Group& group, uint32_t rank, const Binding& view, uint32_t phase,
@@ -39,8 +37,7 @@ PeerView viewAt(const uint64_t* words) {
 
 WordList Peers::wordsOf(const Group& group, uint32_t rank, const std::vector<Binding>& sources,
                         const Stages& stages) {
-  const uint64_t process = group.config().spansProcesses ? processWord() : 0;
-  WordList words = {process, sources.size(), stages.boxes().size()};
+  WordList words = {sources.size(), stages.boxes().size()};
   for (const Binding& source : sources) addView(group, rank, source, 0, 0, &words);
   for (const Stages::Box& staged : stages.boxes()) {
     addView(group, rank, staged.view, staged.phase, staged.readers, &words);
@@ -72,15 +69,14 @@ void Peers::index() {
     brought.sources.clear();
     brought.stagedFor.clear();
     const uint64_t* first = brought.words.data();
-    brought.process = first[0];
     const uint64_t* at = first + kHeadWords;
-    brought.sources.reserve(first[1]);
-    for (uint64_t i = 0; i < first[1]; ++i) {
+    brought.sources.reserve(first[0]);
+    for (uint64_t i = 0; i < first[0]; ++i) {
       brought.sources.push_back(static_cast<uint64_t>(at - first));
       at += kViewWords + 2 * viewAt(at).ndim;
     }
     brought.stagesAt = static_cast<uint64_t>(at - first);
-    for (uint64_t i = 0; i < first[2]; ++i) {
+    for (uint64_t i = 0; i < first[1]; ++i) {
       const auto start = static_cast<uint64_t>(at - first);
       const uint64_t readers = at[2];
       at += kViewWords + 2 * viewAt(at).ndim;

@@ -55,12 +55,9 @@ class Peers {
   bool staged(int64_t rank, uint32_t reader, int64_t n, PeerView* view) const;
   // nullptr where the rank is another process's.
   const Progress* progress(uint32_t rank) const { return progress_[rank].get(); }
-  // Whether ranks reach all of one another's memory.
-  bool shareProcess(uint32_t a, uint32_t b) const { return ranks_[a].process == ranks_[b].process; }
 
  private:
   struct Brought {
-    uint64_t process = 0;
     WordList words;
     std::vector<uint64_t> sources;  // where in words they begin
     uint64_t stagesAt = 0;

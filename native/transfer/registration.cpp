@@ -101,7 +101,7 @@ class Registration {
     for (const WordList& asked : words_) phases_ = std::max(phases_, asked.front());
     workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases + 1);
     peers_->dropStages();
-    answer(rank_, *peers_, 1, &words_);
+    answer(rank_, comm_.group(), 1, &words_);
   }
 
   Code makeTable(wl_error_t* error) {
@@ -135,7 +135,7 @@ class Registration {
         const uint64_t* source = item.source(s);
         const uint32_t from = ChunkItem::rankOf(source);
         const Place place = ChunkItem::placeOf(source);
-        if (place.window() != kAddressSpace || peers_->shareProcess(from, rank_)) continue;
+        if (!comm_.group().isFar(rank_, from, place)) continue;
         ++*far;
         WordList& words = words_[from];
         const uint64_t elementBytes = sizeOf(ChunkItem::dtypeOf(source));

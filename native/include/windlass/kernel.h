@@ -125,6 +125,8 @@ constexpr uint32_t kEveryRank = 0xfffffffeu;
 
 // How ranks name memory to one another: an offset into one of the windows of the rank that states
 // it. Window 0 is that rank's address space, window 1 its communicator's control block.
+constexpr uint32_t kAddressSpace = 0;
+constexpr uint32_t kControlBlock = 1;
 struct Place {
   static constexpr uint32_t kOffsetBits = 48;  // more than an address in user space has
   uint64_t word;                               // 0: none
@@ -138,9 +140,9 @@ struct Place {
   }
   WL_CORE constexpr uint64_t offset() const { return offsetOf(word); }
   WL_CORE constexpr bool isNone() const { return word == 0; }
+  // Of memory outside windows, which no other process maps.
+  WL_CORE constexpr bool isOrdinary() const { return !isNone() && window() == kAddressSpace; }
 };
-constexpr uint32_t kAddressSpace = 0;
-constexpr uint32_t kControlBlock = 1;
 
 // Where a process finds a window: a segment for each rank.
 struct WindowBase {
