@@ -83,6 +83,7 @@ void PeerAccess::look() {
       process_[rank] = other;
       break;
     }
+    areSeveral_ = areSeveral_ || process_[rank] != 0;
   }
   looked_ = true;
 }

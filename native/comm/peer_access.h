@@ -29,6 +29,8 @@ class PeerAccess {
   // Finds which ranks share a process, once; all have entered an operation.
   void look();
   bool shareProcess(uint32_t a, uint32_t b) const { return process_[a] == process_[b]; }
+  // Whether they live in several.
+  bool areSeveral() const { return areSeveral_; }
   // Agrees with all ranks, which have entered the operation in progress, unless they have.
   // WL_UNSUPPORTED, on all ranks, where one was told to read by process_vm_readv and one can't.
   Code settle(Deadline& deadline, wl_error_t* error);
@@ -59,6 +61,7 @@ class PeerAccess {
   const uint32_t rank_;
   const uint32_t ranks_;
   bool looked_ = false;
+  bool areSeveral_ = false;
   std::vector<uint32_t> process_;  // of each rank: the lowest one in its process
   bool settled_ = false;
   bool reads_ = false;

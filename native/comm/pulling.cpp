@@ -49,12 +49,10 @@ bool Pulling::isRemote(const Phase& phase, uint32_t from, uint32_t to) const {
 
 bool Pulling::isAnyRemote(const PullForm& form, const Launch& launch) const {
   Deadline none(0);
-  for (uint32_t k = 0; k < form.phases; ++k) {
+  for (uint32_t k = 0; k < form.phases && access_.areSeveral(); ++k) {
     const Phase phase = {form, launch, k, none};
-    for (uint32_t from = 0; from < ranks_; ++from) {
-      for (uint32_t to = 0; to < ranks_; ++to)
-        if (isRemote(phase, from, to)) return true;
-    }
+    for (uint32_t from = 0; from < ranks_; ++from)
+      if (phase.place(from).isOrdinary()) return true;
   }
   return false;
 }
