@@ -4,17 +4,14 @@
 #pragma once
 
 #include <dirent.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
+#include <optional>
 
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/comm/forks.h"
 
 namespace windlass_test {
 
@@ -45,8 +42,7 @@ inline std::vector<Crew> crews(std::vector<Crew> all) {
 
 // What all processes of a crew and the test see.
 struct Board {
-  std::atomic<int> ready[kMostCrew];  // processes that have named themselves
-  wl_process_t processes[kMostCrew];
+  Roster roster;
   std::atomic<int> at[kMostCrew];  // of each rank: how far it is, as its test counts
   std::atomic<int64_t> struckNs;   // when the test killed or stopped a process
   std::atomic<int64_t> sawNs[kMostCrew];  // when each rank got its error
@@ -93,10 +89,6 @@ class Muster {
   explicit Muster(const Crew& crew, int64_t deadlineNs = 20'000 * kMs, int cores = 0,
                   int64_t silenceNs = 0)
       : crew_(crew), silenceNs_(silenceNs) {
-    void* page = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
-    if (page == MAP_FAILED) std::abort();
-    board_ = new (page) Board();
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = crew.ranks();
@@ -110,19 +102,15 @@ class Muster {
     if (code != WL_OK) std::abort();
   }
   ~Muster() {
-    for (const pid_t child : children_) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-    }
+    forks_.reset();
     wl_group_release(local_);
     if (file_ >= 0) wl_file_close(file_);
-    munmap(board_, sizeof(Board));
   }
   Muster(const Muster&) = delete;
   Muster& operator=(const Muster&) = delete;
 
   Board& board() { return *board_; }
-  pid_t pid(int process) const { return children_[static_cast<size_t>(process)]; }
+  pid_t pid(int process) const { return forks_->pids()[static_cast<size_t>(process)]; }
   // The test's own view of the control block.
   wl_group_t* attach() const {
     wl_group_t* group = nullptr;
@@ -141,46 +129,22 @@ class Muster {
       beside.join();
       return;
     }
-    for (int process = 0; process < crew_.processes; ++process) {
-      const pid_t child = fork();
-      if (child != 0) {
-        children_.push_back(child);
-        continue;
-      }
-      runProcess(process, body);
-      _exit(0);
-    }
+    forks_.emplace(crew_.processes, [&](int process) {
+      wl_group_t* group = attach();
+      board_->roster.meet(group, process, crew_.processes, crew_.ranks(), silenceNs_);
+      runThreads(group, process, body);
+      wl_group_release(group);
+      return 0;
+    });
     if (meanwhile) meanwhile();
-    for (int process = 0; process < crew_.processes; ++process) await(process);
-    children_.clear();
+    ends = forks_->wait(120'000 * kMs);
+    board_->wrong += forks_->late();
   }
 
   // How each process ended: 0, or minus the signal.
   std::vector<int> ends;
 
  private:
-  void runProcess(int process, const std::function<void(Mate&)>& body) {
-    wl_process_t& own = board_->processes[process];
-    own.struct_size = sizeof own;
-    Error error;
-    if (wl_process_self(&own, &error) != WL_OK) std::abort();
-    board_->ready[process] = 1;
-    wl_group_t* group = attach();
-    for (int peer = 0; peer < crew_.processes; ++peer) {
-      if (peer == process) continue;
-      while (board_->ready[peer] == 0) usleep(100);
-      std::vector<int32_t> ranks;
-      for (int rank = peer; rank < crew_.ranks(); rank += crew_.processes) ranks.push_back(rank);
-      if (wl_group_watch(group, &board_->processes[peer], ranks.data(),
-                         static_cast<uint32_t>(ranks.size()), silenceNs_, &error) != WL_OK) {
-        std::fprintf(stderr, "%s\n", error.message);
-        std::abort();
-      }
-    }
-    runThreads(group, process, body);
-    wl_group_release(group);
-  }
-
   void runThreads(wl_group_t* group, int process, const std::function<void(Mate&)>& body) {
     std::vector<wl_comm_t*> comms;
     for (int rank = process; rank < crew_.ranks(); rank += crew_.processes) {
@@ -199,25 +163,12 @@ class Muster {
     for (wl_comm_t* comm : comms) wl_comm_free(comm);
   }
 
-  void await(int process) {
-    int status = 0;
-    bool ended = Board::await([&] { return waitpid(pid(process), &status, WNOHANG) != 0; },
-                              120'000 * kMs);
-    if (!ended) {
-      std::fprintf(stderr, "process %d did not end\n", process);
-      kill(pid(process), SIGKILL);
-      waitpid(pid(process), &status, 0);
-      ++board_->wrong;
-    }
-    ends.push_back(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
-  }
-
   const Crew crew_;
   const int64_t silenceNs_;
-  Board* board_ = nullptr;
+  const Shared<Board> board_;
   int32_t file_ = -1;
   wl_group_t* local_ = nullptr;
-  std::vector<pid_t> children_;
+  std::optional<Forks> forks_;
 };
 
 // What a process has that a communicator takes: compared before and after.

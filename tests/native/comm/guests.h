@@ -2,15 +2,10 @@
 // Ranks in processes of their own, forked, which meet by the C ABI alone.
 #pragma once
 
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/comm/forks.h"
 
 namespace windlass_test {
 
@@ -34,12 +29,6 @@ inline wl_process_t self() {
   return process;
 }
 
-// Where each process tells of itself.
-struct Meeting {
-  std::atomic<int> ready[kRanks];
-  wl_process_t processes[kRanks];
-};
-
 // What the parent hands to its children.
 class Memory {
  public:
@@ -47,18 +36,12 @@ class Memory {
     const wl_group_config_t config = configOf(kRanks);
     Error error;
     if (wl_group_share(&config, &file_, &error) != WL_OK) std::abort();
-    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) std::abort();
-    meeting_ = static_cast<Meeting*>(page);
   }
-  ~Memory() {
-    munmap(meeting_, 4096);
-    wl_file_close(file_);
-  }
+  ~Memory() { wl_file_close(file_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  Meeting& meeting() const { return *meeting_; }
+  Roster& roster() const { return *roster_; }
   wl_group_t* attach() const {
     wl_group_t* group = nullptr;
     Error error;
@@ -68,24 +51,16 @@ class Memory {
 
  private:
   int32_t file_ = -1;
-  Meeting* meeting_;
+  const Shared<Roster> roster_;
 };
 
 // One rank in a process of its own, joined, that watches all others, and a window of all.
 struct Guest {
   Guest(Memory& shared, int own, int64_t silenceNs) : rank(own), memory(shared) {
-    Meeting& meeting = memory.meeting();
-    meeting.processes[rank] = self();
-    meeting.ready[rank] = 1;
     group = memory.attach();
     Error error;
     if (wl_group_join(group, rank, &comm, &error) != WL_OK) std::abort();
-    for (int32_t peer = 0; peer < kRanks; ++peer) {
-      if (peer == rank) continue;
-      while (meeting.ready[peer] == 0) usleep(100);
-      const wl_process_t& process = meeting.processes[peer];
-      if (wl_group_watch(group, &process, &peer, 1, silenceNs, &error) != WL_OK) std::abort();
-    }
+    memory.roster().meet(group, rank, kRanks, kRanks, silenceNs);
     const int32_t code = wl_window_create(comm, kSegment, 0, &window, &error);
     // A peer may be killed this early.
     if (code != WL_OK && code != WL_PEER_LOST) std::abort();
@@ -110,36 +85,17 @@ struct Guest {
 };
 
 // Runs the body in a process for each rank; what it returns is 0 where it found nothing wrong. The
-// results: a signal as -1.
+// results: a signal as minus that.
 template <class Body>
 std::vector<int> inProcesses(int64_t silenceNs, Body&& body,
                              const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
   Memory memory;
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      int result = 0;
-      {
-        Guest guest(memory, rank, silenceNs);
-        result = body(guest);
-      }
-      _exit(result);
-    }
-    children.push_back(child);
-  }
-  if (meanwhile) meanwhile(children);
-  std::vector<int> results;
-  for (const pid_t child : children) {
-    int status = 0;
-    const int64_t start = wl_clock_ns();
-    while (waitpid(child, &status, WNOHANG) == 0) {
-      if (wl_clock_ns() - start > 60'000 * kMs) kill(child, SIGKILL);
-      usleep(1000);
-    }
-    results.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  }
-  return results;
+  Forks forks(kRanks, [&](int rank) {
+    Guest guest(memory, rank, silenceNs);
+    return body(guest);
+  });
+  if (meanwhile) meanwhile(forks.pids());
+  return forks.wait(60'000 * kMs);
 }
 
 // 0, or the line of the first check that fails.

@@ -2,21 +2,14 @@
 // Ranks in several processes, forked, which meet by the C ABI, each with a window.
 #pragma once
 
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/comm/forks.h"
 
 namespace windlass_test {
 
 constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
-constexpr int kMostProcesses = 3;
 
 // How many ranks, of which process p has p, p + processes and so on.
 struct Spread {
@@ -40,13 +33,13 @@ struct Member {
   unsigned char* window;  // its segment
 };
 
-// Runs the body on every rank; what it returns counts failures. The results of the processes: -1
-// where one ended by a signal. `before` runs in each process before it attaches.
+// Runs the body on every rank; what it returns counts failures. The results of the processes: minus
+// the signal where one ended by that. `before` runs in each process before it attaches.
 class Members {
  public:
   Members(const Spread& spread, const std::function<int(Member&)>& body,
-            const std::function<void(int process)>& before = {},
-            const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
+          const std::function<void(int process)>& before = {},
+          const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = spread.ranks;
@@ -58,46 +51,29 @@ class Members {
     Error error;
     int32_t file = -1;
     if (wl_group_share(&config, &file, &error) != WL_OK) std::abort();
-    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) std::abort();
-    std::vector<pid_t> children;
-    for (int process = 0; process < spread.processes; ++process) {
-      const pid_t child = fork();
-      if (child == 0) {
-        if (spread.use != nullptr) setenv("WINDLASS_PEER_MEMORY", spread.use, 1);
-        if (before) before(process);
-        _exit(run(spread, process, file, static_cast<Meeting*>(page), body));
-      }
-      children.push_back(child);
-    }
+    const Shared<State> state;
+    Forks forks(spread.processes, [&](int process) {
+      if (spread.use != nullptr) setenv("WINDLASS_PEER_MEMORY", spread.use, 1);
+      if (before) before(process);
+      return run(spread, process, file, *state, body);
+    });
     const int64_t start = wl_clock_ns();
-    while (meanwhile && static_cast<Meeting*>(page)->running < spread.ranks &&
-           wl_clock_ns() - start < 60'000 * kMs) {
+    while (meanwhile && state->running < spread.ranks && wl_clock_ns() - start < 60'000 * kMs)
       usleep(1000);
-    }
-    if (meanwhile) meanwhile(children);
-    for (const pid_t child : children) {
-      int status = 0;
-      while (waitpid(child, &status, WNOHANG) == 0) {
-        if (wl_clock_ns() - start > 240'000 * kMs) kill(child, SIGKILL);
-        usleep(1000);
-      }
-      results.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-    }
-    munmap(page, 4096);
+    if (meanwhile) meanwhile(forks.pids());
+    results = forks.wait();
     wl_file_close(file);
   }
 
   std::vector<int> results;
 
  private:
-  struct Meeting {
+  struct State {
+    Roster roster;
     std::atomic<int> running;  // ranks that are in the body
-    std::atomic<int> ready[kMostProcesses];
-    wl_process_t processes[kMostProcesses];
   };
 
-  static int run(const Spread& spread, int process, int32_t file, Meeting* meeting,
+  static int run(const Spread& spread, int process, int32_t file, State& state,
                  const std::function<int(Member&)>& body) {
     Error error;
     wl_group_t* group = nullptr;
@@ -107,19 +83,7 @@ class Members {
       if (wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error) != WL_OK)
         std::abort();
     }
-    wl_process_t& own = meeting->processes[process];
-    own.struct_size = sizeof own;
-    if (wl_process_self(&own, &error) != WL_OK) std::abort();
-    meeting->ready[process] = 1;
-    for (int other = 0; other < spread.processes; ++other) {
-      if (other == process) continue;
-      while (meeting->ready[other] == 0) usleep(100);
-      std::vector<int32_t> ranks;
-      for (int rank = other; rank < spread.ranks; rank += spread.processes) ranks.push_back(rank);
-      const int code = wl_group_watch(group, &meeting->processes[other], ranks.data(),
-                                      static_cast<uint32_t>(ranks.size()), 0, &error);
-      if (code != WL_OK) std::abort();
-    }
+    state.roster.meet(group, process, spread.processes, spread.ranks, 0);
     std::atomic<int> failures{0};
     std::vector<std::thread> threads;
     for (int rank = process; rank < spread.ranks; rank += spread.processes) {
@@ -130,7 +94,7 @@ class Members {
         if (wl_window_create(comm, kWindowBytes, 0, &window, &failed) != WL_OK) std::abort();
         Member member = {spread, rank, comm,
                          static_cast<unsigned char*>(wl_window_address(window, rank))};
-        ++meeting->running;
+        ++state.running;
         failures += body(member);
         wl_window_free(window);
         wl_comm_free(comm);
@@ -138,7 +102,7 @@ class Members {
     }
     for (std::thread& thread : threads) thread.join();
     wl_group_release(group);
-    return std::min(failures.load(), 100);
+    return failures;
   }
 };
 

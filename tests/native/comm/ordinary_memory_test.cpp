@@ -758,7 +758,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, ADeathInAPullIsPeerLost) {
           usleep(afterUs);
           kill(children[1], SIGKILL);
         });
-    ASSERT_EQ((std::vector<int>{0, -1, 0}), all.results);
+    ASSERT_EQ((std::vector<int>{0, -SIGKILL, 0}), all.results);
   }
 }
 

@@ -2,16 +2,14 @@
 // Ranks in two processes, forked, over memory that both inherit and map at different addresses.
 // Neither may touch the range where the other one has it.
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include "native/comm/collectives.h"
 #include "native/comm/control_block.h"
 #include "native/comm/host_operations.h"
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
+#include "tests/native/comm/forks.h"
 
 namespace windlass_test {
 namespace {
@@ -92,14 +90,11 @@ GroupConfig configOf(const Shape& shape) {
 }
 
 // Runs the body on every rank, half of them in each of two processes; what it returns counts
-// failures. -1: a process died, or did not end.
-int inTwoProcesses(const Shape& shape,
-                   const std::function<int(Comm&, uint32_t* window)>& body) {
+// failures. How the processes ended.
+std::vector<int> inTwoProcesses(const Shape& shape,
+                                const std::function<int(Comm&, uint32_t* window)>& body) {
   const SharedFile file(configOf(shape));
-  pid_t children[kProcesses];
-  for (int process = 0; process < kProcesses; ++process) {
-    children[process] = fork();
-    if (children[process] != 0) continue;
+  Forks forks(kProcesses, [&](int process) {
     const std::shared_ptr<Group> group = file.attach(process);
     std::vector<std::thread> threads;
     std::atomic<int> failures{0};
@@ -116,26 +111,12 @@ int inTwoProcesses(const Shape& shape,
       });
     }
     for (std::thread& thread : threads) thread.join();
-    _exit(std::min(failures.load(), 100));
-  }
-  int failures = 0;
-  const int64_t start = wl_clock_ns();
-  for (const pid_t child : children) {
-    int status = 0;
-    pid_t ended = 0;
-    while ((ended = waitpid(child, &status, WNOHANG)) == 0 &&
-           wl_clock_ns() - start < 120'000 * kMs) {
-      usleep(1000);
-    }
-    if (ended == 0) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-    }
-    failures = ended == 0 || !WIFEXITED(status) || failures < 0 ? -1
-                                                                 : failures + WEXITSTATUS(status);
-  }
-  return failures;
+    return failures.load();
+  });
+  return forks.wait(120'000 * kMs);
 }
+
+const std::vector<int> kAllWell = {0, 0};
 
 // What element `i` of what `rank` brings to an operation is; any operation's expected result
 // follows.
@@ -278,7 +259,7 @@ class EveryCollective {
 class Processes : public testing::TestWithParam<Shape> {};
 
 TEST_P(Processes, RunEveryCollectiveThatNamesWindowsAlone) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+  EXPECT_EQ(kAllWell, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
               EveryCollective all(comm, window);
               for (uint32_t round = 0; round < 3; ++round) {
                 for (const uint64_t count : {1, 257, 5000, 40'000}) all.run(round, count);
@@ -315,7 +296,7 @@ int registerGather(Comm& comm, const uint32_t* from, uint32_t* into, int64_t cou
 }
 
 TEST_P(Processes, RunTransfersBetweenWindows) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
+  EXPECT_EQ(kAllWell, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t* window) {
               uint64_t wrong = 0;
               for (const int64_t count : {5, 3000, 80'000}) {
                 uint32_t* into = window + kWindow / 8;
@@ -355,7 +336,7 @@ TEST_P(Processes, RunTransfersBetweenWindows) {
 }
 
 TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
+  EXPECT_EQ(kAllWell, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
               if (comm.rank() == 1) {
                 const int64_t start = wl_clock_ns();
                 while (comm.group().failure() == nullptr && wl_clock_ns() - start < 10'000 * kMs)
@@ -372,7 +353,7 @@ TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
 }
 
 TEST_P(Processes, MakeWindowsAndParts) {
-  EXPECT_EQ(0, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
+  EXPECT_EQ(kAllWell, inTwoProcesses(GetParam(), [](Comm& comm, uint32_t*) {
               int failures = 0;
               const auto useWindow = [&](Comm& in, uint32_t round) {
                 Error error;

@@ -185,7 +185,7 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         EXPECT_EQ(WL_PEER_LOST, wl_report_failure(report.get(), &error));
         EXPECT_EQ(records.size(), report.records(2).size());
       });
-  EXPECT_EQ((std::vector<int>{-1, -1, -1}), results);
+  EXPECT_EQ((std::vector<int>{-SIGKILL, -SIGKILL, -SIGKILL}), results);
 }
 
 // Splits are there too, until all of a process's handles are gone.

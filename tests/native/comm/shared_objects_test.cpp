@@ -212,7 +212,7 @@ TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
     return 0;
   });
-  EXPECT_EQ((std::vector<int>{0, -1, 0}), results);
+  EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
 }
 
 // Killed at any moment of what makes windows and parts, by chance.
@@ -248,7 +248,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           kill(children[static_cast<size_t>(victim)], SIGKILL);
         });
     for (int rank = 0; rank < kRanks; ++rank)
-      EXPECT_EQ(rank == victim ? -1 : 0, results[static_cast<size_t>(rank)])
+      EXPECT_EQ(rank == victim ? -SIGKILL : 0, results[static_cast<size_t>(rank)])
           << "victim " << victim << " after " << moment << " us";
   }
 }

@@ -467,7 +467,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
           usleep(70'000);
           kill(children[1], SIGKILL);
         });
-    EXPECT_EQ((std::vector<int>{0, -1, 0}), all.results);
+    EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), all.results);
   }
 }
 
