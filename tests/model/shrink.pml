@@ -8,12 +8,7 @@
  * members; each of its members got it or died; a rank that gave up, or was left out, is none. Steps are seq_cst
  * operations in the code, and one at a time here. Rounds end with the last: who is in it then gives up. */
 
-/* Three ranks have more states than memory where a second round is proposed in. */
-#if RANKS == 3
-#define ROUNDS 2
-#else
 #define ROUNDS 3
-#endif
 #define OPEN 0
 #define PROPOSED 1
 #define AGREED 2
@@ -127,10 +122,7 @@ endStopped:
 #endif
           maker = ME;
           isOpen = true
-        :: else ->
-          /* Nobody ever sees it. */
-          members[r * RANKS + ME] = 0;
-          size[r * RANKS + ME] = 0
+        :: else
         fi
       }
     :: s == OPEN && !IS(s, r, m)
@@ -199,7 +191,7 @@ over:
     fi
   };
 gone:
-  d_step { s = OPEN; r = 0; m = 0; peer = 0; mine = 0; isOpen = false; holds = false }
+  skip
 }
 
 active proctype watch() {
