@@ -7,7 +7,11 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -136,6 +140,56 @@ class ShrinkTest {
       try (Communicator alone = comm.shrink(Duration.ofMillis(100))) {
         assertMembers(alone, 0, 0);
       }
+    }
+  }
+
+  @Test
+  void threadsThatMustNotBlockShrinkToo() throws Exception {
+    ForkJoinPool pool = new ForkJoinPool(2);
+    try (LocalGroup group = Communicator.local(3)) {
+      group.communicator(1).abort("start anew");
+      List<ForkJoinTask<?>> tasks = new ArrayList<>();
+      for (Communicator comm : group.communicators()) {
+        tasks.add(
+            pool.submit(
+                () -> {
+                  try (Communicator shrunk = comm.shrink(SOON)) {
+                    assertMembers(shrunk, comm.rank(), 0, 1, 2);
+                  }
+                }));
+      }
+      for (ForkJoinTask<?> task : tasks) {
+        task.get();
+      }
+      group.communicators().forEach(Communicator::close);
+      Communicator closed = group.communicator(0);
+      assertThat(pool.submit(() -> catchThrowable(() -> closed.shrink(SOON))).get())
+          .isInstanceOf(ClosedException.class);
+    } finally {
+      pool.shutdown();
+    }
+  }
+
+  /** A call that goes on holds it up; one that had not begun ends with the failure. */
+  @Test
+  void itTakesItsTurnBehindQueuedCalls() throws Exception {
+    try (LocalGroup group = Communicator.local(1)) {
+      Communicator comm = group.communicator(0);
+      CompletableFuture<Void> released = new CompletableFuture<>();
+      comm.async(c -> released.join());
+      Operation<Void> behind = comm.async(Collectives::barrier);
+      comm.abort("start anew");
+      Caller caller =
+          new Caller(
+              () -> {
+                try (Communicator shrunk = comm.shrink(SOON)) {
+                  assertMembers(shrunk, 0, 0);
+                }
+              });
+      released.complete(null);
+      assertThatThrownBy(behind::await).hasMessageContaining("start anew");
+      caller.thread.join();
+      assertThat(caller.failure.get()).isNull();
     }
   }
 

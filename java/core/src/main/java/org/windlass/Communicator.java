@@ -224,9 +224,14 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public Communicator shrink(Duration deadline) {
     long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
-    return join(
-        "from shrink",
-        (out, error) -> Native.wl_comm_shrink(endpoint.handle, deadlineNs, out, error));
+    try {
+      return adopt(
+          "from shrink",
+          endpoint.callAfterFailure(
+              (out, error) -> Native.wl_comm_shrink(endpoint.handle, deadlineNs, out, error)));
+    } finally {
+      Reference.reachabilityFence(this);
+    }
   }
 
   /**
@@ -235,7 +240,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @param maker the call, for what is said of one that nobody closes
    */
   Communicator join(String maker, Endpoint.NativeCall nativeCall) {
-    long handle = call(nativeCall);
+    return adopt(maker, call(nativeCall));
+  }
+
+  private Communicator adopt(String maker, long handle) {
     if (handle == 0) {
       return null;
     }

@@ -134,9 +134,21 @@ public final class Endpoint {
    * @return its out-parameter
    */
   public long call(NativeCall nativeCall) {
+    return call(nativeCall, this::failure);
+  }
+
+  /** {@link #call} of what is called on a communicator that has failed. */
+  public long callAfterFailure(NativeCall nativeCall) {
+    return call(nativeCall, () -> closed ? failure() : null);
+  }
+
+  /**
+   * @param obstacle gives what keeps it from beginning where it is queued, null for nothing
+   */
+  private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
-      return handOff(() -> call(nativeCall));
+      return submit(() -> call(nativeCall, obstacle), obstacle).join();
     }
     try (Scratch arguments = Scratch.take()) {
       begin(thread);
@@ -349,7 +361,11 @@ public final class Endpoint {
    * @param call keeps the communicator reachable
    */
   public <T> QueuedCall<T> submit(Supplier<T> call) {
-    QueuedCall<T> queued = new QueuedCall<>(this, queue, call);
+    return submit(call, this::failure);
+  }
+
+  private <T> QueuedCall<T> submit(Supplier<T> call, Supplier<RuntimeException> obstacle) {
+    QueuedCall<T> queued = new QueuedCall<>(this, queue, obstacle, call);
     queue.add(queued);
     return queued;
   }

@@ -13,7 +13,8 @@ import java.util.function.Supplier;
 
 /**
  * One call in a {@link CallQueue}, and what comes of it. A call that still waits when its
- * communicator dies or is closed ends with that failure.
+ * communicator dies or is closed ends with that failure; one that is made of dead communicators
+ * waits for its turn, and ends where it is closed.
  *
  * @param <T> its result
  */
@@ -25,6 +26,7 @@ public final class QueuedCall<T> implements Runnable {
 
   private final Endpoint endpoint;
   private final CallQueue queue;
+  private final Supplier<RuntimeException> obstacle;
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
   /** Set by whoever finishes it: the queue's thread as the call begins, or who takes it back. */
@@ -39,9 +41,14 @@ public final class QueuedCall<T> implements Runnable {
   /** Whether it failed and the communicator lives, so that no later call tells. */
   private boolean untold;
 
-  QueuedCall(Endpoint endpoint, CallQueue queue, Supplier<T> call) {
+  /**
+   * @param obstacle gives what keeps it from beginning, null for nothing
+   */
+  QueuedCall(
+      Endpoint endpoint, CallQueue queue, Supplier<RuntimeException> obstacle, Supplier<T> call) {
     this.endpoint = endpoint;
     this.queue = queue;
+    this.obstacle = obstacle;
     this.call = call;
   }
 
@@ -54,7 +61,7 @@ public final class QueuedCall<T> implements Runnable {
     T result = null;
     Throwable failure;
     try {
-      failure = endpoint.failure();
+      failure = obstacle.get();
       if (failure == null) {
         result = call.get();
       }
