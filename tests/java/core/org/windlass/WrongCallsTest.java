@@ -476,6 +476,7 @@ class WrongCallsTest {
     wrong("fill of complex", UnsupportedException.class, "c64", () -> complex.fill(1.0));
     invalid("index of too few dimensions", "index has 1", () -> floats.getDouble(1));
     invalid("index out of range", "index[1] is 2", () -> floats.getDouble(0, 2));
+    invalid("index of an integer", "getDouble: index[0] is 2", () -> bytes.getDouble(2));
     invalid("long of a float", "dtype is f32", () -> floats.getLong(0, 0));
     invalid("array too short", "values has 3", () -> floats.copyFrom(new float[3]));
     invalid("array of another dtype", "dtype f32", () -> floats.copyFrom(new int[4]));

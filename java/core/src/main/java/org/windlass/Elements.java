@@ -44,7 +44,7 @@ final class Elements {
   static double getDouble(Tensor tensor, long[] index) {
     DType dtype = tensor.dtype;
     if (dtype.isInteger() || dtype == DType.BOOL) {
-      long value = getLong(tensor, index);
+      long value = integer("getDouble", tensor, index);
       return dtype == DType.U64 && value < 0 ? (value >>> 1 | value & 1) * 2.0 : (double) value;
     }
     requireCast("getDouble", dtype, DType.F64);
@@ -59,9 +59,15 @@ final class Elements {
     if (!dtype.isInteger() && dtype != DType.BOOL) {
       throw new InvalidArgumentException("getLong: dtype is " + dtype + "; use getDouble");
     }
+    return integer("getLong", tensor, index);
+  }
+
+  /** An element of an integer dtype or a bool. */
+  private static long integer(String what, Tensor tensor, long[] index) {
+    DType dtype = tensor.dtype;
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
-      copyElement("getLong", scratch, tensor, index, dtype, false);
+      copyElement(what, scratch, tensor, index, dtype, false);
       long bits = scratch.elementLong();
       return switch (dtype) {
         case I8 -> (byte) bits;
