@@ -132,8 +132,7 @@ public final class BenchCommand implements Runnable {
 
   @Option(
       names = "--bytes",
-      paramLabel = "B",
-      split = ",",
+      paramLabel = "B[,B...]",
       defaultValue = "4,4K,64K,1M",
       description =
           "Sizes (${DEFAULT-VALUE}): put, accumulate and all-to-all from one rank to one peer; broadcast and all-reduce"
@@ -283,7 +282,7 @@ public final class BenchCommand implements Runnable {
           "--dtype " + type + ": its elements are less than a byte, which a bench does not move");
     }
     List<Workload> workloads = new ArrayList<>();
-    for (String text : bytes) {
+    for (String text : sizes()) {
       long size = ByteSize.parse("--bytes", text);
       if (size % type.bytes() != 0) {
         throw new InvalidArgumentException(
@@ -292,6 +291,21 @@ public final class BenchCommand implements Runnable {
       workloads.add(workload.apply(size));
     }
     return workloads;
+  }
+
+  /** Those of {@code --bytes}, none of them empty. */
+  private List<String> sizes() {
+    List<String> sizes = new ArrayList<>();
+    for (String list : bytes) {
+      for (String size : list.split(",", -1)) {
+        if (size.isEmpty()) {
+          throw new InvalidArgumentException(
+              "--bytes: '" + list + "' has an empty size; write sizes as in 4,64K,1M");
+        }
+        sizes.add(size);
+      }
+    }
+    return sizes;
   }
 
   private Workload redistribute(DType type) {
