@@ -14,7 +14,6 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.regex.Pattern;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -63,9 +62,6 @@ import org.windlass.plan.Plan;
 public final class Job implements AutoCloseable {
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
   private static final int PROTOCOL = 2;
-
-  private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}/]+");
-  private static final int LONGEST_NAME = 64;
 
   private static final JobRanks.Form<Pairing.Match> MATCH =
       new JobRanks.Form<>() {
@@ -173,7 +169,7 @@ public final class Job implements AutoCloseable {
    */
   public static Job fromEnvironment(
       String name, CommunicatorOptions options, Duration deadline) {
-    requireName("name", name);
+    Names.require("name", name);
     long startNs = System.nanoTime();
     Communicator communicator = Communicator.fromEnvironment(options, deadline);
     try {
@@ -219,24 +215,10 @@ public final class Job implements AutoCloseable {
       CommunicatorOptions options,
       Map<String, String> environment,
       Duration deadline) {
-    requireName("name", name);
+    Names.require("name", name);
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
     return new Job(name, communicator, false, options, environment, deadline);
-  }
-
-  private static void requireName(String what, String name) {
-    Objects.requireNonNull(name, what);
-    if (!NAME.matcher(name).matches()
-        || name.getBytes(StandardCharsets.UTF_8).length > LONGEST_NAME) {
-      throw new InvalidArgumentException(
-          what
-              + ": '"
-              + name
-              + "' is no name, which has 1 to "
-              + LONGEST_NAME
-              + " bytes of characters that print, and no slash");
-    }
   }
 
   /** The name that it was given. */
@@ -283,7 +265,7 @@ public final class Job implements AutoCloseable {
    * @param other the name of the job to meet; null for any
    */
   Link met(String pair, Role role, Layout layout, String other, Until until) {
-    requireName("pair", pair);
+    Names.require("pair", pair);
     Objects.requireNonNull(role, "role");
     requireLayout(role, layout);
     String operation =
@@ -312,7 +294,7 @@ public final class Job implements AutoCloseable {
    * @param binding adds to a batch what is sent; called for each follower that comes
    */
   public Followers followers(String pair, Consumer<LinkBatch> binding) {
-    requireName("pair", pair);
+    Names.require("pair", pair);
     return new Followers(this, pair, binding);
   }
 

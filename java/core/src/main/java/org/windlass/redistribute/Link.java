@@ -185,7 +185,7 @@ public final class Link implements AutoCloseable {
    * communicator, and so a failure record, of its own, and is closed on its own.
    *
    * @param communicator whose ranks the sides name
-   * @param name what the link is called in messages
+   * @param name what the link is called in messages, at most 64 bytes without a slash
    * @param senders the ranks of one side, whatever their order and grid
    * @param receivers the ranks of the other
    * @return null on a rank of neither side
@@ -195,7 +195,7 @@ public final class Link implements AutoCloseable {
   public static Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
     Objects.requireNonNull(communicator, "communicator");
-    Objects.requireNonNull(name, "name");
+    Names.require("name", name);
     Objects.requireNonNull(senders, "senders");
     Objects.requireNonNull(receivers, "receivers");
     TreeSet<Integer> both = new TreeSet<>(senders.ranks());
