@@ -42,6 +42,15 @@ class CommandTest {
   }
 
   @Test
+  void helpShowsNothingThatTheCommandAlwaysRefuses() {
+    assertThat(Cli.run("demo", "--help").out()).contains("--deadline").doesNotContain("--launch");
+    assertThat(Cli.run("reshard", "--help").out())
+        .contains("--mode", "staged")
+        .doesNotContain("gather-broadcast");
+    assertThat(Cli.run("plan", "--help").out()).contains("gather-broadcast");
+  }
+
+  @Test
   void theCommandsAreListedAndTheirStatusesExplained() {
     String help = Cli.run("--help").out();
     assertThat(help).contains("reshard", "plan", "bench", "example", "doctor", "130", "interrupted");
@@ -91,6 +100,7 @@ class CommandTest {
         arguments(List.of("plan", "--tensors", "/dev/zero"), 2, "/dev/zero: has more than 100000000 bytes"),
         arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
+        arguments(List.of("demo", "--launch", "threads"), 2, "unknown argument --launch"),
         arguments(List.of("run", "true"), 2, "Missing required option: '-n=N'"),
         arguments(List.of("run", "-n", "2"), 2, "Missing required parameter: 'COMMAND"),
         arguments(List.of("run", "-n", "two", "true"), 2, "'two' is not an int"),

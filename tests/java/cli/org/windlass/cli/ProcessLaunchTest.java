@@ -92,13 +92,6 @@ class ProcessLaunchTest {
     }
   }
 
-  @Test
-  void whatRunsAsThreadsAloneSaysSo() {
-    Cli ended = Cli.run("demo", "--launch", "processes");
-    assertThat(ended.status()).isEqualTo(3);
-    assertThat(ended.err()).contains("windlass: Unsupported: demo --launch");
-  }
-
   /** A bench of two ranks that lasts until it is ended, and its second rank. */
   private ProcessHandle start() throws Exception {
     List<Object> words = new ArrayList<>(List.of("bench", "all-reduce", "--launch", "processes"));

@@ -35,7 +35,6 @@ import org.windlass.bench.Side;
 import org.windlass.bench.Sums;
 import org.windlass.bench.Workload;
 import org.windlass.layout.Layout;
-import org.windlass.plan.TransferMode;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -121,7 +120,7 @@ public final class BenchCommand implements Runnable {
               + " of rank 0, which waits for all.")
   private String op;
 
-  @Mixin private MovingOptions moving;
+  @Mixin private LaunchOptions moving;
 
   @Option(
       names = "--ranks",
@@ -171,6 +170,8 @@ public final class BenchCommand implements Runnable {
   private double seconds;
 
   @Mixin private LayoutOptions layouts;
+
+  @Mixin private ModeOption mode;
 
   @Option(
       names = "--shape",
@@ -228,7 +229,7 @@ public final class BenchCommand implements Runnable {
       throw new UnsupportedException("bench " + op + ": this build does not measure it");
     }
     requireOneOf("--buffers", buffers, "window", "plain");
-    layouts.mode(TransferMode.values());
+    mode.chosen();
     RankCount.require("--ranks", ranks());
     if (!(seconds > 0 && seconds <= 3600)) {
       throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
@@ -328,7 +329,7 @@ public final class BenchCommand implements Runnable {
             type,
             wireOr(type),
             type,
-            layouts.mode(TransferMode.values()),
+            mode.chosen(),
             isPlain(),
             moving.deadline());
     RankCount.require("bench redistribute: the ranks of the layouts,", workload.ranks());
@@ -397,7 +398,7 @@ public final class BenchCommand implements Runnable {
       details.put("to", Layout.parseTarget(layouts.to().get(), source).qualified());
       details.put("shape", shape);
       details.put("wire", wireOr(DType.parse(dtype)).toString());
-      details.put("mode", layouts.mode(TransferMode.values()).toString());
+      details.put("mode", mode.chosen().toString());
     } else if (op.equals("cast")) {
       details.put("wire", wireOr(DType.BF16).toString());
     }

@@ -31,7 +31,6 @@ final class DemoCommand implements Runnable {
     if (layers < 1 || layers > 28) {
       throw new InvalidArgumentException("--layers " + layers + ": 1 to 28");
     }
-    moving.requireThreads("demo");
     moving.target();
     try (ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
       Demo.run(layers, moving.deadline(), spec.commandLine().getOut(), bar);

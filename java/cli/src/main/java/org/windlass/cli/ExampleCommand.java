@@ -25,7 +25,7 @@ import picocli.CommandLine.Spec;
 final class ExampleCommand implements Runnable {
   @Spec private CommandSpec spec;
 
-  @Mixin private MovingOptions moving;
+  @Mixin private LaunchOptions moving;
 
   @Parameters(arity = "0..1", paramLabel = "NAME", description = "The example to run.")
   private String name;

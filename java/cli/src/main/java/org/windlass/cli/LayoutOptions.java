@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import java.util.Arrays;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.bench.ByteSize;
-import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Reshard;
 import picocli.CommandLine.Option;
 
-/** The options for the layouts at both ends, and for how bytes move between them. */
+/** The options for the layouts at both ends, and for the dtype between them. */
 final class LayoutOptions {
   @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
   private String from;
@@ -28,14 +25,6 @@ final class LayoutOptions {
       paramLabel = "DTYPE",
       description = "Dtype in which floating tensors cross ranks.")
   private String wire;
-
-  @Option(
-      names = "--mode",
-      paramLabel = "MODE",
-      defaultValue = "direct",
-      description =
-          "How bytes move: direct (${DEFAULT-VALUE}), staged or, but in reshard, gather-broadcast.")
-  private String mode;
 
   Optional<String> from() {
     return Optional.ofNullable(from);
@@ -63,20 +52,6 @@ final class LayoutOptions {
     } catch (InvalidArgumentException refused) {
       throw new InvalidArgumentException(option + " " + refused.getMessage(), refused);
     }
-  }
-
-  /** The mode, one of {@code known}. */
-  TransferMode mode(TransferMode... known) {
-    for (TransferMode each : known) {
-      if (each.toString().equals(mode)) {
-        return each;
-      }
-    }
-    throw new InvalidArgumentException(
-        "--mode "
-            + mode
-            + ": "
-            + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 
   /** The size that an option gives; empty where it was not given. */

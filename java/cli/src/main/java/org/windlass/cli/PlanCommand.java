@@ -17,7 +17,6 @@ import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
 import org.windlass.layout.Layout;
 import org.windlass.plan.PlanOptions;
-import org.windlass.plan.TransferMode;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -51,6 +50,8 @@ final class PlanCommand implements Runnable {
   @Spec private CommandSpec spec;
 
   @Mixin private LayoutOptions layouts;
+
+  @Mixin private ModeOption mode;
 
   @Mixin private BucketOption bucket;
 
@@ -118,7 +119,7 @@ final class PlanCommand implements Runnable {
   }
 
   private PlanOptions options() {
-    PlanOptions options = PlanOptions.defaults().withMode(layouts.mode(TransferMode.values()));
+    PlanOptions options = PlanOptions.defaults().withMode(mode.chosen());
     OptionalLong bytes = bucket.bytes();
     return bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options;
   }

@@ -62,9 +62,16 @@ final class ReshardCommand implements Runnable {
 
   @Spec private CommandSpec spec;
 
-  @Mixin private MovingOptions moving;
+  @Mixin private LaunchOptions moving;
 
   @Mixin private LayoutOptions layouts;
+
+  @Option(
+      names = "--mode",
+      paramLabel = "MODE",
+      defaultValue = "direct",
+      description = "How bytes move: direct (${DEFAULT-VALUE}) or staged.")
+  private String mode;
 
   @Mixin private BucketOption bucket;
 
@@ -128,7 +135,7 @@ final class ReshardCommand implements Runnable {
             .orElseGet(Reshard::fromStoredLayouts)
             .in(in)
             .out(out)
-            .mode(layouts.mode(TransferMode.DIRECT, TransferMode.STAGED))
+            .mode(ModeOption.parse(mode, TransferMode.DIRECT, TransferMode.STAGED))
             .target(moving.target())
             .deadline(moving.deadline())
             .warnings(text -> err.println("windlass: warning: " + text));

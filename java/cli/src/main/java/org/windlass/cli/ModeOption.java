@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.util.Arrays;
+import java.util.stream.Collectors;
+import org.windlass.InvalidArgumentException;
+import org.windlass.plan.TransferMode;
+import picocli.CommandLine.Option;
+
+/** The option for how bytes move between two layouts, where any mode will do. */
+final class ModeOption {
+  @Option(
+      names = "--mode",
+      paramLabel = "MODE",
+      defaultValue = "direct",
+      description = "How bytes move: direct (${DEFAULT-VALUE}), staged or gather-broadcast.")
+  private String mode;
+
+  TransferMode chosen() {
+    return parse(mode, TransferMode.values());
+  }
+
+  /** The mode of this name, one of {@code known}. */
+  static TransferMode parse(String mode, TransferMode... known) {
+    for (TransferMode each : known) {
+      if (each.toString().equals(mode)) {
+        return each;
+      }
+    }
+    throw new InvalidArgumentException(
+        "--mode "
+            + mode
+            + ": "
+            + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
+  }
+}
