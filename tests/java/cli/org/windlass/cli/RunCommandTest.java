@@ -165,7 +165,9 @@ class RunCommandTest {
   void aFullDiskIsTold() throws Exception {
     Cli full = redirected(">/dev/full");
     assertThat(full.status()).isEqualTo(7);
-    assertThat(full.err()).startsWith("windlass: Resource: standard output cannot be written: ");
+    assertThat(full.err())
+        .startsWith("windlass: Resource: standard output cannot be written: ")
+        .endsWith("\nhint: send it where there is room; all ranks were ended\n");
   }
 
   /** Of ranks that print for ever; without what they print. */

@@ -40,8 +40,8 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
 
   /** A complaint about what a command threw. */
   public static Complaint of(Throwable fault) {
-    if (fault instanceof RankFailed elsewhere) {
-      return elsewhere.complaint();
+    if (fault instanceof ComplaintException said) {
+      return said.complaint();
     }
     if (fault instanceof WindlassException known) {
       return new Complaint(known.code(), text(known), hint(known.code()), fault);

@@ -140,7 +140,7 @@ final class ProcessLaunch {
       Optional<Complaint> told =
           LaunchedRank.told(ranksOf(each.rank()), complaints.of(each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
-        return new RankFailed(told.get(), failure);
+        return new ComplaintException(told.get(), failure);
       }
       if (told.isEmpty() && code != ErrorCode.PEER_LOST) {
         return lost(each, "before all was done");
@@ -149,7 +149,7 @@ final class ProcessLaunch {
     }
     // Where the start was given up, this rank knows that alone.
     if (code == ErrorCode.ABORTED && !consequences.isEmpty()) {
-      return new RankFailed(consequences.get(0), failure);
+      return new ComplaintException(consequences.get(0), failure);
     }
     return failure;
   }

@@ -58,12 +58,21 @@ final class Results extends Writer {
       return Optional.ofNullable(fault)
           .map(
               failed ->
-                  new Complaint(
-                      ErrorCode.RESOURCE,
-                      "standard output cannot be written: " + failed.getMessage(),
-                      "send it where there is room; files that the command wrote are there",
-                      failed));
+                  complaint("standard output", failed, "files that the command wrote are there"));
     }
+  }
+
+  /**
+   * What there is to say of a stream that could not be written.
+   *
+   * @param rest what became of the command
+   */
+  static Complaint complaint(String stream, IOException fault, String rest) {
+    return new Complaint(
+        ErrorCode.RESOURCE,
+        stream + " cannot be written: " + fault.getMessage(),
+        "send it where there is room; " + rest,
+        fault);
   }
 
   /** Whether results could not be written because their reader wants no more, as head does. */

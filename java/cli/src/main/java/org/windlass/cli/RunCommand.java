@@ -136,8 +136,8 @@ final class RunCommand implements Callable<Integer> {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();
     }
-    throw new ResourceException(
-        loss.stream() + " cannot be written: " + loss.fault().getMessage(), loss.fault());
+    throw new ComplaintException(
+        Results.complaint(loss.stream(), loss.fault(), "all ranks were ended"), loss.fault());
   }
 
   /** Bytes of ranks are passed on as they are, which no writer of text does. */
