@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
+import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.UnsupportedException;
 import org.windlass.bench.BenchResult;
@@ -236,6 +238,18 @@ class BenchCommandTest {
     assertThat(Long.parseLong(cells[6])).isGreaterThan(Long.parseLong(cells[5]));
     assertThatThrownBy(() -> bench("barrier", "--ops-csv", folder + "/none/ops.csv"))
         .isInstanceOf(InvalidArgumentException.class);
+  }
+
+  @Test
+  void stampsOfABenchThatFailsReplaceNothing(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("ops.csv"), "those of before");
+    assertThatThrownBy(
+            () -> run("barrier", "--ranks", "8", "--deadline", "1e-9", "--ops-csv", "" + file))
+        .isInstanceOf(DeadlineExceededException.class);
+    assertThat(file).hasContent("those of before");
+    try (Stream<Path> left = Files.list(folder)) {
+      assertThat(left).containsExactly(file);
+    }
   }
 
   @Test

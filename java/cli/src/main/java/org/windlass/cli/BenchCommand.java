@@ -68,7 +68,8 @@ import picocli.CommandLine.Spec;
           + " wrong one is status 6.",
       "%n--from, --to, --shape and --mode are of redistribute, and so is --wire, which in cast is"
           + " the target's dtype.",
-      "%n--ops-csv replaces FILE by lines of op,bytes,batch,iteration,rank,ready_ns,leave_ns."
+      "%n--ops-csv replaces FILE, once all is measured, by lines of"
+          + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
   private static final String OPERATIONS =
@@ -203,7 +204,11 @@ public final class BenchCommand implements Runnable {
     }
     PrintWriter out = spec.commandLine().getOut();
     boolean headed = json.isGiven();
-    try (StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+    try (Unfinished unfinished = new Unfinished();
+        StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+      if (stamps != null) {
+        unfinished.add(stamps);
+      }
       for (Workload workload : workloads) {
         Sampler.Measurement measurement = sampler(group, workload).run();
         BenchResult result = BenchResult.of(measured, workload, measurement);
@@ -216,6 +221,9 @@ public final class BenchCommand implements Runnable {
         if (stamps != null) {
           stamps.write(op, workload.bytes(), measurement.batches());
         }
+      }
+      if (stamps != null) {
+        stamps.commit();
       }
     }
   }

@@ -8,12 +8,11 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.cli.file.WholeFile;
 import org.windlass.plan.PlanOptions;
 
 /**
@@ -81,30 +80,16 @@ public final class PlanPage {
       Path place, PlanOptions options, OptionalInt rank, List<PlannedTensor> tensors) {
     // In a script element only this could end the JSON.
     String plans = new PageData(options, rank).json(tensors).replace("<", "\\u003c");
-    Path work =
-        place.resolveSibling(
-            "." + place.getFileName() + "." + ProcessHandle.current().pid() + ".tmp");
-    try (InputStream template = PlanPage.class.getResourceAsStream("plan.html")) {
+    try (InputStream template = PlanPage.class.getResourceAsStream("plan.html");
+        WholeFile file = WholeFile.create(place)) {
       String page = new String(template.readAllBytes(), StandardCharsets.UTF_8);
       int hole = page.indexOf(PLACE_OF_PLANS);
-      Files.deleteIfExists(work);
-      Files.writeString(
-          work,
-          page.substring(0, hole) + plans + page.substring(hole + PLACE_OF_PLANS.length()),
-          StandardOpenOption.CREATE_NEW,
-          StandardOpenOption.WRITE);
-      Files.move(work, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      file.write(page.substring(0, hole));
+      file.write(plans);
+      file.write(page.substring(hole + PLACE_OF_PLANS.length()));
+      file.commit();
     } catch (IOException fault) {
-      deleteIfThere(work);
       throw FileFault.writing(place, fault);
-    }
-  }
-
-  private static void deleteIfThere(Path work) {
-    try {
-      Files.deleteIfExists(work);
-    } catch (IOException ignored) {
-      // The fault that came first is the one to tell.
     }
   }
 }

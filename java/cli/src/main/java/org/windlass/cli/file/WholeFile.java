@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.file;
+
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.OutputStreamWriter;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import org.windlass.InvalidArgumentException;
+import org.windlass.checkpoint.FileFault;
+
+/**
+ * A text file that appears under its name whole or not at all: it is written beside, and takes the
+ * place of what has the name at {@link #commit}. A device or a pipe is written as it is.
+ */
+public final class WholeFile implements AutoCloseable {
+  // A file name has at most 255 bytes, and a character of Java at most three of them.
+  private static final int NAME_LIMIT = 60;
+
+  private final Path file;
+
+  /** Where it is to be, links followed. */
+  private final Path place;
+
+  /** Where it is written; {@code place} of what is no file. */
+  private final Path work;
+
+  private final OutputStream out;
+  private final Writer writer;
+  private boolean hasEnded;
+
+  private WholeFile(Path file, Path place, Path work) throws IOException {
+    this.file = file;
+    this.place = place;
+    this.work = work;
+    if (isBeside()) {
+      Files.deleteIfExists(work);
+    }
+    out =
+        Files.newOutputStream(
+            work,
+            isBeside() ? StandardOpenOption.CREATE_NEW : StandardOpenOption.WRITE,
+            StandardOpenOption.WRITE);
+    writer = new BufferedWriter(new OutputStreamWriter(out, StandardCharsets.UTF_8));
+  }
+
+  private boolean isBeside() {
+    return !work.equals(place);
+  }
+
+  /**
+   * Begins.
+   *
+   * @param file its name, as messages call it; the folder is there
+   * @throws InvalidArgumentException if it is a folder, or a link to nothing
+   */
+  public static WholeFile create(Path file) {
+    try {
+      boolean isThere = Files.exists(file);
+      if (!isThere && Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+        throw new InvalidArgumentException(file + ": " + FileFault.link(file).orElse("is gone"));
+      }
+      if (Files.isDirectory(file)) {
+        throw new InvalidArgumentException(file + ": is a folder, not a file");
+      }
+      if (isThere && !Files.isRegularFile(file)) {
+        return new WholeFile(file, file, file);
+      }
+      Path place = isThere ? file.toRealPath() : file.toAbsolutePath();
+      String name = place.getFileName().toString();
+      String shown = name.length() <= NAME_LIMIT ? name : name.substring(0, NAME_LIMIT);
+      long pid = ProcessHandle.current().pid();
+      return new WholeFile(file, place, place.resolveSibling("." + shown + "." + pid + ".tmp"));
+    } catch (IOException fault) {
+      throw FileFault.writing(file, fault);
+    }
+  }
+
+  /** Appends to what is written. */
+  public synchronized void write(String text) {
+    try {
+      writer.write(text);
+    } catch (IOException fault) {
+      throw FileFault.writing(file, fault);
+    }
+  }
+
+  /** Gives it its name, which nothing else has from then on. */
+  public synchronized void commit() {
+    try {
+      writer.close();
+      if (isBeside()) {
+        Files.move(
+            work, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      }
+      hasEnded = true;
+    } catch (IOException fault) {
+      throw FileFault.writing(file, fault);
+    }
+  }
+
+  /** Removes what was not committed. Idempotent; any thread. */
+  @Override
+  public synchronized void close() {
+    if (hasEnded) {
+      return;
+    }
+    hasEnded = true;
+    // Not the writer, which stays open where it can't write its rest.
+    try (out) {
+      if (isBeside()) {
+        Files.deleteIfExists(work);
+      }
+    } catch (IOException unwritten) {
+      // What was thrown before tells why there is no file.
+    }
+  }
+}
