@@ -68,9 +68,18 @@ class FullDiskTest {
     assertThat(failed.status()).as(failed.err()).isEqualTo(7);
     assertThat(failed.err())
         .startsWith("windlass: Resource: ")
-        .contains("No space left on device", "hint: make room")
+        .contains(disk + "/", "No space left on device", "hint: make room")
+        .doesNotContain(".windlass-", ".tmp")
         .hasLineCount(2);
     assertThat(names()).isEqualTo(before);
+  }
+
+  @Test
+  void stampsThatFindNoRoomLeaveWhatWasThere() throws IOException {
+    Path stamps = Files.writeString(disk.resolve("ops.csv"), "those of before");
+    Files.write(disk.resolve("other"), new byte[(1 << 20) - (8 << 10)]);
+    full("bench", "barrier", "--seconds", "0.05", "--ops-csv", stamps);
+    assertThat(stamps).hasContent("those of before");
   }
 
   @Test

@@ -40,6 +40,9 @@ final class ReshardRun implements AutoCloseable {
   private final OtherFiles others;
   private final Moved moved;
 
+  /** Where OUT's content lies until it is complete; null before. */
+  private Path staged;
+
   /**
    * Finds out what is to do.
    *
@@ -115,7 +118,25 @@ final class ReshardRun implements AutoCloseable {
     try (Team team =
         Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
       return team.isFirst() ? lead(team) : follow(team);
+    } catch (WindlassException failure) {
+      throw named(failure);
     }
+  }
+
+  /** What a failure says of OUT, where it says it of the work folder's content. */
+  private WindlassException named(WindlassException failure) {
+    String said = String.valueOf(failure.getMessage());
+    String shown = named(said);
+    return shown.equals(said)
+        ? failure
+        : WindlassException.of(
+            failure.code().number(), shown, failure, failure.operation(), failure.culprits());
+  }
+
+  private String named(String message) {
+    return staged == null
+        ? message
+        : message.replace(staged.toString(), request.out().toString());
   }
 
   private ReshardResult lead(Team team) {
@@ -125,7 +146,7 @@ final class ReshardRun implements AutoCloseable {
         return lead(team, writer);
       } catch (Throwable failure) {
         // Before the files go, of which the others would complain.
-        team.abort("reshard: rank 0 ended with " + failure);
+        team.abort(named("reshard: rank 0 ended with " + failure));
         throw failure;
       }
     }
@@ -137,10 +158,11 @@ final class ReshardRun implements AutoCloseable {
     if (request.verify()) {
       verifying += nanos(verification::compareReplicas);
     }
+    staged = writer.staged().toAbsolutePath();
     Output output =
         Output.create(new OutputFiles.Made(writer), request, list, in.metadata());
     others.copyTo(writer);
-    team.made(writer.staged().toAbsolutePath());
+    team.made(staged);
     try (EarlySync sync = new EarlySync(writer)) {
       new Mover(in, team, output, list, request, listener, cancellation).run(sync::wrote);
     }
@@ -156,9 +178,9 @@ final class ReshardRun implements AutoCloseable {
 
   /** Of a process whose ranks fill what that of rank 0 has made. */
   private ReshardResult follow(Team team) {
-    Path content = team.awaitMade(cancellation::check);
+    staged = team.awaitMade(cancellation::check);
     Output output;
-    try (OutputFiles.Opened files = new OutputFiles.Opened(content)) {
+    try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
       output = opened(files);
       new Mover(in, team, output, list, request, listener, cancellation).run(bytes -> {});
     }
