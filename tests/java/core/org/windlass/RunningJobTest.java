@@ -211,6 +211,53 @@ class RunningJobTest {
     }
   }
 
+  /** One communicator, and after a while the next. */
+  static void oneAfterTheOther() throws Exception {
+    for (String next : List.of("next", "end")) {
+      try (Communicator comm =
+          Communicator.fromEnvironment(CommunicatorOptions.defaults().withDeadline(SOON), SOON)) {
+        comm.barrier();
+        System.out.println("before " + next);
+        await(next);
+      }
+      await("again");
+    }
+  }
+
+  @Test
+  void aJobGoesOnWhoseRanksMakeTheNextCommunicator() throws Exception {
+    try (Processes processes = processes()) {
+      List<Processes.Rank> started = processes.start("oneAfterTheOther");
+      for (Processes.Rank rank : started) {
+        rank.await("before next");
+      }
+      try (RunningJob job = at(processes)) {
+        String first = job.report().communicators().get(0).id();
+        say("next");
+        JobReport closed =
+            awaitReport(job, report -> ranks(report).stream().allMatch(Report.Rank::closed));
+        assertThat(closed.communicators().get(0).id()).isEqualTo(first);
+        assertThat(closed.isOver()).isFalse();
+
+        say("again");
+        for (Processes.Rank rank : started) {
+          rank.await("before end");
+        }
+        JobReport next = job.report();
+        assertThat(next.communicators()).hasSize(1);
+        assertThat(next.communicators().get(0).id()).isNotEqualTo(first);
+        assertThat(next.isOver()).isFalse();
+
+        say("end");
+        JobReport end = awaitReport(job, JobReport::isOver);
+        assertThat(ranks(end)).allMatch(Report.Rank::closed);
+      }
+      for (Processes.Rank rank : started) {
+        rank.ended();
+      }
+    }
+  }
+
   /** A half, and a communicator that is left open by one rank for a while. */
   static void splits() throws Exception {
     try (Communicator comm =

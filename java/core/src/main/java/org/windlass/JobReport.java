@@ -15,7 +15,8 @@ import org.windlass.internal.Copies;
  * {@link #toString} has a table for each communicator.
  *
  * @param communicators the one that was made first stands first; none where the job has not begun
- * @param isOver whether all of its ranks are closed, or their processes have ended
+ * @param isOver whether all ranks of its communicators are closed, or their processes have ended,
+ *     and no other communicator follows
  */
 public record JobReport(List<Group> communicators, boolean isOver) {
   /** Checks the components. */

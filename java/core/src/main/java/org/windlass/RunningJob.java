@@ -42,7 +42,7 @@ import org.windlass.internal.rendezvous.Token;
 public final class RunningJob implements AutoCloseable {
   private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
 
-  /** In which a process ends that has closed what it held. */
+  /** In which a process ends that has closed what it held, or else makes the next communicator. */
   private static final long ENDING_NS = 2_000_000_000;
 
   private final String address;
@@ -56,8 +56,8 @@ public final class RunningJob implements AutoCloseable {
   /** Whether those of the job's first communicator are among them. */
   private boolean isComplete;
 
-  /** When nobody held a communicator any more whose ranks are not gone; 0 while somebody does. */
-  private long unheldNs;
+  /** Since when no process has a communicator that goes on; 0 while one has. */
+  private long idleNs;
 
   private final Seen seen = new Seen();
 
@@ -88,6 +88,9 @@ public final class RunningJob implements AutoCloseable {
     /** The communicators that a process which lives has. */
     final Set<Long> held = new HashSet<>();
 
+    /** Whether a process of those that are looked into has not ended. */
+    boolean isAnyThere;
+
     /** Why a process could not be looked into; null where all could. */
     WindlassException refusal;
 
@@ -99,9 +102,11 @@ public final class RunningJob implements AutoCloseable {
         for (int number : ObservedGroup.find(process, WindlassException::of)) {
           look(process, number);
         }
+        isAnyThere = true;
       } catch (PeerLostException e) {
         // What it had is gone with it, or others have it too.
       } catch (UnsupportedException | ResourceException e) {
+        isAnyThere = true;
         refusal = e;
       }
     }
@@ -223,8 +228,9 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Where all ranks are, of the communicators that are open and of those that failed. Once the job
-   * is over, where they were last.
+   * Where all ranks are, of the communicators that are open and of those that failed. Where none is
+   * open, where they were last: the job is over then once its processes have ended, or have made no
+   * other for 2 s.
    *
    * @throws ResourceException if this process may not look into the job's
    * @throws UnsupportedException if they live in another pid namespace
@@ -258,19 +264,25 @@ public final class RunningJob implements AutoCloseable {
     }
     if (living.isEmpty() && !over.isEmpty()) {
       List<JobReport.Group> lost = over.stream().filter(group -> !group.lost().isEmpty()).toList();
-      return new JobReport(lost.isEmpty() ? over.subList(0, 1) : lost, true);
+      return new JobReport(
+          lost.isEmpty() ? over.subList(0, 1) : lost, isIdle(now) || !search.isAnyThere);
     }
     if (search.held.isEmpty() && search.refusal == null) {
       // A process that ends has closed what it held before it counts as ended.
-      unheldNs = unheldNs == 0 ? now : unheldNs;
-      return new JobReport(living, !living.isEmpty() && now - unheldNs >= ENDING_NS);
+      return new JobReport(living, isIdle(now) && !living.isEmpty());
     }
-    unheldNs = 0;
+    idleNs = 0;
     for (JobReport.Group group : over) {
       seen.left.add(idOf(group));
       seen.groups.remove(idOf(group)).close();
     }
     return new JobReport(living, false);
+  }
+
+  /** Whether no process has had a communicator that goes on for a while. */
+  private boolean isIdle(long now) {
+    idleNs = idleNs == 0 ? now : idleNs;
+    return now - idleNs >= ENDING_NS;
   }
 
   private static long idOf(JobReport.Group group) {
