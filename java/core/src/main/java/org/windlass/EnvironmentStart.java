@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
@@ -30,6 +31,9 @@ import org.windlass.internal.rendezvous.Token;
 final class EnvironmentStart {
   /** Of all keys of a start. */
   private static final String PREFIX = "start/";
+
+  /** Which call at the store failed, and of which key, as an error begins that tells of one. */
+  private static final Pattern CALL = Pattern.compile("^[a-z ]+ (start|process)/\\S*: ");
 
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
@@ -195,7 +199,8 @@ final class EnvironmentStart {
       }
       throw WindlassException.of(
           e.code().number(),
-          "waiting for rank 0, whose process has the store where ranks meet: " + e.getMessage(),
+          "waiting for rank 0, whose process has the store where ranks meet: "
+              + CALL.matcher(e.getMessage()).replaceFirst(""),
           e,
           "",
           List.of(0));
@@ -233,6 +238,9 @@ final class EnvironmentStart {
       return true;
     } catch (PeerLostException e) {
       return false;
+    } catch (DeadlineExceededException e) {
+      throw new DeadlineExceededException(
+          "rank 0 had not come to " + store.address() + " when the deadline passed", e);
     }
   }
 

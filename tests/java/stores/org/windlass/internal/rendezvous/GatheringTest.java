@@ -160,6 +160,37 @@ class GatheringTest {
 
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
+  void rankZeroStaysForThoseWhoCameBehindOneThatDidNot(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store2 = meeting.join();
+      store2.hold("test/rank/2", said("arrive"), Meeting.LONG);
+      Gathering rank0 = gathering(meeting.join(), 3, MOMENT);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank0.gather("arrive", own(0), null))
+          .startsWith("rank 1 of 3 had not come to ");
+      CompletableFuture<Void> end = CompletableFuture.runAsync(() -> rank0.fail(List.of(0)));
+      Thread.sleep(100);
+      assertThat(end).isNotDone(); // rank 2 has not read yet
+      store2.close();
+      end.get(20, TimeUnit.SECONDS);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void rankZeroThatComesAndSaysNothingMoreIsNamed(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store0 = meeting.join();
+      store0.hold("test/rank/0", said("arrive"), Meeting.LONG);
+      store0.hold("test/decision", new byte[2], Meeting.LONG); // open
+      Gathering rank1 = gathering(meeting.join(), 2, MOMENT);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
+          .startsWith("rank 0 of 2 came to ")
+          .contains("had not let the others go on");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
   void aRankThatDoesNotGoHoldsUpNoFailure(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Two two = Two.of(meeting);

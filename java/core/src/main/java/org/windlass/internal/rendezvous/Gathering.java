@@ -95,7 +95,7 @@ final class Gathering {
 
   /** What is left of the deadline, at least a moment. */
   private Duration left() {
-    return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
+    return left(startNs, Duration.ofNanos(limitNs));
   }
 
   private boolean isOver() {
@@ -127,7 +127,7 @@ final class Gathering {
       if (!isOver()) {
         throw e;
       }
-      outcome = late(step, e);
+      outcome = late(step, own.containsKey(0), e);
     }
     List<byte[]> said = read(outcome);
     hasFailed = false;
@@ -148,14 +148,23 @@ final class Gathering {
     long startNs = System.nanoTime();
     try {
       for (int rank = 0; rank < size; rank++) {
-        for (byte[] last = seen[rank]; last != null && !own.contains(rank); ) {
-          long restNs = Math.max(1, limit.toNanos() - (System.nanoTime() - startNs));
-          last = store.awaitOther(key(rank), last, Duration.ofNanos(restNs)).orElse(null);
+        byte[] last = own.contains(rank) ? null : lastOf(rank, left(startNs, limit));
+        while (last != null) {
+          last = store.awaitOther(key(rank), last, left(startNs, limit)).orElse(null);
         }
       }
     } catch (RuntimeException e) {
       // Who has not left by now finds the store gone.
     }
+  }
+
+  /** What a rank said last, also where nothing was collected of it behind one that never came. */
+  private byte[] lastOf(int rank, Duration limit) {
+    return seen[rank] != null ? seen[rank] : store.get(key(rank), limit).orElse(null);
+  }
+
+  private static Duration left(long startNs, Duration limit) {
+    return Duration.ofNanos(Math.max(1, limit.toNanos() - (System.nanoTime() - startNs)));
   }
 
   /**
@@ -367,36 +376,59 @@ final class Gathering {
   }
 
   /** The outcome of a step whose deadline has passed: who has not come so far. */
-  private byte[] late(String step, RuntimeException failure) {
-    long untilNs = System.nanoTime() + LAST_LOOK.toNanos();
-    List<Integer> missing = new ArrayList<>();
+  private byte[] late(String step, boolean isRankZero, RuntimeException failure) {
+    long nowNs = System.nanoTime();
     try {
+      List<Integer> missing = new ArrayList<>();
       for (int rank = 0; rank < size; rank++) {
-        Duration rest = Duration.ofNanos(Math.max(1, untilNs - System.nanoTime()));
-        if (!isAt(step, store.get(key(rank), rest))) {
+        if (!isAt(step, store.get(key(rank), left(nowNs, LAST_LOOK)))) {
           missing.add(rank);
         }
       }
-      if (missing.isEmpty()) {
-        throw failure;
-      }
-      String message =
-          (missing.size() == 1 ? "rank " : "ranks ")
-              + listed(missing)
-              + " of "
-              + size
-              + " had not come to "
-              + store.address()
-              + " when the deadline passed, in step "
-              + step
-              + "; see why they did not start, or give more time";
-      return decided(failed(step, Native.WL_TIMEOUT, message, missing), LAST_LOOK);
+      byte[] outcome =
+          missing.isEmpty()
+              ? undecided(step, isRankZero)
+              : failed(step, Native.WL_TIMEOUT, absent(step, missing), missing);
+      return decided(outcome, LAST_LOOK);
     } catch (RuntimeException e) {
-      if (e != failure) {
-        failure.addSuppressed(e);
-      }
-      throw failure;
+      failure.addSuppressed(e);
+      throw failures.make(
+          Native.WL_TIMEOUT,
+          "the deadline passed in step "
+              + step
+              + ", and the store at "
+              + store.address()
+              + " did not say which of "
+              + size
+              + " ranks had come",
+          failure,
+          "",
+          List.of());
     }
+  }
+
+  private String absent(String step, List<Integer> missing) {
+    return (missing.size() == 1 ? "rank " : "ranks ")
+        + listed(missing)
+        + " of "
+        + size
+        + " had not come to "
+        + store.address()
+        + " when the deadline passed, in step "
+        + step
+        + "; see why they did not start, or give more time";
+  }
+
+  /** Where all have come, which rank 0 is to say. */
+  private byte[] undecided(String step, boolean isRankZero) {
+    String message =
+        isRankZero
+            ? "all of " + size + " ranks came to " + store.address()
+                + " as the deadline passed, in step " + step + "; give more time"
+            : "rank 0 of " + size + " came to " + store.address()
+                + ", and had not let the others go on when the deadline passed, in step " + step
+                + "; see whether its process is stopped, or give more time";
+    return failed(step, Native.WL_TIMEOUT, message, isRankZero ? List.of() : List.of(0));
   }
 
   private static boolean isAt(String step, Optional<byte[]> said) {
