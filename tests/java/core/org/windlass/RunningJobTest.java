@@ -211,6 +211,35 @@ class RunningJobTest {
     }
   }
 
+  @Test
+  void atTheStoreOfTheLauncherAJobIsFoundWhoseRankZeroIsStopped() throws Exception {
+    try (Processes processes = processes();
+        LaunchStore store = LaunchStore.open(processes.variables())) {
+      store.variables().forEach(processes::with);
+      String address = store.variables().get("WINDLASS_RENDEZVOUS");
+      try (RunningJob early = RunningJob.at(address, processes.variables(), SOON)) {
+        assertThat(early.report().communicators()).isEmpty();
+      }
+      List<Processes.Rank> started = processes.start("oneIsLate");
+      for (Processes.Rank rank : started) {
+        rank.await("met");
+      }
+      signal("STOP", started.get(0));
+      try (RunningJob job = RunningJob.at(address, processes.variables(), SOON)) {
+        JobReport report =
+            awaitReport(job, seen -> state(0, seen) == Report.ProcessState.STOPPED);
+        assertThat(ranks(report)).hasSize(SIZE);
+        signal("CONT", started.get(0));
+        say("come");
+        say("end");
+        awaitReport(job, JobReport::isOver);
+      }
+      for (Processes.Rank rank : started) {
+        rank.ended();
+      }
+    }
+  }
+
   /** One communicator, and after a while the next. */
   static void oneAfterTheOther() throws Exception {
     for (String next : List.of("next", "end")) {

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -68,6 +69,11 @@ class StartTest {
 
     Rank without(String name) {
       variables.remove(name);
+      return this;
+    }
+
+    Rank at(LaunchStore store) {
+      variables.putAll(store.variables());
       return this;
     }
 
@@ -131,9 +137,13 @@ class StartTest {
   }
 
   private void assertStarts(int size) throws Exception {
+    assertStarts(size, rank -> rank);
+  }
+
+  private void assertStarts(int size, UnaryOperator<Rank> with) throws Exception {
     List<Callable<Integer>> calls = new ArrayList<>();
     for (int i = 0; i < size; i++) {
-      Rank rank = new Rank(i, size).within(LONG);
+      Rank rank = with.apply(new Rank(i, size).within(LONG));
       calls.add(
           () -> {
             try (Communicator communicator = rank.join()) {
@@ -167,6 +177,50 @@ class StartTest {
                   + " see why they did not start, or give more time");
     }
     assertStarts(4);
+  }
+
+  @Test
+  void ranksMeetAtTheStoreOfTheirLauncherAsOftenAsTheyLike() throws Exception {
+    try (LaunchStore store = LaunchStore.open(Map.of("WINDLASS_TOKEN", token))) {
+      for (int i = 0; i < 4; i++) {
+        assertStarts(3, rank -> rank.at(store));
+      }
+      for (WindlassException failure :
+          failures(new Rank(0, 3).at(store), new Rank(2, 3).at(store))) {
+        assertMissing(failure, 1);
+      }
+      assertThat(failures(new Rank(1, 2).at(store)).get(0))
+          .hasMessageStartingWith("rank 0 of 2 had not come to ");
+      assertStarts(2, rank -> rank.at(store));
+      List<WindlassException> twice =
+          failures(new Rank(0, 2).at(store), new Rank(0, 2).at(store));
+      assertThat(twice).anyMatch(MismatchException.class::isInstance);
+    }
+  }
+
+  @Test
+  void theLossOfTheLaunchersStoreIsNamed() throws Exception {
+    LaunchStore store = LaunchStore.open(Map.of("WINDLASS_TOKEN", token));
+    List<Callable<WindlassException>> calls = new ArrayList<>();
+    for (int rank : new int[] {0, 2}) {
+      calls.add(new Rank(rank, 3).at(store).within(LONG)::failure);
+    }
+    calls.add(
+        () -> {
+          Thread.sleep(SHORT.toMillis() / 3);
+          store.close();
+          return null;
+        });
+    for (WindlassException failure : all(calls).subList(0, 2)) {
+      assertThat(failure)
+          .isInstanceOf(PeerLostException.class)
+          .hasMessageMatching(
+              "waiting for the launcher, which has the store where ranks meet: the store at \\S+"
+                  + " was lost: .*");
+    }
+    assertThat(failures(new Rank(1, 3).at(store)).get(0))
+        .isInstanceOf(DeadlineExceededException.class)
+        .hasMessageStartingWith("waiting for the launcher, which has the store");
   }
 
   @Test

@@ -97,9 +97,23 @@ class RunCommandTest {
 
   @Test
   void aTokenThatIsSetIsTheirs() throws Exception {
+    String token = "0a".repeat(32);
     ProcessBuilder builder = shell(1, "echo $WINDLASS_TOKEN${WINDLASS_TOKEN_FILE-none}");
+    builder.environment().put("WINDLASS_TOKEN", token);
+    assertThat(finished(builder).out()).isEqualTo("[0] " + token + "none\n");
     builder.environment().put("WINDLASS_TOKEN", "mine");
-    assertThat(finished(builder).out()).isEqualTo("[0] minenone\n");
+    Cli wrong = finished(builder);
+    assertThat(wrong.status()).as(wrong.err()).isEqualTo(2);
+    assertThat(wrong.err()).startsWith("windlass: InvalidArgument: WINDLASS_TOKEN ");
+  }
+
+  @Test
+  void theStoreWhereRanksMeetIsThereBeforeThem() throws Exception {
+    String script =
+        "[ $WINDLASS_LAUNCHER_STORE = $WINDLASS_RENDEZVOUS ] &&"
+            + " exec 3<>/dev/tcp/${WINDLASS_RENDEZVOUS%:*}/${WINDLASS_RENDEZVOUS#*:} && echo open";
+    Cli ended = finished(run("-n", 2, "bash", "-c", script));
+    assertThat(ended.out().lines()).as(ended.err()).containsExactlyInAnyOrder("[0] open", "[1] open");
   }
 
   @Test

@@ -31,7 +31,7 @@ public final class Processes implements AutoCloseable {
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
-          + "|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
+          + "|WINDLASS_(RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   private final Class<?> bodies;

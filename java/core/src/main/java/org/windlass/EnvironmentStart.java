@@ -144,7 +144,7 @@ final class EnvironmentStart {
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
-      return environment.rank() > 0
+      return environment.rank() > 0 || environment.launcherHasStore()
           ? meet(place, startNs, limitNs)
           : meetAtOwn(place, startNs, limitNs);
     }
@@ -176,7 +176,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Meets the others at a store, which rank 0's process has. */
+  /** Meets the others at a store, which rank 0's process has, or the launcher. */
   private long[] meet(MeetingFile.Place place, long startNs, long limitNs) {
     try {
       while (true) {
@@ -187,24 +187,35 @@ final class EnvironmentStart {
                 member(),
                 left(startNs, limitNs),
                 WindlassException::of)) {
-          if (environment.rank() == 0 || isStart(store, startNs, limitNs)) {
+          if (environment.rank() == 0
+              || environment.launcherHasStore()
+              || isStart(store, startNs, limitNs)) {
             JobProcesses.tell(store, own.get(0), left(startNs, limitNs), WindlassException::of);
             return start(store, startNs, limitNs);
           }
         }
       }
     } catch (DeadlineExceededException | PeerLostException e) {
-      if (environment.rank() == 0 || !e.culprits().isEmpty()) {
+      boolean isOwn = environment.rank() == 0 && !environment.launcherHasStore();
+      if (isOwn || !e.culprits().isEmpty()) {
         throw e;
       }
-      throw WindlassException.of(
-          e.code().number(),
-          "waiting for rank 0, whose process has the store where ranks meet: "
-              + CALL.matcher(e.getMessage()).replaceFirst(""),
-          e,
-          "",
-          List.of(0));
+      throw storeFailure(e);
     }
+  }
+
+  /** What is said where another process's store does not answer, or is lost. */
+  private WindlassException storeFailure(WindlassException e) {
+    String whose =
+        environment.launcherHasStore()
+            ? "waiting for the launcher, which has the store where ranks meet: "
+            : "waiting for rank 0, whose process has the store where ranks meet: ";
+    return WindlassException.of(
+        e.code().number(),
+        whose + CALL.matcher(e.getMessage()).replaceFirst(""),
+        e,
+        "",
+        environment.launcherHasStore() ? List.of() : List.of(0));
   }
 
   private Member member() {

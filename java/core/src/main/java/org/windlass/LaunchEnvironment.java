@@ -99,7 +99,11 @@ public final class LaunchEnvironment {
     }
   }
 
-  private static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
+  static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
+
+  /** Where who launched this process has a store; it counts where ranks are to meet there. */
+  static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
+
   private static final String JOB = "WINDLASS_JOB";
   private static final String TOKEN_FILE = Token.FILE_VARIABLE;
   private static final String TOKEN = Token.VARIABLE;
@@ -119,6 +123,7 @@ public final class LaunchEnvironment {
   private final OptionalInt localSize;
   private final Optional<String> job;
   private final Optional<InetSocketAddress> rendezvous;
+  private final boolean launcherHasStore;
   private final Optional<String> store;
   private final Optional<String> tokenVariable;
 
@@ -137,6 +142,9 @@ public final class LaunchEnvironment {
     boolean isMaster = !variables.isSet(RENDEZVOUS);
     // MASTER_ADDR is there for any program that torchrun starts.
     rendezvous = told.filter(at -> !isMaster || tokenVariable.isPresent());
+    launcherHasStore =
+        variables.isSet(RENDEZVOUS)
+            && variables.get(RENDEZVOUS).equals(variables.get(LAUNCHER_STORE));
     job =
         job(variables, launcher)
             .or(
@@ -209,6 +217,15 @@ public final class LaunchEnvironment {
   }
 
   /**
+   * Whether the store at {@link #rendezvous} is that of {@code windlass run}, or of another {@link
+   * LaunchStore}, as {@code WINDLASS_LAUNCHER_STORE} says, which has the same address then. Rank 0's
+   * process opens it else.
+   */
+  public boolean launcherHasStore() {
+    return launcherHasStore;
+  }
+
+  /**
    * The address of a store at which the ranks meet and that none of them opens, where {@code
    * WINDLASS_RENDEZVOUS} has one, such as {@code etcd://10.0.0.1:2379/windlass}; {@link
    * #rendezvous} is empty then. A {@link #tokenVariable}, where there is one, tells {@link #job}
@@ -255,6 +272,7 @@ public final class LaunchEnvironment {
     }
     return rendezvous
             .map(at -> "rendezvous " + at.getHostString() + " port " + at.getPort())
+            .map(at -> launcherHasStore ? at + ", which the launcher has" : at)
             .orElse("no rendezvous")
         + ", "
         + tokenVariable.map(name -> "token from " + name).orElse("no token");

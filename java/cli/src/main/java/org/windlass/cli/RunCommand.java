@@ -8,12 +8,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
+import org.windlass.LaunchStore;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
 import org.windlass.cli.run.RankProcesses;
@@ -31,8 +34,8 @@ import picocli.CommandLine.Parameters;
     footer = {
       "%nWhat stands behind COMMAND is its own. Each rank gets RANK, WORLD_SIZE, LOCAL_RANK,"
           + " LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them, the first four"
-          + " also behind WINDLASS_, WINDLASS_RENDEZVOUS, and WINDLASS_TOKEN_FILE, which is removed"
-          + " at the end.",
+          + " also behind WINDLASS_; WINDLASS_RENDEZVOUS and WINDLASS_LAUNCHER_STORE, where this has"
+          + " the store at which they meet; and WINDLASS_TOKEN_FILE, which is removed at the end.",
       "%nA line of a rank's output stands whole behind the rank in brackets. Rank 0 reads standard"
           + " input, the others none.",
       "%nThe first rank that ends with another status than 0 ends all: they and what they have"
@@ -77,10 +80,7 @@ final class RunCommand implements Callable<Integer> {
                 0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
       unfinished.add(token);
-      start(processes, token);
-      Optional<RankProcesses.Failure> failure = processes.awaitEnd();
-      processes.end();
-      processes.finishOutput();
+      Optional<RankProcesses.Failure> failure = run(processes, new RankVariables(ranks, token));
       if (failure.isPresent() && !ProcessEnd.isNear()) {
         processes.output().say(text(failure.get()));
       }
@@ -91,11 +91,26 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private void start(RankProcesses processes, TokenFile token) throws IOException {
-    RankVariables variables = new RankVariables(ranks, token);
+  /** Until all of it has ended, with a store where ranks meet. */
+  private Optional<RankProcesses.Failure> run(RankProcesses processes, RankVariables variables)
+      throws InterruptedException {
+    Map<String, String> own = new HashMap<>(System.getenv());
+    own.putAll(variables.of(0));
+    try (LaunchStore store = LaunchStore.open(own)) {
+      start(processes, variables, store);
+      Optional<RankProcesses.Failure> failure = processes.awaitEnd();
+      processes.end();
+      processes.finishOutput();
+      return failure;
+    }
+  }
+
+  private void start(RankProcesses processes, RankVariables variables, LaunchStore store) {
     for (int rank = 0; rank < ranks; rank++) {
+      Map<String, String> told = new HashMap<>(variables.of(rank));
+      told.putAll(store.variables());
       try {
-        processes.start(command, variables.of(rank));
+        processes.start(command, told);
       } catch (IOException refused) {
         throw refusal(rank, refused);
       }

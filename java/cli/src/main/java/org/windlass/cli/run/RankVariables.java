@@ -11,7 +11,8 @@ import java.util.Map;
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that
  * torchrun gives them and under Windlass's own, two ports of the loopback interface that the first
- * rank may serve at, {@code MASTER_PORT} and that of {@code WINDLASS_RENDEZVOUS}, and a token.
+ * rank may serve at, {@code MASTER_PORT} and that of {@code WINDLASS_RENDEZVOUS} unless who launches
+ * them has a store, and a token.
  */
 public final class RankVariables {
   private static final String LOOPBACK = "127.0.0.1";

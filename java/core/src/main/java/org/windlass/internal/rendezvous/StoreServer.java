@@ -173,6 +173,11 @@ public final class StoreServer implements AutoCloseable {
     return address;
   }
 
+  /** The same as settings have it, such as {@code 127.0.0.1:4711}. */
+  public String name() {
+    return Sockets.name(address);
+  }
+
   /** Ends every connection, and with them what members wait for and hold. Idempotent. */
   @Override
   public void close() {
