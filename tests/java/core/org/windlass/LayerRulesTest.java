@@ -104,7 +104,7 @@ class LayerRulesTest {
   void onlyWhatReadsOrWritesJsonKnowsJackson() {
     noClasses()
         .that()
-        .haveNameNotMatching("org\\.windlass\\.(plan\\.PlanJson|internal\\.JsonText)(\\$.*)?")
+        .haveNameNotMatching("org\\.windlass\\.(plan\\.PlanJson|internal\\.Json(Text|Object))(\\$.*)?")
         .should()
         .dependOnClassesThat()
         .resideInAPackage("com.fasterxml..")

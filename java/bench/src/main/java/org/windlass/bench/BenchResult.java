@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.LinkedHashMap;
@@ -13,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.Algorithm;
+import org.windlass.internal.JsonObject;
 
 /** One line of {@code windlass bench}: what was measured, times in microseconds. */
 public record BenchResult(
@@ -71,18 +69,13 @@ public record BenchResult(
     fields.put("algbw_GBps", algorithmGBps);
     floorMicros.ifPresent(floor -> fields.put("floor_us", floor));
     fields.put("verified", true);
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      json.writeStartObject();
-      for (Map.Entry<String, Object> field : fields.entrySet()) {
-        json.writeFieldName(field.getKey());
-        write(json, field.getValue());
-      }
-      json.writeEndObject();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return text.toString();
+    return JsonObject.line(
+        json -> {
+          for (Map.Entry<String, Object> field : fields.entrySet()) {
+            json.writeFieldName(field.getKey());
+            write(json, field.getValue());
+          }
+        });
   }
 
   private static void write(JsonGenerator json, Object value) throws IOException {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,6 +12,7 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
@@ -232,39 +230,36 @@ public record LayoutFile(Map<String, Entry> tensors) {
    *     or their number
    */
   public byte[] encode() {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
-      json.writeStartObject();
-      json.writeNumberField("version", 1);
-      json.writeObjectFieldStart("tensors");
-      for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
-        Entry entry = tensor.getValue();
-        Names.requireTensor(NAME, tensor.getKey());
-        json.writeObjectFieldStart(tensor.getKey());
-        write(json, "shape", entry.shape());
-        if (entry.dtype().isPresent()) {
-          json.writeStringField("dtype", entry.dtype().get().safetensorsName());
-        }
-        if (entry.layout().isPresent()) {
-          json.writeStringField("layout", entry.layout().get().toString());
-        }
-        if (entry.parts().isPresent()) {
-          Parts parts = entry.parts().get();
-          json.writeObjectFieldStart("parts");
-          json.writeNumberField("dim", parts.dim());
-          write(json, "extents", parts.extents());
-          json.writeStringField("layout", parts.layout().toString());
-          json.writeEndObject();
-        }
-        json.writeEndObject();
-      }
-      json.writeEndObject();
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    JsonText.requireReadable(NAME, out.size(), InvalidArgumentException::new);
-    return out.toByteArray();
+    byte[] bytes =
+        JsonObject.lines(
+            json -> {
+              json.writeNumberField("version", 1);
+              json.writeObjectFieldStart("tensors");
+              for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
+                Entry entry = tensor.getValue();
+                Names.requireTensor(NAME, tensor.getKey());
+                json.writeObjectFieldStart(tensor.getKey());
+                write(json, "shape", entry.shape());
+                if (entry.dtype().isPresent()) {
+                  json.writeStringField("dtype", entry.dtype().get().safetensorsName());
+                }
+                if (entry.layout().isPresent()) {
+                  json.writeStringField("layout", entry.layout().get().toString());
+                }
+                if (entry.parts().isPresent()) {
+                  Parts parts = entry.parts().get();
+                  json.writeObjectFieldStart("parts");
+                  json.writeNumberField("dim", parts.dim());
+                  write(json, "extents", parts.extents());
+                  json.writeStringField("layout", parts.layout().toString());
+                  json.writeEndObject();
+                }
+                json.writeEndObject();
+              }
+              json.writeEndObject();
+            });
+    JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
+    return bytes;
   }
 
   private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {

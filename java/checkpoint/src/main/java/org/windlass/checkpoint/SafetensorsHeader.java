@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -23,6 +19,7 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 
 /**
@@ -271,34 +268,31 @@ public final class SafetensorsHeader {
 
   /** The bytes before the data: the length, the JSON, and spaces up to a multiple of eight. */
   byte[] encode() {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    out.writeBytes(new byte[LENGTH_BYTES]);
-    try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
-      json.writeStartObject();
-      if (!metadata.isEmpty()) {
-        json.writeObjectFieldStart(Names.METADATA);
-        for (Map.Entry<String, String> entry : metadata.entrySet()) {
-          json.writeStringField(entry.getKey(), entry.getValue());
-        }
-        json.writeEndObject();
-      }
-      for (SafetensorsEntry entry : tensors.values()) {
-        json.writeObjectFieldStart(entry.name());
-        json.writeStringField("dtype", entry.dtype().safetensorsName());
-        json.writeFieldName("shape");
-        json.writeArray(entry.dims(), 0, entry.shape().size());
-        json.writeFieldName("data_offsets");
-        json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
-        json.writeEndObject();
-      }
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    byte[] bytes = out.toByteArray();
-    int padded = (bytes.length + 7) & ~7;
-    byte[] header = Arrays.copyOf(bytes, padded);
-    Arrays.fill(header, bytes.length, padded, (byte) ' ');
+    byte[] text =
+        JsonObject.bytes(
+            json -> {
+              if (!metadata.isEmpty()) {
+                json.writeObjectFieldStart(Names.METADATA);
+                for (Map.Entry<String, String> entry : metadata.entrySet()) {
+                  json.writeStringField(entry.getKey(), entry.getValue());
+                }
+                json.writeEndObject();
+              }
+              for (SafetensorsEntry entry : tensors.values()) {
+                json.writeObjectFieldStart(entry.name());
+                json.writeStringField("dtype", entry.dtype().safetensorsName());
+                json.writeFieldName("shape");
+                json.writeArray(entry.dims(), 0, entry.shape().size());
+                json.writeFieldName("data_offsets");
+                json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
+                json.writeEndObject();
+              }
+            });
+    int end = LENGTH_BYTES + text.length;
+    int padded = (end + 7) & ~7;
+    byte[] header = new byte[padded];
+    System.arraycopy(text, 0, header, LENGTH_BYTES, text.length);
+    Arrays.fill(header, end, padded, (byte) ' ');
     long headerBytes = (long) padded - LENGTH_BYTES;
     if (headerBytes > MAX_BYTES) {
       throw new InvalidArgumentException(

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 
 /**
@@ -79,25 +76,24 @@ public record SafetensorsIndex(Map<String, String> files) {
     if (totalBytes < 0) {
       throw new InvalidArgumentException("totalBytes is " + totalBytes + "; it must be 0 or more");
     }
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    try (JsonGenerator json = new JsonFactory().createGenerator(out).useDefaultPrettyPrinter()) {
-      json.writeStartObject();
-      json.writeObjectFieldStart("metadata");
-      json.writeNumberField("total_size", totalBytes);
-      json.writeEndObject();
-      json.writeObjectFieldStart("weight_map");
-      for (Map.Entry<String, String> entry : files.entrySet()) {
-        Names.requireTensor(NAME, entry.getKey());
-        Names.safetensors(
-            NAME + ": weight_map " + JsonText.quoted(entry.getKey()), Path.of(""), entry.getValue());
-        json.writeStringField(entry.getKey(), entry.getValue());
-      }
-      json.writeEndObject();
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    JsonText.requireReadable(NAME, out.size(), InvalidArgumentException::new);
-    return out.toByteArray();
+    byte[] bytes =
+        JsonObject.lines(
+            json -> {
+              json.writeObjectFieldStart("metadata");
+              json.writeNumberField("total_size", totalBytes);
+              json.writeEndObject();
+              json.writeObjectFieldStart("weight_map");
+              for (Map.Entry<String, String> entry : files.entrySet()) {
+                Names.requireTensor(NAME, entry.getKey());
+                Names.safetensors(
+                    NAME + ": weight_map " + JsonText.quoted(entry.getKey()),
+                    Path.of(""),
+                    entry.getValue());
+                json.writeStringField(entry.getKey(), entry.getValue());
+              }
+              json.writeEndObject();
+            });
+    JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
+    return bytes;
   }
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import org.windlass.ErrorCode;
 import org.windlass.WindlassException;
+import org.windlass.cli.out.JsonLine;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -107,22 +106,19 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
 
   /** Prints it as one JSON object and returns the exit status. */
   public int printJson(PrintWriter err, boolean verbose) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      json.writeStartObject();
-      json.writeStringField("code", code.toString());
-      json.writeNumberField("status", code.exitStatus());
-      json.writeStringField("message", line());
-      json.writeStringField("hint", hint);
-      if (verbose) {
-        StringWriter trace = new StringWriter();
-        fault.printStackTrace(new PrintWriter(trace, true));
-        json.writeStringField("trace", trace.toString());
-      }
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
+    String text =
+        JsonLine.of(
+            json -> {
+              json.writeStringField("code", code.toString());
+              json.writeNumberField("status", code.exitStatus());
+              json.writeStringField("message", line());
+              json.writeStringField("hint", hint);
+              if (verbose) {
+                StringWriter trace = new StringWriter();
+                fault.printStackTrace(new PrintWriter(trace, true));
+                json.writeStringField("trace", trace.toString());
+              }
+            });
     err.println(text);
     err.flush();
     return code.exitStatus();

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -23,10 +21,10 @@ import org.windlass.LaunchEnvironment;
 import org.windlass.NativeLibrary;
 import org.windlass.Target;
 import org.windlass.WindlassException;
+import org.windlass.cli.out.JsonLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code windlass doctor}: what this machine and this build offer. */
@@ -188,20 +186,15 @@ final class DoctorCommand implements Runnable {
 
   private static String json(
       Map<String, Object> facts, Map<Target, String> targets, Map<String, String> transports) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
-      generator.writeStartObject();
-      for (Map.Entry<String, Object> fact : facts.entrySet()) {
-        generator.writeFieldName(fact.getKey());
-        write(generator, fact.getValue());
-      }
-      write(generator, "targets", targets);
-      write(generator, "transports", transports);
-      generator.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonLine.of(
+        generator -> {
+          for (Map.Entry<String, Object> fact : facts.entrySet()) {
+            generator.writeFieldName(fact.getKey());
+            write(generator, fact.getValue());
+          }
+          write(generator, "targets", targets);
+          write(generator, "transports", transports);
+        });
   }
 
   private static void write(JsonGenerator generator, Object value) throws IOException {

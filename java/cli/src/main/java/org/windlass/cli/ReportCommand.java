@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -17,6 +14,7 @@ import org.windlass.PeerLostException;
 import org.windlass.Report;
 import org.windlass.RunningJob;
 import org.windlass.WindlassException;
+import org.windlass.cli.out.JsonLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -149,20 +147,15 @@ final class ReportCommand implements Callable<Integer> {
   }
 
   private static String json(JobReport report) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      json.writeStartObject();
-      json.writeBooleanField("over", report.isOver());
-      json.writeArrayFieldStart("communicators");
-      for (JobReport.Group group : report.communicators()) {
-        write(json, group);
-      }
-      json.writeEndArray();
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonLine.of(
+        json -> {
+          json.writeBooleanField("over", report.isOver());
+          json.writeArrayFieldStart("communicators");
+          for (JobReport.Group group : report.communicators()) {
+            write(json, group);
+          }
+          json.writeEndArray();
+        });
   }
 
   private static void write(JsonGenerator json, JobReport.Group group) throws IOException {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.file.Path;
 import java.util.List;
@@ -14,6 +11,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.InvalidArgumentException;
+import org.windlass.cli.out.JsonLine;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Reshard;
@@ -226,26 +224,21 @@ final class ReshardCommand implements Runnable {
   }
 
   private static String json(ReshardResult result, double floor) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
-      generator.writeStartObject();
-      generator.writeNumberField("tensors", result.tensors());
-      generator.writeNumberField("defaulted", result.defaulted());
-      generator.writeNumberField("bytes_in", result.bytesIn());
-      generator.writeNumberField("bytes_out", result.bytesOut());
-      generator.writeNumberField("sent_bytes", result.sentBytes());
-      generator.writeNumberField("local_bytes", result.localBytes());
-      generator.writeNumberField("seconds", Decimals.of(result.seconds(), 6));
-      generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
-      generator.writeNumberField("floor_s", Decimals.of(floor, 6));
-      generator.writeBooleanField("verified", result.verified());
-      write(generator, "copied", result.copied());
-      write(generator, "left_out", result.leftOut());
-      generator.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonLine.of(
+        generator -> {
+          generator.writeNumberField("tensors", result.tensors());
+          generator.writeNumberField("defaulted", result.defaulted());
+          generator.writeNumberField("bytes_in", result.bytesIn());
+          generator.writeNumberField("bytes_out", result.bytesOut());
+          generator.writeNumberField("sent_bytes", result.sentBytes());
+          generator.writeNumberField("local_bytes", result.localBytes());
+          generator.writeNumberField("seconds", Decimals.of(result.seconds(), 6));
+          generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
+          generator.writeNumberField("floor_s", Decimals.of(floor, 6));
+          generator.writeBooleanField("verified", result.verified());
+          write(generator, "copied", result.copied());
+          write(generator, "left_out", result.leftOut());
+        });
   }
 
   private static void write(JsonGenerator generator, String name, List<String> texts)

@@ -4,7 +4,7 @@ package org.windlass.cli;
 import java.nio.file.Path;
 import java.util.List;
 import org.windlass.bench.Stamps;
-import org.windlass.cli.file.WholeFile;
+import org.windlass.cli.out.WholeFile;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
 final class StampsFile implements AutoCloseable {

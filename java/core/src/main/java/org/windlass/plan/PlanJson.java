@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -25,37 +22,32 @@ final class PlanJson {
   private PlanJson() {}
 
   static String encode(Plan plan) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      json.writeStartObject();
-      json.writeNumberField("version", VERSION);
-      json.writeStringField("from", plan.from().qualified());
-      json.writeStringField("to", plan.to().qualified());
-      json.writeFieldName("shape");
-      json.writeArray(plan.shape(), 0, plan.shape().length);
-      if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
-        json.writeFieldName("padded_from");
-        json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
-      }
-      if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
-        json.writeFieldName("padded_to");
-        json.writeArray(plan.paddedTo(), 0, plan.shape().length);
-      }
-      json.writeStringField("dtype", plan.dtype().toString());
-      json.writeStringField("wire", plan.wire().toString());
-      json.writeStringField("target_dtype", plan.targetDtype().toString());
-      json.writeStringField("mode", plan.options().mode().toString());
-      json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
-      json.writeNumberField("turn", plan.options().turn());
-      if (plan.options().ranksPerHost() < DeviceMesh.MAX_RANKS) {
-        json.writeNumberField("ranks_per_host", plan.options().ranksPerHost());
-      }
-      json.writeStringField("fingerprint", hex(plan.fingerprint()));
-      json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonObject.line(
+        json -> {
+          json.writeNumberField("version", VERSION);
+          json.writeStringField("from", plan.from().qualified());
+          json.writeStringField("to", plan.to().qualified());
+          json.writeFieldName("shape");
+          json.writeArray(plan.shape(), 0, plan.shape().length);
+          if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
+            json.writeFieldName("padded_from");
+            json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
+          }
+          if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
+            json.writeFieldName("padded_to");
+            json.writeArray(plan.paddedTo(), 0, plan.shape().length);
+          }
+          json.writeStringField("dtype", plan.dtype().toString());
+          json.writeStringField("wire", plan.wire().toString());
+          json.writeStringField("target_dtype", plan.targetDtype().toString());
+          json.writeStringField("mode", plan.options().mode().toString());
+          json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
+          json.writeNumberField("turn", plan.options().turn());
+          if (plan.options().ranksPerHost() < DeviceMesh.MAX_RANKS) {
+            json.writeNumberField("ranks_per_host", plan.options().ranksPerHost());
+          }
+          json.writeStringField("fingerprint", hex(plan.fingerprint()));
+        });
   }
 
   /** What stands under the keys so far. */

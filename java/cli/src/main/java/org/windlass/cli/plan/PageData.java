@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -14,6 +12,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import org.windlass.InvalidArgumentException;
+import org.windlass.cli.out.JsonLine;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -60,27 +59,22 @@ final class PageData {
    * @throws InvalidArgumentException if there are too many links to show
    */
   String json(List<PlannedTensor> tensors) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator out = new JsonFactory().createGenerator(text)) {
-      out.writeStartObject();
-      if (rank.isPresent()) {
-        out.writeNumberField("rank", rank.getAsInt());
-      }
-      out.writeArrayFieldStart("tensors");
-      for (PlannedTensor tensor : tensors) {
-        writeTensor(out, tensor);
-      }
-      out.writeEndArray();
-      out.writeNumberField(
-          "staged",
-          rank.isPresent() ? Plan.stagingBytes(plans, rank.getAsInt()) : Plan.stagingBytes(plans));
-      out.writeFieldName("layouts");
-      out.writeRawValue("[" + layouts + "]");
-      out.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonLine.of(
+        out -> {
+          if (rank.isPresent()) {
+            out.writeNumberField("rank", rank.getAsInt());
+          }
+          out.writeArrayFieldStart("tensors");
+          for (PlannedTensor tensor : tensors) {
+            writeTensor(out, tensor);
+          }
+          out.writeEndArray();
+          out.writeNumberField(
+              "staged",
+              rank.isPresent() ? Plan.stagingBytes(plans, rank.getAsInt()) : Plan.stagingBytes(plans));
+          out.writeFieldName("layouts");
+          out.writeRawValue("[" + layouts + "]");
+        });
   }
 
   /** A tensor, with the sums over all of its {@code count}. */
@@ -137,7 +131,7 @@ final class PageData {
   }
 
   /** The place of a layout of a shape among the page's layouts. */
-  private int layout(Layout layout, long[] shape) throws IOException {
+  private int layout(Layout layout, long[] shape) {
     String key = layout.qualified() + Arrays.toString(shape);
     Integer known = layoutPlaces.get(key);
     if (known != null) {
@@ -146,18 +140,14 @@ final class PageData {
     if (!layoutPlaces.isEmpty()) {
       layouts.append(",\n");
     }
-    StringWriter text = new StringWriter();
-    try (JsonGenerator out = new JsonFactory().createGenerator(text)) {
-      writeLayout(out, layout, shape);
-    }
-    layouts.append(text.toString());
+    layouts.append(JsonLine.of(out -> writeLayout(out, layout, shape)));
     layoutPlaces.put(key, layoutPlaces.size());
     return layoutPlaces.size() - 1;
   }
 
   /**
-   * A mesh, its placements and the shards: for each dimension the different lists of intervals, and
-   * for each rank in mesh order which of them it holds.
+   * The members that tell a mesh, its placements and the shards: for each dimension the different
+   * lists of intervals, and for each rank in mesh order which of them it holds.
    */
   private static void writeLayout(JsonGenerator out, Layout layout, long[] shape)
       throws IOException {
@@ -166,7 +156,6 @@ final class PageData {
     for (int d = 0; d < shape.length; d++) {
       parts.add(new LinkedHashMap<>());
     }
-    out.writeStartObject();
     out.writeStringField("text", layout.toString());
     out.writeArrayFieldStart("mesh");
     for (int m = 0; m < mesh.ndim(); m++) {
@@ -205,7 +194,6 @@ final class PageData {
       out.writeEndArray();
     }
     out.writeEndArray();
-    out.writeEndObject();
   }
 
   private static void writeIntervals(JsonGenerator out, List<Region.Interval> intervals)

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.FileFault;
-import org.windlass.cli.file.WholeFile;
+import org.windlass.cli.out.WholeFile;
 import org.windlass.plan.PlanOptions;
 
 /**

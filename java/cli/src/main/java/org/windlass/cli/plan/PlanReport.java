@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.ArrayList;
@@ -17,6 +14,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import org.windlass.cli.out.JsonLine;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.plan.Bucket;
@@ -168,45 +166,40 @@ public final class PlanReport {
   }
 
   private String json(Planned planned) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
-      generator.writeStartObject();
-      if (planned.name() != null) {
-        generator.writeStringField("name", planned.name());
-        generator.writeNumberField("count", planned.tensors());
-      }
-      if (planned.tensor() == null) {
-        generator.writeNumberField("tensors", planned.tensors());
-      } else {
-        generator.writeStringField("from", planned.tensor().from().toString());
-        generator.writeStringField("to", planned.tensor().to().qualified());
-        generator.writeFieldName("shape");
-        generator.writeArray(planned.tensor().shape(), 0, planned.tensor().shape().length);
-        generator.writeStringField("dtype", planned.tensor().dtype().toString());
-        generator.writeStringField("wire", planned.tensor().wire().toString());
-      }
-      generator.writeNumberField("ranks", planned.ranks());
-      if (rank.isPresent()) {
-        generator.writeNumberField("rank", rank.getAsInt());
-      }
-      if (!summary) {
-        if (planned.tensor() != null) {
-          writeRoutes(generator, planned.routes());
-        }
-        writeLinks(generator, planned.links());
-      }
-      generator.writeNumberField("buckets", planned.buckets());
-      generator.writeNumberField("sent_bytes", planned.sentBytes());
-      generator.writeNumberField("local_bytes", planned.localBytes());
-      generator.writeNumberField("reduce_bytes", planned.reduceBytes());
-      generator.writeNumberField("staging_bytes", planned.stagingBytes());
-      generator.writeNumberField(
-          "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
-      generator.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return text.toString();
+    return JsonLine.of(
+        generator -> {
+          if (planned.name() != null) {
+            generator.writeStringField("name", planned.name());
+            generator.writeNumberField("count", planned.tensors());
+          }
+          if (planned.tensor() == null) {
+            generator.writeNumberField("tensors", planned.tensors());
+          } else {
+            generator.writeStringField("from", planned.tensor().from().toString());
+            generator.writeStringField("to", planned.tensor().to().qualified());
+            generator.writeFieldName("shape");
+            generator.writeArray(planned.tensor().shape(), 0, planned.tensor().shape().length);
+            generator.writeStringField("dtype", planned.tensor().dtype().toString());
+            generator.writeStringField("wire", planned.tensor().wire().toString());
+          }
+          generator.writeNumberField("ranks", planned.ranks());
+          if (rank.isPresent()) {
+            generator.writeNumberField("rank", rank.getAsInt());
+          }
+          if (!summary) {
+            if (planned.tensor() != null) {
+              writeRoutes(generator, planned.routes());
+            }
+            writeLinks(generator, planned.links());
+          }
+          generator.writeNumberField("buckets", planned.buckets());
+          generator.writeNumberField("sent_bytes", planned.sentBytes());
+          generator.writeNumberField("local_bytes", planned.localBytes());
+          generator.writeNumberField("reduce_bytes", planned.reduceBytes());
+          generator.writeNumberField("staging_bytes", planned.stagingBytes());
+          generator.writeNumberField(
+              "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
+        });
   }
 
   private static void writeRoutes(JsonGenerator generator, List<Route> routes)

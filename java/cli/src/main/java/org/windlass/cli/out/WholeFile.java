@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.cli.file;
+package org.windlass.cli.out;
 
 import java.io.BufferedWriter;
 import java.io.IOException;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.cli.file;
+package org.windlass.cli.out;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
