@@ -237,7 +237,8 @@ class CommandTest {
   void doctorSaysWhatThereIs() throws IOException {
     Cli text = Cli.run("doctor");
     assertThat(text.status()).isZero();
-    assertThat(text.out()).contains("version", "jdk", "allowed_cores", "launch", "cuda");
+    assertThat(text.out()).containsPattern("version +windlass [0-9]").contains("of the C ABI");
+    assertThat(text.out()).contains("jdk", "allowed_cores", "launch", "cuda");
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
     assertThat(text.out()).containsPattern("processes +available\\n");
     Cli json = Cli.run("doctor", "--json");

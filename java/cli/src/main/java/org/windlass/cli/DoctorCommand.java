@@ -55,7 +55,7 @@ final class DoctorCommand implements Runnable {
       out.println(json(facts, targets, transports));
       return;
     }
-    print(out, "", facts);
+    print(out, "", forPeople(facts));
     out.println("targets");
     print(out, "  ", targets);
     out.println("transports");
@@ -115,6 +115,15 @@ final class DoctorCommand implements Runnable {
             () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
     return facts;
+  }
+
+  /** The same where each of the two versions says of what it is. */
+  private static Map<String, Object> forPeople(Map<String, Object> facts) {
+    Map<String, Object> told = new LinkedHashMap<>(facts);
+    told.computeIfPresent("version", (name, version) -> "windlass " + version);
+    told.computeIfPresent(
+        "abi", (name, version) -> "version " + version + " of the C ABI, between jar and natives");
+    return told;
   }
 
   private static String peerMemory() {
