@@ -10,6 +10,7 @@
 namespace windlass {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 process can address
 
 // Zeroed, aligned to max(64, alignment). `alignment` is 0 or a power of two. WL_RESOURCE where a

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,22 +15,6 @@
 #include "native/abi/handles.h"
 #include "native/window/shared_memory.h"
 #include "tests/native/comm/guests.h"
-
-namespace {
-
-// Signals end a reservation of more bytes, as a timer's do on kernels that let them.
-std::atomic<int64_t> uninterrupted{INT64_MAX};
-std::atomic<int> interruptions{0};
-constexpr int kTooMany = 100'000;
-
-}  // namespace
-
-extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
-  if (length <= uninterrupted)
-    return static_cast<int>(syscall(SYS_fallocate, file, mode, offset, length));
-  errno = ++interruptions < kTooMany ? EINTR : ENOSPC;
-  return -1;
-}
 
 namespace windlass_test {
 namespace {
@@ -295,36 +278,6 @@ TEST(Guests, PublishWhatOnlyTheySee) {
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
-TEST(Guests, ShareMemoryInPiecesWhereSignalsInterruptTheWhole) {
-  constexpr uint64_t kBytes = uint64_t{64} << 20;
-  Error error;
-  int32_t file = -1;
-  uninterrupted = 1 << 20;
-  const int code = windlass::shareMemory(kBytes, &file, &error);
-  uninterrupted = INT64_MAX;
-  ASSERT_EQ(WL_OK, code) << error.message;
-  EXPECT_GT(interruptions, 0);
-  struct stat found = {};
-  ASSERT_EQ(0, fstat(file, &found));
-  EXPECT_EQ(kBytes, static_cast<uint64_t>(found.st_size));
-  EXPECT_EQ(kBytes / 512, static_cast<uint64_t>(found.st_blocks)) << "all of it is reserved";
-  close(file);
-}
-
-TEST(Guests, ShareNoMemoryWhereSignalsInterruptEveryAttempt) {
-  Error error;
-  int32_t file = 7;
-  interruptions = 0;
-  uninterrupted = 0;
-  const int code = windlass::shareMemory(1 << 20, &file, &error);
-  uninterrupted = INT64_MAX;
-  EXPECT_EQ(WL_RESOURCE, code);
-  EXPECT_EQ(-1, file);
-  EXPECT_EQ(1000, interruptions);
-  EXPECT_NE(nullptr, std::strstr(error.message, "signals interrupted the thread 1000 times"))
-      << error.message;
-}
-
 TEST(Guests, AreToldWhatTheyGotWrong) {
   Error error;
   int32_t file = -1;
@@ -378,22 +331,6 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   const wl_process_t own = self();
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_watch(group, &own, ranks, 1, 0, &error));
   wl_group_release(group);
-}
-
-// The limit of a file's size would end the process by a signal.
-TEST(Guests, ALimitOnFilesIsAnError) {
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit = {1 << 16, 1 << 16};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    Error error;
-    int32_t file = -1;
-    const int32_t code = windlass::shareMemory(1 << 20, &file, &error);
-    _exit(code == WL_RESOURCE && std::strstr(error.message, "ulimit -f") != nullptr ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace
