@@ -7,6 +7,7 @@
 #include "native/comm/comm.h"
 #include "native/comm/observed_group.h"
 #include "native/transfer/transfer.h"
+#include "native/window/memory_pool.h"
 
 struct wl_group {
   std::shared_ptr<windlass::Group> group;
@@ -19,6 +20,12 @@ struct wl_comm {
 
 struct wl_window {
   std::shared_ptr<windlass::Group> group;
+  std::shared_ptr<windlass::Window> window;
+};
+
+struct wl_memory_pool {
+  std::shared_ptr<windlass::Group> group;
+  windlass::MemoryPool pool;
   std::shared_ptr<windlass::Window> window;
 };
 

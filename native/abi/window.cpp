@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: memory and windows.
+// C ABI: memory, windows and memory pools.
 #include <new>
 
 #include "native/abi/handles.h"
@@ -24,7 +24,7 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
   std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
-  const Code code = createWindow(comm->comm, bytes, deadline_ns,
+  const Code code = createWindow(comm->comm, {WL_OP_WINDOW, bytes}, deadline_ns,
                                  made == nullptr ? nullptr : &made->window, error);
   if (code == WL_OK) *window = made.release();
   return code;
@@ -44,6 +44,59 @@ void wl_window_free(wl_window_t* window) {
   if (window == nullptr) return;
   window->group->retire(std::move(window->window));
   delete window;
+}
+
+int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
+                              wl_memory_pool_t** pool, wl_error_t* error) {
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  *pool = nullptr;
+  if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0; it must be 1 or more");
+  // What lies beyond the last whole page is too much anyway.
+  const uint64_t pages = bytes > kLargest ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  std::unique_ptr<wl_memory_pool> made;
+  try {
+    made.reset(new wl_memory_pool{comm->comm.groupPointer(), MemoryPool(pages), nullptr});
+  } catch (const std::bad_alloc&) {
+    // All ranks are told.
+  }
+  const Code code = createWindow(comm->comm, {WL_OP_MEMORY_POOL, pages}, deadline_ns,
+                                 made == nullptr ? nullptr : &made->window, error);
+  if (code != WL_OK) return code;
+  made->pool.layAt(made->window->address(comm->comm.rank()));
+  *pool = made.release();
+  return WL_OK;
+}
+
+int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
+                             wl_error_t* error) {
+  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
+  *memory = nullptr;
+  const Code code = pool->pool.take(bytes, memory, error);
+  const wl_error_t* record = pool->group->failure();
+  if (record == nullptr) return code;
+  // A process that was taken for dead may come back, and write where an operation named memory that
+  // was given back since. What was taken before the failure shows is none of that.
+  if (code == WL_OK) pool->pool.giveBack(*memory, nullptr);
+  *memory = nullptr;
+  return copyError(error, *record, "the communicator of the memory pool is dead: ");
+}
+
+int32_t wl_memory_pool_release(wl_memory_pool_t* pool, void* memory, wl_error_t* error) {
+  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
+  return pool->pool.giveBack(memory, error);
+}
+
+uint64_t wl_memory_pool_used(const wl_memory_pool_t* pool) {
+  return pool == nullptr ? 0 : pool->pool.used();
+}
+
+void wl_memory_pool_free(wl_memory_pool_t* pool) {
+  if (pool == nullptr) return;
+  pool->group->retire(std::move(pool->window));
+  delete pool;
 }
 
 }  // extern "C"

@@ -108,10 +108,10 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   return code == WL_OK ? copyError(error, told, nullptr) : code;
 }
 
-Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Window>* window,
-                  wl_error_t* error) {
+Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
+                  std::shared_ptr<Window>* window, wl_error_t* error) {
   if (comm.group().config().spansProcesses)
-    return createSharedWindow(comm, bytes, deadlineNs, window, error);
+    return createSharedWindow(comm, asked, deadlineNs, window, error);
   const uint32_t ranks = comm.group().ranks();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
@@ -120,14 +120,17 @@ Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_pt
     if (window == nullptr) throw std::bad_alloc();
     made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
       Window* mapped = nullptr;
-      if (Window::map(bytes, ranks, &mapped, &failure) != WL_OK) mapped = nullptr;
+      if (asked.isSparse()) {
+        Window::mapSparse(asked.bytes, ranks, &mapped, &failure);
+      } else {
+        Window::map(asked.bytes, ranks, &mapped, &failure);
+      }
       return std::shared_ptr<Window>(mapped);
     });
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
-  const Code code =
-      shareOutcome(comm, Descriptor::of(WL_OP_WINDOW, bytes), failure, limit, error);
+  const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
   if (code == WL_OK) *window = *made;
   return code;
 }

@@ -31,10 +31,19 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error);
 
-// `bytes` on every rank, zeroed. All ranks get the same window, or the same error. `window` is
+// What ranks ask for alike.
+struct NewWindow {
+  wl_operation operation;  // WL_OP_WINDOW, or WL_OP_MEMORY_POOL: no page of it has memory at first
+  uint64_t bytes;
+
+  bool isSparse() const { return operation == WL_OP_MEMORY_POOL; }
+  Descriptor descriptor() const { return Descriptor::of(operation, bytes); }
+};
+
+// Memory on every rank, zeroed. All ranks get the same window, or the same error. `window` is
 // nullptr on a rank that found no memory for its handle: an error of all.
-Code createWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs, std::shared_ptr<Window>* window,
-                  wl_error_t* error);
+Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
+                  std::shared_ptr<Window>* window, wl_error_t* error);
 
 // What one rank states of a split.
 struct Split {

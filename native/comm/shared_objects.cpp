@@ -20,12 +20,13 @@ class SharedWindow {
   SharedMapping& mapping() { return mapping_; }
   Window* window() { return &*window_; }
   // Once it is mapped, ranks name it by that number. Others hold it, as the group does.
-  void hold(Group& group, uint32_t number, uint64_t bytes, uint64_t stride,
+  void hold(Group& group, uint32_t number, const NewWindow& asked, uint64_t stride,
             const std::shared_ptr<SharedWindow>& self) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (window_.has_value()) return;
-    window_.emplace(mapping_.memory(), bytes, stride);
-    group.holdWindow(number, self, mapping_.memory(), stride, bytes);
+    if (asked.isSparse()) keepOutOfDumps(mapping_.memory(), mapping_.bytes());
+    window_.emplace(mapping_.memory(), asked.bytes, stride);
+    group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
   }
 
  private:
@@ -63,10 +64,10 @@ struct ToldWindow {
 
 }  // namespace
 
-Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
+Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   Group& group = comm.group();
-  const Descriptor descriptor = Descriptor::of(WL_OP_WINDOW, bytes);
+  const Descriptor descriptor = asked.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<SharedWindow> joint;
@@ -79,8 +80,11 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
     joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
                                      [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
-    if (Window::strideOf(bytes, group.ranks(), &stride, &failure) == WL_OK && group.isHere(0))
-      made->mapping().make(stride * group.ranks(), &failure);
+    if (Window::strideOf(asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
+        group.isHere(0)) {
+      const uint64_t whole = stride * group.ranks();
+      made->mapping().make(whole, &failure, asked.isSparse() ? whole : 0);
+    }
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
@@ -94,15 +98,15 @@ Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
   const ToldWindow& told = all[0];
   if (told.number == kNobody) {
     return fail(error, WL_RESOURCE,
-                "a communicator whose ranks live in several processes has room for %u windows; "
-                "close one",
+                "a communicator whose ranks live in several processes has room for %u windows and "
+                "memory pools; close one",
                 kMostWindows - 2);
   }
   std::shared_ptr<Held> held;
   try {
     held = std::make_shared<Held>(group, told.number, made);
     if (made->mapping().map(group.processOf(0), told.file, &failure) == WL_OK)
-      made->hold(group, told.number, bytes, stride, made);
+      made->hold(group, told.number, asked, stride, made);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
     if (held == nullptr) group.dropWindow(told.number);

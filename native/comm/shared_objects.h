@@ -8,7 +8,7 @@
 namespace windlass {
 
 // createWindow and splitGroup there.
-Code createSharedWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
+Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error);
 Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
                       std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error);

@@ -61,6 +61,16 @@ void* mapMemory(uint64_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
+void* mapSparseMemory(uint64_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void keepOutOfDumps(void* memory, uint64_t bytes) {
+  madvise(memory, bytes, MADV_DONTDUMP);
+}
+
 void unmapMemory(void* memory, uint64_t bytes) {
   munmap(memory, bytes);
 }

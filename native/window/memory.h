@@ -27,6 +27,10 @@ using OwnedMemory = std::unique_ptr<void, FreesMemory>;
 // Zeroed pages of their own, which go back to the system when they are unmapped and take memory as
 // they are written; nullptr when there are none, and errno says why. `bytes` is not 0.
 void* mapMemory(uint64_t bytes);
+// The same that reserveShared() and releaseShared() take pages for, however few there are.
+void* mapSparseMemory(uint64_t bytes);
+// Leaves out of a core dump what would take memory by being read.
+void keepOutOfDumps(void* memory, uint64_t bytes);
 void unmapMemory(void* memory, uint64_t bytes);
 
 }  // namespace windlass

@@ -28,6 +28,8 @@ constexpr char kName[] = "windlass";
 // As /proc shows what has that name.
 constexpr char kLink[] = "/memfd:windlass (deleted)";
 constexpr int kMostInterruptions = 1000;
+// Of small reservations, between two looks at what is free, which take some 50 us each.
+constexpr uint64_t kUnlookedBytes = uint64_t{16} << 20;
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which Linux has from 5.14 on
 constexpr int kCollapse = 25;       // MADV_COLLAPSE, from 6.1 on
 
@@ -112,8 +114,9 @@ void takeHugePages(int file, uint64_t bytes) {
   munmap(mapped, whole);
 }
 
-Code checkFree(uint64_t bytes, wl_error_t* error) {
+Code checkFree(uint64_t bytes, wl_error_t* error, uint64_t* left = nullptr) {
   const FreeMemory free = FreeMemory::look();
+  if (left != nullptr) *left = free.bytes - std::min(bytes, free.bytes);
   if (bytes <= free.bytes) return WL_OK;
   return fail(error, WL_RESOURCE,
               "cannot share %llu bytes of memory: %llu are free, says %s; ask for less, or free "
@@ -181,8 +184,14 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
   return WL_OK;
 }
 
-Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error) {
-  if (Code code = checkFree(bytes, error); code != WL_OK) return code;
+Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed) {
+  if (allowed != nullptr && bytes <= *allowed) {
+    *allowed -= bytes;
+  } else {
+    uint64_t left = 0;
+    if (Code code = checkFree(bytes, error, &left); code != WL_OK) return code;
+    if (allowed != nullptr) *allowed = std::min(left, kUnlookedBytes);
+  }
   int reserved = -1;
   for (int i = 0; reserved != 0 && i < kMostInterruptions; ++i) {
     reserved = madvise(memory, bytes, kPopulateWrite);
@@ -194,6 +203,11 @@ Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error) {
   auto* at = static_cast<volatile unsigned char*>(memory);
   for (uint64_t page = 0; page < bytes; page += kPage) at[page] = 0;
   return WL_OK;
+}
+
+void releaseShared(void* memory, uint64_t bytes) {
+  // Pages that the process has locked stay.
+  if (madvise(memory, bytes, MADV_REMOVE) != 0) std::memset(memory, 0, bytes);
 }
 
 namespace {

@@ -17,8 +17,12 @@ namespace windlass {
 // can neither shrink nor grow. WL_RESOURCE says what was asked for and what is free.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
 // Reserves whole pages of what was left for later, as they are mapped here, before anybody touches
-// them. WL_RESOURCE likewise.
-Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error);
+// them. WL_RESOURCE likewise. `allowed`: of reservations in a row, what may be reserved before
+// another look at what is free; 0 before the first.
+Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed = nullptr);
+// Gives whole pages back to the system, in all processes that map them: they are zero then, and as
+// they were before they were reserved.
+void releaseShared(void* memory, uint64_t bytes);
 // What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended, or has
 // begun to; WL_UNSUPPORTED: its numbers mean nothing here.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);

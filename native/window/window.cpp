@@ -20,25 +20,37 @@ Code Window::strideOf(uint64_t bytes, uint32_t ranks, uint64_t* stride, wl_error
   return WL_OK;
 }
 
-Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+Code Window::mapBy(void* (*map)(uint64_t), uint64_t bytes, uint32_t ranks, Window** window,
+                   wl_error_t* error) {
   *window = nullptr;
   uint64_t stride = 0;
   if (Code code = strideOf(bytes, ranks, &stride, error); code != WL_OK) return code;
   const uint64_t mapped = stride * ranks;
-  void* base = mapMemory(mapped);
+  void* base = map(mapped);
   if (base == nullptr) {
     return fail(error, WL_RESOURCE,
                 "cannot map a window of %llu bytes on %u ranks: %s; free memory or ask for less",
                 static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
   }
-  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
-  madvise(base, mapped, MADV_HUGEPAGE);
   *window = new (std::nothrow) Window(base, bytes, stride, mapped);
   if (*window == nullptr) {
     unmapMemory(base, mapped);
     return fail(error, WL_RESOURCE, "out of memory");
   }
   return WL_OK;
+}
+
+Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  const Code code = mapBy(mapMemory, bytes, ranks, window, error);
+  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
+  if (code == WL_OK) madvise((*window)->base_, (*window)->mapped_, MADV_HUGEPAGE);
+  return code;
+}
+
+Code Window::mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  const Code code = mapBy(mapSparseMemory, bytes, ranks, window, error);
+  if (code == WL_OK) keepOutOfDumps((*window)->base_, (*window)->mapped_);
+  return code;
 }
 
 Window::~Window() {

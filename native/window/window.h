@@ -13,6 +13,8 @@ class Window {
   // Whose ranks all live in this process: one anonymous mapping, every segment page-aligned and
   // zeroed.
   static Code map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
+  // The same whose pages have no memory until a MemoryPool of each rank reserves them.
+  static Code mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
   // From one segment to the next; WL_RESOURCE where `ranks` of them are more than a process can
   // address.
   static Code strideOf(uint64_t bytes, uint32_t ranks, uint64_t* stride, wl_error_t* error);
@@ -31,6 +33,8 @@ class Window {
   }
 
  private:
+  static Code mapBy(void* (*map)(uint64_t), uint64_t bytes, uint32_t ranks, Window** window,
+                    wl_error_t* error);
   Window(void* base, uint64_t bytes, uint64_t stride, uint64_t mapped)
       : base_(base), bytes_(bytes), stride_(stride), mapped_(mapped) {}
 

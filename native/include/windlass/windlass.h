@@ -119,7 +119,8 @@ typedef enum wl_operation {
   WL_OP_CHECK_REPLICAS = 27,
   WL_OP_ALL_GATHER_COLUMNS = 28,
   WL_OP_SHRINK = 29,
-  WL_OP_COUNT = 30
+  WL_OP_MEMORY_POOL = 30, /* memory pool creation */
+  WL_OP_COUNT = 31
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -147,6 +148,7 @@ typedef struct wl_error {
 typedef struct wl_group wl_group_t;       /* ranks that meet, as one process holds them */
 typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
+typedef struct wl_memory_pool wl_memory_pool_t; /* one rank's handle of a memory pool */
 typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
 typedef struct wl_report wl_report_t;     /* a group, as a process sees it that has none of it */
 
@@ -430,6 +432,31 @@ WL_API uint64_t wl_window_bytes(const wl_window_t* window);
 /* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its
  * own and no rank of the communicator can still touch it. */
 WL_API void wl_window_free(wl_window_t* window);
+
+/* ---- memory pools ----
+ *
+ * Memory that peers map, of which each rank takes pieces of any size by itself, when it wants.
+ * Operations move them as they do what lies in windows; a move between this rank's memory and a
+ * peer's part of a window takes them as the former. A pool has address space for `bytes` of every
+ * rank in each process, and memory for the pages in which pieces lie. */
+
+/* Collective: room for `bytes`, 1 or more and the same on every rank, in whole pages. */
+WL_API int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
+                                     wl_memory_pool_t** pool, wl_error_t* error);
+/* *memory = `bytes` on this rank, zeroed, aligned to 64. bytes = 0 gives a valid pointer. Any
+ * thread. WL_RESOURCE says what was asked for and what is free, in the pool or on this machine;
+ * nothing has changed then. Once the communicator has failed, its failure: a process that was taken
+ * for dead may still write to what it knew, so that nothing is taken anew there. */
+WL_API int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
+                                    wl_error_t* error);
+/* Gives back what wl_memory_pool_alloc gave, and pages in which nothing else lies to the system.
+ * After an error that memory stays until wl_comm_quiescent. Any thread. WL_INVALID_ARGUMENT:
+ * nothing that is taken begins there. */
+WL_API int32_t wl_memory_pool_release(wl_memory_pool_t* pool, void* memory, wl_error_t* error);
+/* Bytes that this rank has taken, each piece in whole 64. Any thread. */
+WL_API uint64_t wl_memory_pool_used(const wl_memory_pool_t* pool);
+/* As wl_window_free, with what is taken. */
+WL_API void wl_memory_pool_free(wl_memory_pool_t* pool);
 
 /* ---- files ---- */
 

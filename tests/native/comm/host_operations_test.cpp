@@ -90,7 +90,8 @@ TEST(HostOperations, MakeAWindowOfTheirOwnThoughAnotherHadTheirSequence) {
   const auto make = [&](uint64_t bytes, std::shared_ptr<windlass::Window>* windows) {
     ranks.run([&](uint32_t rank, Comm& comm) {
       Error error;
-      EXPECT_EQ(WL_OK, windlass::createWindow(comm, bytes, 0, &windows[rank], &error))
+      EXPECT_EQ(WL_OK, windlass::createWindow(comm, {WL_OP_WINDOW, bytes}, 0, &windows[rank],
+                                                &error))
           << error.message;
     });
   };

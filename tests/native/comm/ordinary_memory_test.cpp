@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of ranks in several processes, forked, whose inputs and outputs lie anywhere: in
-// windows, on the heap, in mapped files. Compared bit for bit with a slow reference, by
-// process_vm_readv and through stages, on both executors.
+// windows, in memory pools, on the heap, in mapped files. Compared bit for bit with a slow
+// reference, by process_vm_readv and through stages, on both executors.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -142,12 +142,17 @@ struct Operation {
   }
 };
 
+// Where its memory may lie: the first ones are what all processes map.
+constexpr unsigned kMapped = 2;
+constexpr unsigned kAnywhere = 4;
+
 // One rank's call of it.
 class Call {
  public:
-  Call(const Operation& operation, Member& member, std::mt19937_64& random)
-      : of_(operation), member_(member), me_(static_cast<uint64_t>(member.rank)),
-        n_(operation.ranks()) {
+  Call(const Operation& operation, Member& member, wl_memory_pool_t* pool, unsigned places,
+       std::mt19937_64& random)
+      : of_(operation), member_(member), pool_(pool), places_(places),
+        me_(static_cast<uint64_t>(member.rank)), n_(operation.ranks()) {
     size();
     const uint64_t bytes = of_.elementBytes();
     if (of_.inPlace && inPlaceOffset() >= 0) {
@@ -286,16 +291,27 @@ class Call {
   struct Home {
     std::vector<unsigned char> heap;
     std::unique_ptr<MappedFile> file;
+    wl_memory_pool_t* pool = nullptr;
+    void* piece = nullptr;
+
+    ~Home() {
+      if (piece != nullptr && wl_memory_pool_release(pool, piece, nullptr) != WL_OK) std::abort();
+    }
   };
 
   unsigned char* place(uint64_t bytes, uint64_t at, std::mt19937_64& random, Home* home) {
     const uint64_t room = bytes + kBeyond * 8;
     const uint64_t skipped = random() % 5 * 8;
-    switch (random() % 3) {
+    switch (random() % places_) {
       case 0:
         if (room + skipped > kWindowBytes / 2) std::abort();
         return member_.window + at + skipped;
       case 1:
+        home->pool = pool_;
+        if (wl_memory_pool_alloc(pool_, room + skipped, &home->piece, nullptr) != WL_OK)
+          std::abort();
+        return static_cast<unsigned char*>(home->piece) + skipped;
+      case 2:
         home->heap.resize(room + skipped);
         return home->heap.data() + skipped;
       default:
@@ -385,6 +401,8 @@ class Call {
 
   const Operation& of_;
   Member& member_;
+  wl_memory_pool_t* const pool_;
+  const unsigned places_;
   const uint64_t me_;
   const uint64_t n_;
   uint64_t inElements_ = 0;
@@ -430,32 +448,54 @@ TEST(OrdinaryMemory, TakesNoneForStagesUntilRanksNeedThem) {
   }
 }
 
-TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
-  const Spread spread = GetParam();
-  NEEDS_READING_FOR(spread.use)
+// Random collectives of what lies in some of the places, after which ranks have come to `form`.
+void moveByEveryCollective(const Spread& spread, unsigned places, int operations, int form) {
   const uint64_t chosen = seed();
-  const int operations = kSlow > 1 ? 60 : longForm() ? 4000 : 200;
   const Members all(spread, [&](Member& member) {
+    Error error;
+    wl_memory_pool_t* pool = nullptr;
+    CHECK_IN_MEMBER(wl_memory_pool_create(member.comm, uint64_t{1} << 30, 0, &pool, &error) ==
+                    WL_OK);
     std::mt19937_64 shared(chosen);
     for (int i = 0; i < operations; ++i) {
       const Operation operation(shared, spread.ranks);
       std::mt19937_64 own(chosen + static_cast<uint64_t>(1000 * i + member.rank + 1));
       std::string what;
-      if (Call(operation, member, own).run(&what)) continue;
+      if (Call(operation, member, pool, places, own).run(&what)) continue;
       std::fprintf(stderr, "seed %llu, rank %d, operation %d, %s: %s\n",
                    static_cast<unsigned long long>(chosen), member.rank, i,
                    operation.text().c_str(), what.c_str());
       return 1;
     }
-    Error error;
     wl_peer_memory_t memory = {};
     memory.struct_size = sizeof memory;
     CHECK_IN_MEMBER(wl_comm_peer_memory(member.comm, &memory, &error) == WL_OK);
-    const bool reads = std::strcmp(spread.use, "readv") == 0;
-    CHECK_IN_MEMBER(memory.form == (reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE));
+    CHECK_IN_MEMBER(memory.form == form);
+    CHECK_IN_MEMBER(wl_memory_pool_used(pool) == 0);
+    wl_memory_pool_free(pool);
     return 0;
   });
   EXPECT_EQ(allWell(spread), all.results) << "seed " << chosen;
+}
+
+TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
+  const Spread spread = GetParam();
+  NEEDS_READING_FOR(spread.use)
+  const bool reads = std::strcmp(spread.use, "readv") == 0;
+  moveByEveryCollective(spread, kAnywhere, kSlow > 1 ? 60 : longForm() ? 4000 : 200,
+                        reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE);
+}
+
+// Nobody comes to need a copy.
+TEST(MappedMemoryOfProcesses, MovesByEveryCollective) {
+  for (const Spread& spread : {Spread{3, 3, 64, 0, "auto"}, Spread{1, 4, 64, 0, "auto"},
+                               Spread{2, 4, 2, 0, "auto"}, Spread{2, 2, 64, 2, "auto"}}) {
+#if defined(__SANITIZE_THREAD__)
+    if (spread.ranks != spread.processes) continue;
+#endif
+    moveByEveryCollective(spread, kMapped, kSlow > 1 ? 12 : longForm() ? 2000 : 30,
+                          WL_PEER_MEMORY_OPEN);
+  }
 }
 
 // ThreadSanitizer does not see how the other process orders what threads of this one do: one

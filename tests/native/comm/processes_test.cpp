@@ -358,7 +358,8 @@ TEST_P(Processes, MakeWindowsAndParts) {
               const auto useWindow = [&](Comm& in, uint32_t round) {
                 Error error;
                 std::shared_ptr<windlass::Window> window;
-                if (windlass::createWindow(in, kWindow, 0, &window, &error) != WL_OK) {
+                const windlass::NewWindow asked = {WL_OP_WINDOW, kWindow};
+                if (windlass::createWindow(in, asked, 0, &window, &error) != WL_OK) {
                   std::printf("%s\n", error.message);
                   ++failures;
                   return;

@@ -230,11 +230,15 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           int32_t code = WL_OK;
           for (int round = 0; code == WL_OK; ++round) {
             wl_window_t* window = nullptr;
+            wl_memory_pool_t* pool = nullptr;
             wl_comm_t* part = nullptr;
             code = wl_window_create(guest.comm, 1 << 14, 0, &window, &error);
+            if (code == WL_OK)
+              code = wl_memory_pool_create(guest.comm, 1 << 14, 0, &pool, &error);
             if (code == WL_OK) code = wl_comm_split(guest.comm, 0, 0, 0, &part, &error);
             if (code == WL_OK) code = wl_barrier(part, 0, &error);
             wl_window_free(window);
+            wl_memory_pool_free(pool);
             wl_comm_free(part);
           }
           if (code != WL_PEER_LOST && code != WL_ABORTED)

@@ -104,6 +104,46 @@ TEST(OutOfMemory, FailsTheMakingOfAWindowOnAllRanks) {
   });
 }
 
+TEST(OutOfMemory, FailsTheMakingOfAMemoryPoolOnAllRanks) {
+  failOnEach([](wl_comm_t* comm, Error* error) {
+    wl_memory_pool_t* pool = nullptr;
+    const int code = wl_memory_pool_create(comm, 4096, 0, &pool, error);
+    EXPECT_EQ(code == WL_OK, pool != nullptr);
+    wl_memory_pool_free(pool);
+    return code;
+  });
+}
+
+TEST(OutOfMemory, TakesNothingFromAMemoryPoolAndIsNothingToWhatIsGivenBack) {
+  LocalRanks ranks(1);
+  wl_memory_pool_t* pool = nullptr;
+  Error error;
+  ASSERT_EQ(WL_OK, wl_memory_pool_create(ranks.comms[0], 1 << 20, 0, &pool, &error));
+  void* first = nullptr;
+  int failures = 0;
+  bool over = false;
+  for (int number = 1; !over; ++number) {
+    const FailingAllocation allocation(number);
+    const int code = wl_memory_pool_alloc(pool, 10'000, &first, &error);
+    over = !FailingAllocation::happened();
+    EXPECT_EQ(over ? WL_OK : WL_RESOURCE, code);
+    EXPECT_EQ(over ? 10'048u : 0u, wl_memory_pool_used(pool));
+    failures += over ? 0 : 1;
+  }
+  EXPECT_GT(failures, 0);
+  void* pieces[3] = {};
+  for (void*& piece : pieces)
+    ASSERT_EQ(WL_OK, wl_memory_pool_alloc(pool, 64, &piece, &error)) << error.message;
+  {
+    const FailingAllocation allocation(1);
+    for (void* piece : {pieces[1], first, pieces[0], pieces[2]})
+      EXPECT_EQ(WL_OK, wl_memory_pool_release(pool, piece, &error)) << error.message;
+    EXPECT_FALSE(FailingAllocation::happened());
+  }
+  EXPECT_EQ(0u, wl_memory_pool_used(pool));
+  wl_memory_pool_free(pool);
+}
+
 // Where a rank finds no memory for the handle alone, it leaves the new communicator.
 TEST(OutOfMemory, OfASplitFailsOnAllRanksOrShowsInTheNewCommunicatorAtOnce) {
   failOnEach([](wl_comm_t* comm, Error* error) {

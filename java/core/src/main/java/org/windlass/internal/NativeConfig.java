@@ -56,6 +56,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_report_t",
                 "wl_comm_t",
                 "wl_window_t",
+                "wl_memory_pool_t",
                 "wl_transfer_t")
             .valueTypes("long")
             .cast()
@@ -81,6 +82,12 @@ public class NativeConfig implements InfoMapper {
         "wl_memory_alloc",
         "int",
         "@Cast(\"uint64_t\") long bytes, @Cast(\"uint64_t\") long alignment,"
+            + " @Cast(\"void**\") long memory, @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
+        "wl_memory_pool_alloc",
+        "int",
+        "@Cast(\"wl_memory_pool_t*\") long pool, @Cast(\"uint64_t\") long bytes,"
             + " @Cast(\"void**\") long memory, @Cast(\"wl_error_t*\") long error");
     text(
         infoMap,
