@@ -15,7 +15,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
-import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -23,6 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -37,8 +37,8 @@ import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 
 /**
- * Ranks that are processes: operations on the tensors of windows, parts, what is refused, failures,
- * and what starts leave behind. Methods without {@code @Test} are what the ranks run.
+ * Ranks that are processes: operations on the tensors of windows and pools, parts, what is refused,
+ * failures, and what starts leave behind. Methods without {@code @Test} are what the ranks run.
  */
 @Timeout(180)
 class ProcessesTest {
@@ -102,7 +102,7 @@ class ProcessesTest {
   /** One test for ranks as processes, as both, and as threads. */
   @ParameterizedTest(name = "{0} processes of {1} ranks")
   @CsvSource({"4, 1", "2, 2", "1, 4"})
-  void operationsMoveWhatLiesInWindows(int processes, int ranks) throws Exception {
+  void operationsMoveWhatLiesInWindowsAndPools(int processes, int ranks) throws Exception {
     run(processes, "operationsOf" + ranks);
   }
 
@@ -131,17 +131,35 @@ class ProcessesTest {
   }
 
   private static void operations(Communicator comm) {
-    try (Window window = comm.window(8 << 20)) {
+    try (Window window = comm.window(8 << 20);
+        MemoryPool pool = comm.memoryPool(1L << 36)) {
       assertThat(comm.size()).isEqualTo(4);
-      for (int each : new int[] {3, 40_001}) {
-        equalParts(comm, window, each);
+      // Ranks' tensors lie at different places of their parts.
+      List<Tensor> before =
+          IntStream.range(0, comm.rank()).mapToObj(i -> pool.allocate(DType.U8, 1000 * i)).toList();
+      for (Allocator allocator : List.<Allocator>of(window::tensor, pool::allocate)) {
+        for (int each : new int[] {3, 40_001}) {
+          equalParts(comm, allocator, each);
+        }
+        unequalParts(comm, allocator);
+        redistribution(comm, TransferMode.DIRECT, 512, allocator);
       }
-      unequalParts(comm, window);
       oneSided(comm, window);
-      redistribution(comm, 512, (rows, columns) -> window.tensor(DType.F32, rows, columns));
+      // Nothing has needed a copy from one process to another, as stages do.
+      assertThat(comm.report().peerMemory())
+          .startsWith(comm.report().ranks().get(0).process().isPresent() ? "not yet" : "shared");
+      redistribution(comm, 512, window::tensor);
+      redistribution(comm, 512, pool::allocate);
       parts(comm);
+      before.forEach(Tensor::close);
       comm.barrier();
     }
+  }
+
+  /** Where a tensor's memory comes from. */
+  @FunctionalInterface
+  private interface Allocator {
+    Tensor allocate(DType dtype, long... shape);
   }
 
   @Test
@@ -165,6 +183,7 @@ class ProcessesTest {
       outsideOfWindows(comm, window);
       redistribution(comm, 512, ProcessesTest::direct);
       redistribution(comm, 60_000, ProcessesTest::mapped);
+      pools(comm);
     }
   }
 
@@ -199,10 +218,13 @@ class ProcessesTest {
     try (Communicator comm = start();
         Link link = Link.open(comm, "weights", SENDER, RECEIVER);
         Window window = link.communicator().window(1 << 20);
-        LinkTransfer apart = registered(link, "apart", direct(1, 1000));
-        LinkTransfer shared = registered(link, "shared", window.tensor(DType.F32, 1, 1000))) {
+        MemoryPool pool = link.communicator().memoryPool(1 << 20);
+        LinkTransfer apart = registered(link, "apart", direct(DType.F32, 1, 1000));
+        LinkTransfer shared = registered(link, "shared", window.tensor(DType.F32, 1, 1000));
+        LinkTransfer pooled = registered(link, "pooled", pool.allocate(DType.F32, 1, 1000))) {
       for (int attempt = 0; attempt < 3; attempt++) {
         move(shared, link, attempt);
+        move(pooled, link, attempt);
         assertThatThrownBy(() -> move(apart, link, 1))
             .isInstanceOf(UnsupportedException.class)
             .hasMessageContaining("was set to stage");
@@ -210,6 +232,7 @@ class ProcessesTest {
           assertThat(apart.version()).isEmpty();
           assertThat(apart.torn()).isEmpty();
           assertThat(shared.version()).hasValue(attempt);
+          assertThat(pooled.version()).hasValue(attempt);
         }
       }
       assertThat(link.communicator().failure()).isEmpty();
@@ -235,13 +258,13 @@ class ProcessesTest {
     }
   }
 
-  private static void equalParts(Communicator comm, Window window, int each) {
+  private static void equalParts(Communicator comm, Allocator allocator, int each) {
     int n = comm.size();
     int own = comm.rank();
-    Tensor in = window.tensor(DType.F32, n, each);
-    Tensor one = window.tensor(DType.F32, each);
-    Tensor out = window.tensor(DType.F32, n, each);
-    Tensor part = window.tensor(DType.F32, each);
+    Tensor in = allocator.allocate(DType.F32, n, each);
+    Tensor one = allocator.allocate(DType.F32, each);
+    Tensor out = allocator.allocate(DType.F32, n, each);
+    Tensor part = allocator.allocate(DType.F32, each);
     in.copyFrom(values(n, each, (p, i) -> value(own, p, i)));
     one.copyFrom(values(1, each, (p, i) -> value(own, 0, i)));
     Elements sum = (p, i) -> sumTo(n, own, i);
@@ -281,14 +304,14 @@ class ProcessesTest {
     assertHas(one, 1, each, sumOfFirst);
   }
 
-  private static void unequalParts(Communicator comm, Window window) {
+  private static void unequalParts(Communicator comm, Allocator allocator) {
     int n = comm.size();
     int own = comm.rank();
     long[] toEach = LongStream.generate(() -> own + 1).limit(n).toArray();
     long[] fromEach = LongStream.rangeClosed(1, n).toArray();
     int all = n * (n + 1) / 2;
-    Tensor in = window.tensor(DType.F32, n * n);
-    Tensor out = window.tensor(DType.F32, all);
+    Tensor in = allocator.allocate(DType.F32, n * n);
+    Tensor out = allocator.allocate(DType.F32, all);
     in.fill(own);
     Elements ranks = (p, i) -> (int) ((Math.sqrt(8 * i + 1) - 1) / 2); // 0, 1, 1, 2, 2, 2, ...
     for (int round = 0; round < 2; round++) {
@@ -303,7 +326,7 @@ class ProcessesTest {
     out.fill(-1);
     comm.allGatherv(in.narrow(0, 0, own + 1), out, fromEach);
     assertHas(out, 1, all, ranks);
-    Tensor whole = window.tensor(DType.F32, all);
+    Tensor whole = allocator.allocate(DType.F32, all);
     whole.copyFrom(values(1, all, (p, i) -> 10 * i + own));
     comm.reduceScatterv(whole, out.narrow(0, 0, own + 1), fromEach, ReduceOp.SUM);
     int first = own * (own + 1) / 2;
@@ -340,31 +363,35 @@ class ProcessesTest {
   }
 
   /** Rows that ranks hold become whole on all, in each mode, from tensors and to tensors of those. */
+  private static void redistribution(Communicator comm, int columns, Allocator allocator) {
+    for (TransferMode mode : TransferMode.values()) {
+      redistribution(comm, mode, columns, allocator);
+    }
+  }
+
   private static void redistribution(
-      Communicator comm, int columns, BiFunction<Integer, Integer, Tensor> tensors) {
+      Communicator comm, TransferMode mode, int columns, Allocator allocator) {
     int own = comm.rank();
     int n = comm.size();
     int rows = 2 * n;
     Layout from = Layout.parse(n + ":S0");
     Layout to = Layout.parse(n + ":R");
-    for (TransferMode mode : TransferMode.values()) {
-      Tensor source = tensors.apply(2, columns);
-      Tensor target = tensors.apply(rows, columns);
-      source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
-      Batch batch =
-          Batch.of(comm)
-              .mode(mode)
-              .add(
-                  TensorSpec.of("w", DType.F32, from, rows, columns),
-                  source,
-                  TensorSpec.of("w", DType.F32, to, rows, columns),
-                  target);
-      try (Transfer transfer = batch.register(SOON)) {
-        for (int version = 1; version <= 2; version++) {
-          target.fill(-1);
-          transfer.run(version, SOON);
-          assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
-        }
+    Tensor source = allocator.allocate(DType.F32, 2, columns);
+    Tensor target = allocator.allocate(DType.F32, rows, columns);
+    source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
+    Batch batch =
+        Batch.of(comm)
+            .mode(mode)
+            .add(
+                TensorSpec.of("w", DType.F32, from, rows, columns),
+                source,
+                TensorSpec.of("w", DType.F32, to, rows, columns),
+                target);
+    try (Transfer transfer = batch.register(SOON)) {
+      for (int version = 1; version <= 2; version++) {
+        target.fill(-1);
+        transfer.run(version, SOON);
+        assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
       }
     }
   }
@@ -403,9 +430,11 @@ class ProcessesTest {
     int n = comm.size();
     for (int each : new int[] {4, 100_003}) {
       for (Tensor in : List.of(
-          Tensor.allocate(DType.F32, n, each), direct(n, each), mapped(n, each))) {
+          Tensor.allocate(DType.F32, n, each),
+          direct(DType.F32, n, each),
+          mapped(DType.F32, n, each))) {
         in.copyFrom(values(n, each, (p, i) -> value(own, p, i)));
-        Tensor out = direct(n, each);
+        Tensor out = direct(DType.F32, n, each);
         comm.allToAll(in, out);
         assertHas(out, n, each, (p, i) -> value(p, own, i));
         Tensor shared = window.tensor(DType.F32, n, each);
@@ -421,19 +450,42 @@ class ProcessesTest {
     comm.barrier();
   }
 
-  private static Tensor direct(int n, int each) {
-    ByteBuffer bytes = ByteBuffer.allocateDirect(4 * n * each).order(ByteOrder.nativeOrder());
-    return Tensor.of(bytes, DType.F32, n, each);
+  /** Of a pool of another communicator, and of one whose ranks have closed it. */
+  private static void pools(Communicator comm) {
+    int own = comm.rank();
+    int n = comm.size();
+    Tensor kept;
+    try (MemoryPool pool = comm.memoryPool(1 << 24);
+        Communicator part = comm.split(0, -own, SOON)) {
+      kept = pool.allocate(DType.F32, n, 30_000);
+      kept.fill(own);
+      Tensor out = pool.allocate(DType.F32, n, 30_000);
+      part.allToAll(kept, out);
+      assertHas(out, n, 30_000, (p, i) -> n - 1 - p);
+    }
+    comm.barrier();
+    comm.allReduce(kept, ReduceOp.SUM);
+    assertHas(kept, n, 30_000, (p, i) -> n * (n - 1) / 2);
+    kept.close();
+    comm.barrier();
+  }
+
+  private static Tensor direct(DType dtype, long... shape) {
+    int bytes = (int) (Shapes.numel(shape) * dtype.bytes());
+    ByteBuffer buffer = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    return Tensor.of(buffer, dtype, shape);
   }
 
   /** In a file of this process alone, mapped. */
-  private static Tensor mapped(int n, int each) {
+  private static Tensor mapped(DType dtype, long... shape) {
     try {
       Path file = Files.createTempFile("windlass", ".bin");
       try (FileChannel channel =
           FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-        ByteBuffer bytes = channel.map(FileChannel.MapMode.READ_WRITE, 0, 4L * n * each);
-        return Tensor.of(bytes.order(ByteOrder.nativeOrder()), DType.F32, n, each);
+        ByteBuffer buffer =
+            channel.map(
+                FileChannel.MapMode.READ_WRITE, 0, Shapes.numel(shape) * dtype.bytes());
+        return Tensor.of(buffer.order(ByteOrder.nativeOrder()), dtype, shape);
       } finally {
         Files.delete(file);
       }

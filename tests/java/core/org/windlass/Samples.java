@@ -89,6 +89,7 @@ final class Samples extends SampleValues {
     Supplier<LocalGroup> group = once(() -> Communicator.local(1, options));
     Supplier<Communicator> one = () -> group.get().communicator(0);
     Supplier<Window> window = once(() -> one.get().window(1 << 16));
+    Supplier<MemoryPool> pool = once(() -> one.get().memoryPool(1 << 16));
     Supplier<DistributedTensor> distributed = () -> window.get().tensorAt(0, DType.I64, 2, 2);
     Supplier<Tensor> tensor = () -> Tensor.allocate(DType.I64, 2, 2);
     TensorSpec spec = (TensorSpec) of(TensorSpec.class);
@@ -99,6 +100,7 @@ final class Samples extends SampleValues {
     put(Communicator.class, one);
     put(Collectives.class, one);
     put(Window.class, window);
+    put(MemoryPool.class, pool);
     put(Signals.class, () -> window.get().signals(2));
     put(Tensor.class, tensor);
     put(DistributedTensor.class, distributed);

@@ -5,6 +5,7 @@ import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.MemoryPool;
 import org.windlass.Tensor;
 import org.windlass.Window;
 
@@ -159,7 +160,7 @@ record CollectiveStep(Step step, Communicator comm) {
   private void compared(long inCount, long outCount, Call call, LongUnaryOperator expected) {
     // A window holds the same bytes on every rank; the counts of ranks differ by less than this.
     long room = Math.max(inCount, outCount) + 8L * 1024 * comm.size();
-    try (Memory memory = step.plain() ? new Memory(null) : new Memory(comm.window(roomFor(room)))) {
+    try (Memory memory = Memory.of(comm, step, roomFor(room))) {
       Tensor in = memory.tensor(step.dtype(), inCount);
       Tensor out = memory.tensor(step.dtype(), outCount);
       Step.write(in, i -> step.value(comm.rank(), i));
@@ -185,16 +186,28 @@ record CollectiveStep(Step step, Communicator comm) {
     return 2 * most * step.dtype().bytes();
   }
 
-  /** Where a rank's tensors of a step lie. */
-  private record Memory(Window window) implements AutoCloseable {
+  /** Where a rank's tensors of a step lie: in a window, in a memory pool, or in neither. */
+  private record Memory(Window window, MemoryPool pool) implements AutoCloseable {
+    static Memory of(Communicator comm, Step step, long bytes) {
+      return step.plain()
+          ? new Memory(null, step.isPooled() ? comm.memoryPool(bytes) : null)
+          : new Memory(comm.window(bytes), null);
+    }
+
     Tensor tensor(DType dtype, long count) {
-      return window == null ? Tensor.allocate(dtype, count) : window.tensor(dtype, count);
+      if (window != null) {
+        return window.tensor(dtype, count);
+      }
+      return pool != null ? pool.allocate(dtype, count) : Tensor.allocate(dtype, count);
     }
 
     @Override
     public void close() {
       if (window != null) {
         window.close();
+      }
+      if (pool != null) {
+        pool.close();
       }
     }
   }

@@ -94,6 +94,11 @@ record Step(
     };
   }
 
+  /** Whether what is plain lies in a memory pool. */
+  boolean isPooled() {
+    return plain && seed % 2 == 0;
+  }
+
   /** Element {@code index} of a rank's input. */
   double value(int rank, long index) {
     return Math.floorMod(number * 31L + rank * 7L + index * 17, 13);
@@ -169,7 +174,7 @@ record Step(
       case TRANSFER, LINK -> what + "(seed " + seed + ")";
       default ->
           "%s(%d x %s, root %d, %s, %s, %s)"
-              .formatted(what, count, dtype, root, op, algorithm, plain ? "plain" : "window");
+              .formatted(what, count, dtype, root, op, algorithm, isPooled() ? "pool" : plain ? "plain" : "window");
     };
   }
 }

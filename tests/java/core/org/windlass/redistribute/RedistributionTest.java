@@ -9,8 +9,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.function.IntFunction;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -19,6 +21,7 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
+import org.windlass.MemoryPool;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.internal.Shapes;
@@ -35,8 +38,8 @@ import org.windlass.testing.ScalarReference;
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
  * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
- * buckets of any size, on strided views, padded or not, with casts and Partial. 2,000 tensors;
- * 20,000 where the system property {@code windlass.long} is true.
+ * buckets of any size, on strided views, of memory pools or not, padded or not, with casts and
+ * Partial. 2,000 tensors; 20,000 where the system property {@code windlass.long} is true.
  */
 class RedistributionTest {
   private static final int TRIES = 100;
@@ -123,9 +126,10 @@ class RedistributionTest {
     Batch batch = Batch.of(communicator);
     List<Tensor> sources = new ArrayList<>();
     List<Tensor> targets = new ArrayList<>();
+    MemoryPool pool = communicator.memoryPool(1 << 30);
     for (Case each : cases) {
-      sources.add(view(each.from, rank, random));
-      targets.add(view(each.to, rank, random));
+      sources.add(view(each.from, rank, random, pool));
+      targets.add(view(each.to, rank, random, pool));
       if (each.wire != null) {
         batch.wire(each.wire);
       } else {
@@ -156,6 +160,11 @@ class RedistributionTest {
         }
       }
     }
+    Stream.concat(sources.stream(), targets.stream())
+        .filter(Objects::nonNull)
+        .forEach(Tensor::close);
+    assertThat(pool.used()).isZero();
+    pool.close();
   }
 
   private static void check(Case each, Tensor target, int rank, int version) {
@@ -178,23 +187,32 @@ class RedistributionTest {
    * This rank's local tensor, at random contiguous, transposed, or cut from a larger one; null
    * outside the mesh.
    */
-  private static Tensor view(TensorSpec spec, int rank, Random random) {
+  private static Tensor view(TensorSpec spec, int rank, Random random, MemoryPool pool) {
     if (!spec.layout().mesh().contains(rank)) {
       return null;
     }
     long[] shape = spec.localShape(rank);
     int kind = random.nextInt(3);
+    Allocator allocator = random.nextBoolean() ? pool::allocate : Tensor::allocate;
     if (shape.length == 0 || kind == 0) {
-      return Tensor.allocate(spec.dtype(), shape);
+      return allocator.allocate(spec.dtype(), shape);
     }
     int dim = random.nextInt(shape.length);
     if (kind == 1) {
       int other = random.nextInt(shape.length);
-      return Tensor.allocate(spec.dtype(), Shapes.swapped(shape, dim, other)).transpose(dim, other);
+      return allocator
+          .allocate(spec.dtype(), Shapes.swapped(shape, dim, other))
+          .transpose(dim, other);
     }
     long[] larger = shape.clone();
     larger[dim] += 3;
-    return Tensor.allocate(spec.dtype(), larger).narrow(dim, 2, shape[dim]);
+    return allocator.allocate(spec.dtype(), larger).narrow(dim, 2, shape[dim]);
+  }
+
+  /** Where a tensor's memory comes from. */
+  @FunctionalInterface
+  private interface Allocator {
+    Tensor allocate(DType dtype, long... shape);
   }
 
   private static long[] dirt(Tensor tensor) {

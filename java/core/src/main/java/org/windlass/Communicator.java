@@ -98,7 +98,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Collective: meets the other ranks that a launcher started, each a process of this host; see
    * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
    * LaunchEnvironment#rendezvous} for where they meet. Peers reach the tensors of a {@link Window}
-   * as they are; what others hold is copied from one process to another.
+   * and of a {@link MemoryPool} as they are; what others hold is copied from one process to another.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
@@ -152,6 +152,36 @@ public final class Communicator extends Collectives implements AutoCloseable {
         call(
             (out, error) ->
                 Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
+        bytes);
+  }
+
+  /**
+   * Collective: memory for {@code bytes} bytes of tensors on every rank, in whole pages, that ranks
+   * allocate by themselves and all ranks' processes map. Until then it takes none: it may be as
+   * large as all that tensors ever need.
+   *
+   * @param bytes 1 or more
+   */
+  public MemoryPool memoryPool(long bytes) {
+    return memoryPool(bytes, Deadlines.DEFAULT);
+  }
+
+  /** {@link #memoryPool(long)} with a deadline of its own. */
+  public MemoryPool memoryPool(long bytes, Duration deadline) {
+    return memoryPool(bytes, Deadlines.nanos(deadline, WindlassException::of));
+  }
+
+  private MemoryPool memoryPool(long bytes, long deadlineNs) {
+    if (bytes < 1) {
+      throw new InvalidArgumentException(
+          "memoryPool: bytes is " + bytes + "; it must be 1 or more");
+    }
+    return new MemoryPool(
+        this,
+        endpoint,
+        call(
+            (out, error) ->
+                Native.wl_memory_pool_create(endpoint.handle, bytes, deadlineNs, out, error)),
         bytes);
   }
 

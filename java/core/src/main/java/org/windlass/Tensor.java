@@ -17,9 +17,10 @@ import org.windlass.internal.Shapes;
  * {@link #transpose}, {@link #splitDim} and {@link #reshape} make others over the same memory and
  * copy nothing.
  *
- * <p>The memory is Windlass's own ({@link #allocate}), a direct buffer, a raw address with an
- * owner, a memory segment, or a {@link Window}'s. While a call uses it, it stays: {@link #close} in
- * the middle defers the release, and whatever the memory belongs to is kept reachable.
+ * <p>The memory is Windlass's own ({@link #allocate}), a {@link MemoryPool}'s, a direct buffer, a
+ * raw address with an owner, a memory segment, or a {@link Window}'s. While a call uses it, it
+ * stays: {@link #close} in the middle defers the release, and whatever the memory belongs to is kept
+ * reachable.
  *
  * <p>Reading and writing elements is not synchronised with anything: keep to the completion
  * contract of the operation that names the tensor.
@@ -50,7 +51,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /**
    * Zeroed memory of Windlass's own, aligned to 64 bytes. It is freed by {@link #close}, or once no
-   * view of it is reachable.
+   * view of it is reachable. Ranks in other processes get at it by a copy; {@link
+   * MemoryPool#allocate} gives memory that they map.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -116,7 +118,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return over("ofSegment", Segments.memory(segment), 0, dtype, checked);
   }
 
-  private static Tensor over(String what, Memory memory, long offset, DType dtype, long[] shape) {
+  static Tensor over(String what, Memory memory, long offset, DType dtype, long[] shape) {
     Natives.require(WindlassException::of);
     checkFits(what, memory, offset, dtype, shape);
     return new Tensor(
@@ -465,9 +467,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Ends memory that {@link #allocate} made, for every view of it: later use throws {@link
-   * ClosedException}; the memory goes when the last call that uses it is over. Memory of a window
-   * or of the caller's own stays.
+   * Ends memory that {@link #allocate} or {@link MemoryPool#allocate} made, for every view of it:
+   * later use throws {@link ClosedException}; the memory goes when the last call that uses it is
+   * over. Memory of a window or of the caller's own stays.
    */
   @Override
   public void close() {

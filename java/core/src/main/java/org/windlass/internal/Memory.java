@@ -65,7 +65,7 @@ public final class Memory extends Lifetime {
       int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
       Failures.check(code, scratch, failures);
       long address = scratch.outValue();
-      return of(address, bytes, new Allocation(address));
+      return of(address, bytes, new OwnAllocation(address));
     }
   }
 
@@ -106,7 +106,7 @@ public final class Memory extends Lifetime {
     return view;
   }
 
-  /** Ends memory that {@link #allocate} made, and no other. */
+  /** Ends memory of an {@link Allocation}, and no other. */
   public void endIfAllocated() {
     if (resource instanceof Allocation) {
       end();
@@ -126,11 +126,17 @@ public final class Memory extends Lifetime {
     return owner;
   }
 
-  private static final class Allocation extends Leaks.Resource {
+  /** Frees memory that was allocated for its tensors alone; to be dropped is a proper end. */
+  public abstract static class Allocation extends Leaks.Resource {
+    protected Allocation() {
+      super(null);
+    }
+  }
+
+  private static final class OwnAllocation extends Allocation {
     private final long address;
 
-    Allocation(long address) {
-      super(null);
+    OwnAllocation(long address) {
       this.address = address;
     }
 

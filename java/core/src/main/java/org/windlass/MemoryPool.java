@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.Cleaner;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Leaks;
+import org.windlass.internal.Lifetime;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Shapes;
+
+/**
+ * A memory pool: what a rank allocates tensors from by itself, in any order, of any size, and what
+ * the processes of all ranks map. Collectives, batches and links of its communicator move such a
+ * tensor among processes as one of a {@link Window}, with no copy more; elsewhere it is a tensor
+ * like that of {@link Tensor#allocate}.
+ *
+ * <pre>{@code
+ * try (var pool = comm.memoryPool(64L << 30)) {          // all ranks together
+ *   var gradient = pool.allocate(DType.BF16, rows, 4096); // each what it needs
+ *   comm.allReduce(gradient, ReduceOp.AVG);
+ *   gradient.close();                                    // memory goes back to the system
+ * }
+ * }</pre>
+ *
+ * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Other ranks' tensors lie wherever
+ * those allocated them: what {@link Window#put} and its kin name on a peer lies in a window. All
+ * methods are legal from any thread at any time.
+ */
+public final class MemoryPool implements AutoCloseable {
+  private final Communicator communicator;
+  private final Part part;
+  private final Drop drop;
+  private final Cleaner.Cleanable cleanable;
+  private final long bytes;
+
+  /** Takes over a native handle. */
+  MemoryPool(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
+    this.communicator = communicator;
+    this.bytes = bytes;
+    this.part = new Part(endpoint, handle);
+    this.drop = new Drop("Memory pool of " + bytes + " bytes of rank " + endpoint.rank, part);
+    this.cleanable = Leaks.watch(this, drop);
+  }
+
+  /** The communicator whose ranks hold it. */
+  public Communicator communicator() {
+    return communicator;
+  }
+
+  /** Bytes of each rank's part, but for what whole pages add. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** Bytes that this rank's tensors take, each in whole 64. */
+  public long used() {
+    if (!part.pin()) {
+      throw closed("used");
+    }
+    try {
+      return Native.wl_memory_pool_used(part.handle);
+    } finally {
+      part.unpin();
+    }
+  }
+
+  /**
+   * Zeroed memory of this rank's part, aligned to 64 bytes. It is given back by {@link
+   * Tensor#close}, or once no view of it is reachable.
+   *
+   * @throws ResourceException if the pool, or the machine, has no room for it: what was asked for
+   *     and what is free
+   * @throws WindlassException the communicator's failure once it is dead: what a process that was
+   *     taken for dead still writes may not meet another tensor
+   */
+  public Tensor allocate(DType dtype, long... shape) {
+    long[] checked = ShapeChecks.checked("allocate", dtype, shape);
+    long needed = Shapes.numel(checked) * dtype.bytes();
+    Piece piece = new Piece(part);
+    if (!part.pin()) {
+      throw closed("allocate");
+    }
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_memory_pool_alloc(part.handle, needed, scratch.out(), scratch.error());
+      Failures.check(code, scratch, WindlassException::of);
+      piece.address = scratch.outValue();
+      Memory memory = Memory.of(piece.address, needed, piece);
+      piece = null; // the memory's from now on
+      return Tensor.over("allocate", memory, 0, dtype, checked);
+    } finally {
+      if (piece != null) {
+        piece.free();
+      }
+    }
+  }
+
+  private ClosedException closed(String what) {
+    return new ClosedException(what + ": the memory pool of " + bytes + " bytes was closed");
+  }
+
+  /**
+   * Ends allocation on this rank. Its tensors stay until they are closed; the pool goes with the
+   * last of them, and once every rank has closed its own. Idempotent.
+   */
+  @Override
+  public void close() {
+    drop.closed();
+    cleanable.clean();
+  }
+
+  /** The native handle, which every tensor pins. */
+  private static final class Part extends Lifetime {
+    private final Endpoint endpoint;
+    private final long handle;
+
+    Part(Endpoint endpoint, long handle) {
+      this.endpoint = endpoint;
+      this.handle = handle;
+      endpoint.retain();
+    }
+
+    @Override
+    protected void release() {
+      Native.wl_memory_pool_free(handle);
+      endpoint.release();
+    }
+  }
+
+  /** The end of the pool itself. */
+  private static final class Drop extends Leaks.Resource {
+    private final Part part;
+
+    Drop(String what, Part part) {
+      super(what);
+      this.part = part;
+    }
+
+    @Override
+    protected void free() {
+      part.end();
+    }
+  }
+
+  /** The memory of one allocation, with its pin. */
+  private static final class Piece extends Memory.Allocation {
+    private final Part part;
+
+    /** 0 until there is some. */
+    private long address;
+
+    Piece(Part part) {
+      this.part = part;
+    }
+
+    @Override
+    protected void free() {
+      if (address != 0) {
+        Native.wl_memory_pool_release(part.handle, address, 0);
+      }
+      part.unpin();
+    }
+  }
+}
