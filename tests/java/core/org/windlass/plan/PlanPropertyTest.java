@@ -158,6 +158,29 @@ class PlanPropertyTest {
   }
 
   @RandomSeeds(value = 100, inLong = 1000)
+  void totalsAreTheSumsOfWhatMovesAndTheNumberOfBuckets(long seed) {
+    Plan any = plan(seed, 16, 4, 600);
+    for (TransferMode mode : TransferMode.values()) {
+      for (long bucketBytes : new long[] {1, 60, 1 << 20}) {
+        Plan plan =
+            Plan.of(
+                any.source(),
+                any.target(),
+                DType.F32,
+                any.options().withMode(mode).withBucketBytes(bucketBytes));
+        Traffic traffic = plan.traffic();
+        assertThat(plan.totals())
+            .isEqualTo(
+                new Totals(
+                    traffic.sentBytes(),
+                    traffic.localBytes(),
+                    traffic.reduceBytes(),
+                    plan.buckets().size()));
+      }
+    }
+  }
+
+  @RandomSeeds(value = 100, inLong = 1000)
   void stagingKeepsToTwoBucketsForEachPeer(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long bucketBytes = List.of(1L, 64L, 100L, 1000L).get(Math.floorMod(seed, 4));

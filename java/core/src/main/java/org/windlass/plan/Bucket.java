@@ -96,32 +96,46 @@ public final class Bucket {
     return bytes;
   }
 
+  /** How many buckets the routes of one rank of a tensor make, which no other rank's enter. */
+  static int count(List<Route> routes, long bucketBytes) {
+    Packing packing = new Packing();
+    routes.forEach(route -> packing.add(0, route, bucketBytes));
+    return packing.buckets.size();
+  }
+
   private static List<Bucket> pack(List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
     List<Plan> all = Copies.list(plans, "plans");
-    List<Bucket> buckets = new ArrayList<>();
-    Map<Key, Bucket> open = new HashMap<>();
+    Packing packing = new Packing();
     for (int i = 0; i < all.size(); i++) {
       int tensor = i;
       long most = all.get(tensor).options().bucketBytes();
-      selection.accept(
-          all.get(tensor),
-          route -> {
-            // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
-            long bytes = Math.max(1, route.bytes());
-            Key key = key(route, most);
-            Bucket bucket = bytes < most ? open.get(key) : null;
-            if (bucket == null || bucket.bytes > most - bytes) {
-              bucket = new Bucket();
-              buckets.add(bucket);
-              if (bytes < most) {
-                open.put(key, bucket);
-              }
-            }
-            bucket.entries.add(new Entry(tensor, route));
-            bucket.bytes += route.bytes();
-          });
+      selection.accept(all.get(tensor), route -> packing.add(tensor, route, most));
     }
-    return buckets;
+    return packing.buckets;
+  }
+
+  /** Buckets that are being packed. */
+  private static final class Packing {
+    final List<Bucket> buckets = new ArrayList<>();
+
+    /** Those that have room. */
+    private final Map<Key, Bucket> open = new HashMap<>();
+
+    void add(int tensor, Route route, long most) {
+      // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
+      long bytes = Math.max(1, route.bytes());
+      Key key = key(route, most);
+      Bucket bucket = bytes < most ? open.get(key) : null;
+      if (bucket == null || bucket.bytes > most - bytes) {
+        bucket = new Bucket();
+        buckets.add(bucket);
+        if (bytes < most) {
+          open.put(key, bucket);
+        }
+      }
+      bucket.entries.add(new Entry(tensor, route));
+      bucket.bytes += route.bytes();
+    }
   }
 
   private static Key key(Route route, long bucketBytes) {

@@ -255,6 +255,38 @@ public final class Plan {
     return traffic(routes);
   }
 
+  /**
+   * The sums of {@link #traffic}, and the number of {@link #buckets}, in one pass that keeps no route:
+   * for plans of many ranks.
+   *
+   * @throws InvalidArgumentException if a sum exceeds 64 bits
+   */
+  public Totals totals() {
+    boolean isGathering = options.mode() == TransferMode.GATHER_BROADCAST;
+    Totals.Sums sums = new Totals.Sums();
+    RouteFinder finder = finder();
+    long buckets = 0;
+    try {
+      for (int place = 0; place < from.mesh().size(); place++) {
+        List<Route> routes = finder.from(place);
+        buckets += Bucket.count(routes, options.bucketBytes());
+        if (!isGathering) {
+          routes.forEach(route -> sums.add(route, readers(route)));
+        }
+      }
+      if (isGathering) {
+        gatheringRoutes().forEach(route -> sums.add(route, readers(route)));
+      }
+    } catch (ArithmeticException e) {
+      throw Traffic.overflow(e);
+    }
+    return new Totals(sums.sent, sums.local, sums.reduced, buckets);
+  }
+
+  private List<Integer> readers(Route route) {
+    return options.mode() == TransferMode.STAGED ? Traffic.packer(route) : route.targets();
+  }
+
   private Traffic traffic(List<Route> routes) {
     return options.mode() == TransferMode.STAGED ? Traffic.packed(routes) : Traffic.of(routes);
   }

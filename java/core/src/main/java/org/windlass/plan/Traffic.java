@@ -51,15 +51,18 @@ public record Traffic(
 
   /** The same where each route's source reduces, once for all targets, as it packs a bucket. */
   static Traffic packed(Iterable<Route> routes) {
-    return of(routes, route -> route.targets().isEmpty() ? List.of() : List.of(route.source()));
+    return of(routes, Traffic::packer);
+  }
+
+  /** Who reduces a route that goes into a bucket, once for all its targets. */
+  static List<Integer> packer(Route route) {
+    return route.targets().isEmpty() ? List.of() : List.of(route.source());
   }
 
   private static Traffic of(Iterable<Route> routes, Function<Route, List<Integer>> readers) {
     Map<Integer, Map<Integer, Long>> bytesOfLinks = new HashMap<>();
     Map<Integer, Map<Integer, Long>> bytesOfReads = new HashMap<>();
-    long sent = 0;
-    long local = 0;
-    long reduced = 0;
+    Totals.Sums sums = new Totals.Sums();
     int i = 0;
     try {
       for (Route route : routes) {
@@ -68,16 +71,12 @@ public record Traffic(
         }
         i++;
         long bytes = route.bytes();
+        List<Integer> readersOfThis = readers.apply(route);
+        sums.add(route, readersOfThis);
         for (int target : route.targets()) {
           add(bytesOfLinks, route.source(), target, bytes);
-          if (target == route.source()) {
-            local = Math.addExact(local, bytes);
-          } else {
-            sent = Math.addExact(sent, bytes);
-          }
         }
-        for (int reader : readers.apply(route)) {
-          reduced = Math.addExact(reduced, route.reduceBytes());
+        for (int reader : readersOfThis) {
           for (int holder : route.sources()) {
             if (holder != route.source()) {
               add(bytesOfReads, holder, reader, route.termBytes());
@@ -86,9 +85,14 @@ public record Traffic(
         }
       }
     } catch (ArithmeticException e) {
-      throw new InvalidArgumentException("the bytes that the plan moves overflow 64 bits", e);
+      throw overflow(e);
     }
-    return new Traffic(sorted(bytesOfLinks), sent, local, sorted(bytesOfReads), reduced);
+    return new Traffic(
+        sorted(bytesOfLinks), sums.sent, sums.local, sorted(bytesOfReads), sums.reduced);
+  }
+
+  static InvalidArgumentException overflow(ArithmeticException e) {
+    return new InvalidArgumentException("the bytes that the plan moves overflow 64 bits", e);
   }
 
   private static void add(

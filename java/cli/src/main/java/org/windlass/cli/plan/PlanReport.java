@@ -21,6 +21,7 @@ import org.windlass.plan.Bucket;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
+import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
 import org.windlass.plan.Transport;
@@ -125,6 +126,10 @@ public final class PlanReport {
   }
 
   private Planned planned(String name, PlannedTensor tensor, Plan plan, long begin) {
+    if (summary && rank.isEmpty()) {
+      Totals totals = plan.totals();
+      return planned(name, tensor, plan, List.of(), List.of(), totals, begin);
+    }
     List<Route> routes =
         summary
             ? List.of()
@@ -132,6 +137,19 @@ public final class PlanReport {
     Traffic traffic = traffic(plan);
     int buckets =
         rank.isPresent() ? plan.bucketsFor(rank.getAsInt()).size() : plan.buckets().size();
+    Totals totals =
+        new Totals(traffic.sentBytes(), traffic.localBytes(), traffic.reduceBytes(), buckets);
+    return planned(name, tensor, plan, routes, traffic.links(), totals, begin);
+  }
+
+  private Planned planned(
+      String name,
+      PlannedTensor tensor,
+      Plan plan,
+      List<Route> routes,
+      List<Link> links,
+      Totals totals,
+      long begin) {
     BitSet ranks = new BitSet();
     addRanks(ranks, tensor);
     return new Planned(
@@ -140,11 +158,11 @@ public final class PlanReport {
         tensor.count(),
         ranks.cardinality(),
         routes,
-        traffic.links(),
-        traffic.sentBytes(),
-        traffic.localBytes(),
-        traffic.reduceBytes(),
-        buckets,
+        links,
+        totals.sentBytes(),
+        totals.localBytes(),
+        totals.reduceBytes(),
+        totals.buckets(),
         stagingBytes(List.of(plan)),
         (System.nanoTime() - begin) / 1e6);
   }
