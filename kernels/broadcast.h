@@ -50,7 +50,7 @@ struct Broadcast {
 // Across processes; kernels/pull.h.
 struct BroadcastReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
-    if (from != launch.root || launch.of(to).out.isNone()) return kPullsNothing;
+    if (from != launch.root || (to == from && launch.of(to).out.isNone())) return kPullsNothing;
     return {0, 0, launch.bytes};
   }
   static constexpr PullForm kForm = {1, {kPullsSame, {}}, pulled, nullptr};

@@ -27,6 +27,9 @@ Code Comm::run(const Call& call) {
     if (code != WL_OK) return code;
     fillEntry(call, K::kEager || Asks<K>::value);
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
+    if constexpr (Pulls<K>::value) {
+      if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+    }
     publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
     if constexpr (Pulls<K>::value) {

@@ -81,6 +81,9 @@ Code Comm::runInLine(const Call& call) {
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
     fillEntry(call, K::kEager || Asks<K>::value);
+    if constexpr (Pulls<K>::value) {
+      if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+    }
     publishEntry();
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);

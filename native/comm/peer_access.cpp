@@ -23,6 +23,9 @@ constexpr uint32_t kCannot = 3;   // it can't read that of one
 constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
 
+// Two copies of a part of up to so many bytes take less than the system calls that read it.
+constexpr uint64_t kShortBytes = uint64_t{64} << 10;
+
 // From when the memory of a process is gone to when its end shows; and between two looks for that.
 constexpr int64_t kLongestEndNs = 1'000'000'000;
 constexpr useconds_t kEndPauseUs = 100;
@@ -131,11 +134,21 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   const Answers all = Answers::look(block, ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
+  insists_ = all.insists != kNobody;
   if (!reads_) {
     if (Code code = reserveStages(deadline); code != WL_OK) return code;
   }
   settled_ = true;
   return WL_OK;
+}
+
+bool PeerAccess::isStaged(uint64_t bytes) const {
+  return !reads_ || (!insists_ && bytes > 0 && bytes <= kShortBytes);
+}
+
+Code PeerAccess::choose(uint64_t bytes, bool* staged, Deadline& deadline) {
+  *staged = isStaged(bytes);
+  return *staged && !areReserved_ ? reserveStages(deadline) : WL_OK;
 }
 
 Code PeerAccess::reserveStages(Deadline& deadline) {
@@ -151,6 +164,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
     const auto isThere = [&] { return isReserved.load(std::memory_order_acquire) != 0; };
     if (Code code = comm_.wait(isThere, rank, deadline); code != WL_OK) return code;
   }
+  areReserved_ = true;
   return WL_OK;
 }
 

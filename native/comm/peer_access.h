@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank gets at ordinary memory of ranks in other processes: by process_vm_readv where all
 // processes may, else through stages, which lie in the control block. Which of the two ranks agree
-// on when they first need it.
+// on when they first need it. What is short goes through stages all the same, where none was told
+// to read.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,12 @@ class PeerAccess {
   Code settle(Deadline& deadline, wl_error_t* error);
   // Once they have: whether it is by process_vm_readv.
   bool reads() const { return reads_; }
+  // Whether a collective goes through stages, the same on all ranks, which have settled: where they
+  // don't read, and where a part of so many bytes is short; 0: parts differ in size. They are
+  // reserved then.
+  Code choose(uint64_t bytes, bool* staged, Deadline& deadline);
+  bool isStaged(uint64_t bytes) const;
+  bool areReserved() const { return areReserved_; }
   // Copies what a rank of another process has there; where ranks read.
   Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
   // The same of several runs, side by side.
@@ -65,6 +72,8 @@ class PeerAccess {
   std::vector<uint32_t> process_;  // of each rank: the lowest one in its process
   bool settled_ = false;
   bool reads_ = false;
+  bool insists_ = false;      // one was told to read
+  bool areReserved_ = false;  // all stages
   std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
   std::vector<uint32_t> unconfirmed_;        // processes, as process_ names them
   char why_[256] = {};                       // this rank can't read another's memory

@@ -15,14 +15,22 @@ uint32_t Pulling::stepsOver(uint32_t rank) const {
   return over < 2 * rounds_ ? 0 : static_cast<uint32_t>(over - 2 * rounds_);
 }
 
+uint64_t Pulling::segmentOf(const Phase& phase) const {
+  const GroupConfig& config = comm_.group().config();
+  return phase.of().apart ? config.stagePartBytes() : config.stageHalfBytes();
+}
+
 // All ranks take part in all rounds, so that they count alike.
 Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds) {
   StageLine& own = comm_.group().block().stageLine(rank_);
   steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
   for (uint64_t round = 0; round < rounds; ++round) {
-    if (Code code = fill(phase, segment, round); code != WL_OK) return code;
-    own.filled.store(rounds_ + round + 1, std::memory_order_release);
-    comm_.waiter_.ring();
+    if (!isFilled_) {
+      if (Code code = fill(phase, segment, round); code != WL_OK) return code;
+      own.filled.store(rounds_ + round + 1, std::memory_order_release);
+      comm_.waiter_.ring();
+    }
+    isFilled_ = false;
     if (Code code = take(phase, segment, round); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     comm_.waiter_.ring();
@@ -38,30 +46,53 @@ const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, u
   return phase.of().apart ? half + to * segment : half;
 }
 
-Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
+bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
+  for (uint32_t to = 0; to < ranks_; ++to)
+    if (isRemote(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
+  return false;
+}
+
+// It read it two rounds ago; one that needs no more says the same.
+bool Pulling::hasTaken(uint32_t reader, uint64_t round) const {
+  const std::atomic<uint64_t>& taken = comm_.group().block().stageLine(reader).taken;
+  return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
+}
+
+void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
   const uint64_t at = round * segment;
-  const ControlBlock& block = comm_.group().block();
-  bool isFilled = false;
-  for (uint32_t to = 0; to < ranks_; ++to) {
+  const auto* source = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
+  for (uint32_t step = 1; step < ranks_; ++step) {
+    const uint32_t to = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(rank_, to);
     if (!isRemote(phase, rank_, to) || pulled.bytes <= at) continue;
-    // Whoever reads this half now read it two rounds ago, as did those that need no more.
-    for (uint32_t reader = 0; !isFilled && reader < ranks_; ++reader) {
-      if (access_.shareProcess(reader, rank_)) continue;
-      const std::atomic<uint64_t>& taken = block.stageLine(reader).taken;
-      const auto isTaken = [&] {
-        return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
-      };
-      const Code code = comm_.wait(isTaken, reader, phase.deadline);
-      if (code != WL_OK) return code;
-    }
-    if (isFilled && !phase.of().apart) continue;
-    isFilled = true;
-    const auto* source = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
     kTarget.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
-                  source + pulled.from + at, std::min(pulled.bytes - at, segment));
+                 source + pulled.from + at, std::min(pulled.bytes - at, segment));
+    if (!phase.of().apart) return;
   }
+}
+
+Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
+  if (!isReadFrom(phase, round * segment)) return WL_OK;
+  for (uint32_t reader = 0; reader < ranks_; ++reader) {
+    if (access_.shareProcess(reader, rank_)) continue;
+    const auto isTaken = [&] { return hasTaken(reader, round); };
+    if (Code code = comm_.wait(isTaken, reader, phase.deadline); code != WL_OK) return code;
+  }
+  copyHalf(phase, segment, round);
   return WL_OK;
+}
+
+void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
+  // What is read where parts differ in size the others state.
+  if (launch.bytes == 0 || !access_.isStaged(launch.bytes) || !access_.areReserved()) return;
+  Deadline none(0);
+  const Phase phase = {form, launch, 0, true, none};
+  if (!isReadFrom(phase, 0)) return;
+  for (uint32_t reader = 0; reader < ranks_; ++reader)
+    if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
+  copyHalf(phase, segmentOf(phase), 0);
+  comm_.group().block().stageLine(rank_).filled.store(rounds_ + 1, std::memory_order_release);
+  isFilled_ = true;
 }
 
 Code Pulling::awaitFilled(const Phase& phase, uint32_t from, uint64_t round) {

@@ -50,28 +50,45 @@ bool Pulling::isRemote(const Phase& phase, uint32_t from, uint32_t to) const {
 bool Pulling::isAnyRemote(const PullForm& form, const Launch& launch) const {
   Deadline none(0);
   for (uint32_t k = 0; k < form.phases && access_.areSeveral(); ++k) {
-    const Phase phase = {form, launch, k, none};
+    const Phase phase = {form, launch, k, false, none};
     for (uint32_t from = 0; from < ranks_; ++from)
       if (phase.place(from).isOrdinary()) return true;
   }
   return false;
 }
 
+bool Pulling::meetInStages(const Launch& launch) const {
+  // Of parts that differ in size ranks read one another's tables.
+  if (launch.bytes == 0) return false;
+  const auto isReached = [](Place place) { return !place.isNone() && !place.isOrdinary(); };
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    const RankArgs& stated = launch.of(rank);
+    if (isReached(stated.in) || isReached(stated.out)) return false;
+    if (rank != rank_ && access_.shareProcess(rank, rank_)) return false;
+  }
+  return true;
+}
+
 Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline,
                   wl_error_t* error) {
   access_.look();
   steps_ = 0;
+  bool staged = false;
   if (isAnyRemote(form, launch)) {
     if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+    if (Code code = access_.choose(launch.bytes, &staged, deadline); code != WL_OK) return code;
   }
+  const bool isFree = staged && meetInStages(launch);
   for (uint32_t k = 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) form.lead(launch, rank_);
-    if (Code code = runPhase({form, launch, k, deadline}); code != WL_OK) return code;
+    if (Code code = runPhase({form, launch, k, staged, deadline}); code != WL_OK) return code;
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
     comm_.waiter_.ring();
+    // Who fills a half anew waits for those that read it.
+    if (isFree) continue;
     if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
   }
   return WL_OK;
@@ -82,10 +99,9 @@ Code Pulling::goesOn(const Phase& phase) {
 }
 
 Code Pulling::runPhase(const Phase& phase) {
-  const GroupConfig& config = comm_.group().config();
-  const uint64_t segment = phase.of().apart ? config.stagePartBytes() : config.stageHalfBytes();
+  const uint64_t segment = segmentOf(phase);
   uint64_t most = 0;
-  for (uint32_t from = 0; !access_.reads() && from < ranks_; ++from) {
+  for (uint32_t from = 0; phase.staged && from < ranks_; ++from) {
     for (uint32_t to = 0; to < ranks_; ++to)
       if (isRemote(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
   }
@@ -102,7 +118,7 @@ Code Pulling::readAll(const Phase& phase) {
     const uint32_t from = (rank_ + step) % ranks_;
     const bool isFar = isRemote(phase, from, rank_);
     const Pulled pulled = phase.pulled(from, rank_);
-    if (pulled.bytes == 0 || (isFar && !access_.reads())) continue;
+    if (pulled.bytes == 0 || (isFar && phase.staged)) continue;
     const Place place = phase.place(from);
     for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
@@ -132,7 +148,7 @@ Code Pulling::foldAll(const Phase& phase) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;
   for (uint32_t from = 0; from < ranks_; ++from) far += isRemote(phase, from, rank_) ? 1 : 0;
-  if (far > 0 && !access_.reads()) return WL_OK;
+  if (far > 0 && phase.staged) return WL_OK;
   const uint64_t piece =
       far == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / far / kLine * kLine);
   for (uint64_t at = 0; at < pulled.bytes; at += piece) {

@@ -31,6 +31,10 @@ class Pulling {
   // PeerAccess::settle(), with nothing moved.
   Code run(const PullForm& form, const Launch& launch, Deadline& deadline, wl_error_t* error);
 
+  // Before this rank enters an operation that all will run through stages, as far as it can tell by
+  // itself: fills its half of the first round.
+  void fillEarly(const PullForm& form, const Launch& launch);
+
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
   // many halves of them `rank` has filled or read.
   uint32_t steps() const { return steps_; }
@@ -46,6 +50,7 @@ class Pulling {
     const PullForm& form;
     const Launch& launch;
     uint32_t k;
+    bool staged;  // what lies far comes through stages
     Deadline& deadline;
 
     const PullPhase& of() const { return form.phase[k]; }
@@ -59,6 +64,8 @@ class Pulling {
 
   bool isRemote(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyRemote(const PullForm& form, const Launch& launch) const;
+  // Whether peers reach nothing of this rank's but its stage, nor it of theirs.
+  bool meetInStages(const Launch& launch) const;
 
   Code runPhase(const Phase& phase);
   Code readAll(const Phase& phase);
@@ -72,8 +79,16 @@ class Pulling {
   Code goesOn(const Phase& phase);
 
   // native/comm/pull_rounds.cpp
+  //
+  // How much a round moves at most from one rank to another.
+  uint64_t segmentOf(const Phase& phase) const;
   Code runRounds(const Phase& phase, uint64_t segment, uint64_t rounds);
   Code fill(const Phase& phase, uint64_t segment, uint64_t round);
+  // Whether a rank that lives elsewhere reads this one's memory from `at` on.
+  bool isReadFrom(const Phase& phase, uint64_t at) const;
+  // Whether that rank, in another process, has read what this rank's half held before.
+  bool hasTaken(uint32_t reader, uint64_t round) const;
+  void copyHalf(const Phase& phase, uint64_t segment, uint64_t round);
   Code take(const Phase& phase, uint64_t segment, uint64_t round);
   // Once a rank has filled its half of a round.
   Code awaitFilled(const Phase& phase, uint32_t from, uint64_t round);
@@ -89,7 +104,8 @@ class Pulling {
   std::vector<const uint8_t*> sources_;
   std::vector<StridedView> views_;
   unsigned char* scratch_ = nullptr;
-  uint64_t rounds_ = 0;  // over all operations
+  uint64_t rounds_ = 0;    // over all operations
+  bool isFilled_ = false;  // its half for the next of them
   uint32_t steps_ = 0;
 };
 

@@ -292,7 +292,7 @@ struct PullForm {
   uint32_t phases;
   PullPhase phase[kMostPhases];
   // What rank `to` reads of rank `from` in phase k. Asked by all ranks, once all have entered and
-  // all phases before are over.
+  // all phases before are over; of parts of one size, which no other rank states, at any time.
   Pulled (*pulled)(const Launch& launch, uint32_t from, uint32_t to, uint32_t k);
   // What `rank` does before phase 0 is over; nullptr: nothing.
   void (*lead)(const Launch& launch, uint32_t rank);

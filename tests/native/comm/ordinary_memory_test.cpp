@@ -481,7 +481,7 @@ void moveByEveryCollective(const Spread& spread, unsigned places, int operations
 TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
   const Spread spread = GetParam();
   NEEDS_READING_FOR(spread.use)
-  const bool reads = std::strcmp(spread.use, "readv") == 0;
+  const bool reads = std::strcmp(spread.use, "stage") != 0 && mayRead();
   moveByEveryCollective(spread, kAnywhere, kSlow > 1 ? 60 : longForm() ? 4000 : 200,
                         reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE);
 }
@@ -501,7 +501,7 @@ TEST(MappedMemoryOfProcesses, MovesByEveryCollective) {
 // ThreadSanitizer does not see how the other process orders what threads of this one do: one
 // thread each there.
 std::vector<Spread> spreads() {
-  std::vector<Spread> all;
+  std::vector<Spread> all = {{2, 2, 64, 0, "auto"}};
   for (const char* use : {"readv", "stage"}) {
     for (const Spread& spread : {Spread{2, 2, 64, 0, use}, Spread{3, 3, 1, 0, use},
                                Spread{2, 2, 64, 2, use}})
@@ -563,6 +563,29 @@ TEST(OrdinaryMemoryOfProcesses, GoesThroughStagesWhereTheKernelForbidsReading) {
       },
       forbid);
   EXPECT_EQ(allWell(spread), all.results);
+}
+
+TEST(OrdinaryMemoryOfProcesses, GoesThroughStagesWhereItIsShortUnlessReadingIsForced) {
+  NEEDS_READING_FOR("readv")
+  for (const char* use : {"auto", "readv"}) {
+    const Spread spread = {3, 3, 64, 0, use};
+    const Members all(spread, [&](Member& member) {
+      Error error;
+      CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_OK);
+      CHECK_IN_MEMBER(peerMemory(member.comm).form == WL_PEER_MEMORY_READV);
+      CHECK_IN_MEMBER(wl_barrier(member.comm, 0, &error) == WL_OK);
+      forbidReading();
+      const bool isForced = std::strcmp(use, "readv") == 0;
+      for (int round = 0; round < 5; ++round) {
+        const int code = reduceOrdinary(member, &error, 0, 4'000);
+        CHECK_IN_MEMBER(code == (isForced ? WL_ABORTED : WL_OK));
+      }
+      CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_ABORTED);
+      CHECK_IN_MEMBER(contains(error.message, "can't read what rank"));
+      return 0;
+    });
+    EXPECT_EQ(allWell(spread), all.results) << use;
+  }
 }
 
 TEST(OrdinaryMemoryOfProcesses, IsRefusedWhereReadingIsForcedAndForbidden) {
