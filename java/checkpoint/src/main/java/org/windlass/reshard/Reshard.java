@@ -250,7 +250,7 @@ public final class Reshard {
    * @throws org.windlass.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.PeerLostException if a process has ended
    * @throws org.windlass.DeadlineExceededException if nothing moved for the length of the deadline, or
-   *     a process has not come in it
+   *     a process has not come in it, or in 60 s where that is longer
    */
   public ReshardResult run(LocalGroup group) {
     Communicator first = Objects.requireNonNull(group, "group").communicators().get(0);
