@@ -58,8 +58,8 @@ class Held {
 
 // What rank 0 says of a window: its number, kNobody where there is none left, and the file.
 struct ToldWindow {
-  uint32_t number;
-  int32_t file;  // -1: it has none
+  uint64_t number;
+  SharedFile file;
 };
 
 }  // namespace
@@ -91,12 +91,13 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   // A rank that has no room for what others tell it says so here.
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
-  ToldWindow own = {kNobody, -1};
-  if (comm.rank() == 0) own = {group.takeWindow(), made->mapping().file()};
+  ToldWindow own = {kNobody, {}};
+  if (comm.rank() == 0) own = {group.takeWindow(), made->mapping().named()};
   code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
   if (code != WL_OK) return code;
   const ToldWindow& told = all[0];
-  if (told.number == kNobody) {
+  const auto number = static_cast<uint32_t>(told.number);
+  if (number == kNobody) {
     return fail(error, WL_RESOURCE,
                 "a communicator whose ranks live in several processes has room for %u windows and "
                 "memory pools; close one",
@@ -104,12 +105,12 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   }
   std::shared_ptr<Held> held;
   try {
-    held = std::make_shared<Held>(group, told.number, made);
+    held = std::make_shared<Held>(group, number, made);
     if (made->mapping().map(group.processOf(0), told.file, &failure) == WL_OK)
-      made->hold(group, told.number, asked, stride, made);
+      made->hold(group, number, asked, stride, made);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
-    if (held == nullptr) group.dropWindow(told.number);
+    if (held == nullptr) group.dropWindow(number);
   }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   made->mapping().closeFile();
@@ -126,7 +127,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   Group::Joint<SharedGroup> joint;
   std::shared_ptr<SharedGroup> made;
   std::vector<ToldSplit> all;
-  std::vector<int64_t> files;
+  std::vector<SharedFile> files;
   std::vector<uint32_t> members;
   try {
     all.resize(whole.ranks());
@@ -161,14 +162,13 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (whole.isHere(members[0]))
       made->make(whole, members, &failure);
   });
-  const int64_t file = made == nullptr ? -1 : made->mapping().file();
+  const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
   code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
   if (code != WL_OK) return code;
   attempt([&] {
     const uint32_t maker = members[0];
-    if (files[maker] < 0) return;  // its outcome says why
-    const wl_process_t process = whole.processOf(maker);
-    if (made->mapping().map(process, static_cast<int32_t>(files[maker]), &failure) != WL_OK ||
+    if (files[maker].number < 0) return;  // its outcome says why
+    if (made->mapping().map(whole.processOf(maker), files[maker], &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
       return;
     }

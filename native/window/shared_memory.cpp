@@ -212,6 +212,12 @@ void releaseShared(void* memory, uint64_t bytes) {
 
 namespace {
 
+// 0 where it is not open.
+uint64_t inodeOf(int file) {
+  struct stat found = {};
+  return fstat(file, &found) == 0 ? found.st_ino : 0;
+}
+
 Code ended(const wl_process_t& process, wl_error_t* error) {
   return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);
 }
@@ -313,10 +319,24 @@ Code SharedMapping::map(int32_t file, wl_error_t* error) {
 }
 
 Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error) {
+  return mapNumber(owner, number, nullptr, error);
+}
+
+Code SharedMapping::map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error) {
+  return mapNumber(owner, static_cast<int32_t>(named.number), &named, error);
+}
+
+Code SharedMapping::mapNumber(const wl_process_t& owner, int32_t number, const SharedFile* named,
+                              wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (memory_ != nullptr) return WL_OK;
   OpenFile opened;
   if (Code code = openShared(owner, number, &opened, error); code != WL_OK) return code;
+  if (named != nullptr && inodeOf(opened.number()) != named->inode) {
+    return fail(error, WL_RESOURCE,
+                "process %d has closed the memory that it shared as %d, and has other memory there",
+                owner.pid, number);
+  }
   return mapWhole(std::move(opened), PROT_READ | PROT_WRITE, error);
 }
 
@@ -353,6 +373,11 @@ Code SharedMapping::mapWhole(OpenFile file, int protection, wl_error_t* error) {
 int32_t SharedMapping::file() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return file_.number();
+}
+
+SharedFile SharedMapping::named() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return file_ ? SharedFile{file_.number(), inodeOf(file_.number())} : SharedFile{};
 }
 
 void SharedMapping::closeFile() {

@@ -13,6 +13,13 @@
 
 namespace windlass {
 
+// A file as its owner names it to others: its number there, -1 for none, and what tells it from one
+// that has that number later.
+struct SharedFile {
+  int64_t number = -1;
+  uint64_t inode = 0;
+};
+
 // Zeroed memory of `bytes`, rounded up to whole pages, reserved but for the last `later` bytes; it
 // can neither shrink nor grow. WL_RESOURCE says what was asked for and what is free.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
@@ -46,13 +53,17 @@ class SharedMapping {
   // Maps a file whole, unless one is. WL_INVALID_ARGUMENT: it may shrink, which would end whoever
   // touches it.
   Code map(int32_t file, wl_error_t* error);
-  // Maps what the owner has open as `number`, unless a file is mapped.
+  // Maps what the owner has open as `number`, unless a file is mapped; the caller sees afterwards
+  // whether the number was that file's until then.
   Code map(const wl_process_t& owner, int32_t number, wl_error_t* error);
+  // The same of a file that the owner may have closed meanwhile: WL_RESOURCE then.
+  Code map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error);
   // The same, to be read alone.
   Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error);
   // What is mapped, as this process has it open until closeFile(); else -1. By it others that may
   // look into this process find the memory, too.
   int32_t file() const;
+  SharedFile named() const;
   void closeFile();
 
   void* memory() const { return memory_; }
@@ -60,6 +71,8 @@ class SharedMapping {
 
  private:
   Code mapWhole(OpenFile file, int protection, wl_error_t* error);
+  Code mapNumber(const wl_process_t& owner, int32_t number, const SharedFile* named,
+                 wl_error_t* error);
 
   mutable std::mutex mutex_;
   OpenFile file_;

@@ -326,7 +326,9 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
           // While the other one comes back.
           const std::vector<int> former = survivors(crew, victim);
           for (uint32_t more = 1; shrunk != nullptr && more != 0;) {
-            EXPECT_OF_MATE(mate, checkedGathers(mate, shrunk, former, 5'000, 5, &other) == WL_OK);
+            const int32_t gathered = checkedGathers(mate, shrunk, former, 5'000, 5, &other);
+            if (gathered != WL_OK) std::fprintf(stderr, "%s\n", other.message);
+            EXPECT_OF_MATE(mate, gathered == WL_OK);
             uint32_t mine = 0;
             for (int rank = victim; rank < crew.ranks(); rank += crew.processes)
               if (mate.board.at[rank] < kCounted) mine = 1;
