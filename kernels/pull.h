@@ -7,7 +7,8 @@
 //          then reads the others' shares from their outputs; and for packed all-to-all-v, which
 //          lays its parts out first. native/comm/pulling.h runs them.
 // signals  ENTER of every rank before inputs are read; DONE of every rank before the next phase,
-//          and before return
+//          and before return. Where ranks reach nothing of one another's but stages, what is filled
+//          and taken of those takes the place of DONE, and a rank may fill its half before ENTER
 // order    reductions: canonical, left fold in ascending rank. In place: what a rank overwrites of
 //          its input is read by itself alone, or was read in the phase before.
 #pragma once

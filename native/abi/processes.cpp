@@ -89,6 +89,10 @@ int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file, w
   return WL_OK;
 }
 
+uint64_t wl_file_inode(int32_t file) {
+  return inodeOf(file);
+}
+
 void wl_file_close(int32_t file) {
   OpenFile{file};
 }

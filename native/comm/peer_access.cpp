@@ -32,15 +32,14 @@ constexpr useconds_t kEndPauseUs = 100;
 
 }  // namespace
 
-// What all ranks say.
-struct Answers {
+struct PeerAccess::Told {
   bool areThere = true;
   uint32_t insists = kNobody;  // a rank whose process was told to read
   uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
   bool otherStages = false;    // it was told to use stages; else it can't read
 
-  static Answers look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
-    Answers all;
+  static Told look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
+    Told all;
     for (uint32_t rank = ranks; rank-- > 0;) {
       const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
       all.areThere = all.areThere && said != 0;
@@ -56,7 +55,8 @@ struct Answers {
 
 namespace {
 
-void writeRefused(const Answers& all, uint32_t own, const char* ownWhy, char* why, size_t room) {
+void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy, char* why,
+                  size_t room) {
   const bool isOwn = all.other == own && !all.otherStages;
   std::snprintf(why, room,
                 "WINDLASS_PEER_MEMORY is readv in the process of rank %u, and that of rank %u "
@@ -131,7 +131,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
     const auto isTold = [&] { return told.load(std::memory_order_acquire) != 0; };
     if (Code code = comm_.wait(isTold, rank, deadline); code != WL_OK) return code;
   }
-  const Answers all = Answers::look(block, ranks_, rank_);
+  const Told all = Told::look(block, ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
   insists_ = all.insists != kNobody;
@@ -168,7 +168,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   return WL_OK;
 }
 
-Code PeerAccess::refuse(const Answers& all, wl_error_t* error) const {
+Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
   char why[512];
   writeRefused(all, rank_, why_, why, sizeof why);
   return fail(error, WL_UNSUPPORTED,
@@ -183,13 +183,14 @@ int32_t PeerAccess::form(char* why, size_t room) const {
 
 int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
                    char* why, size_t room) {
-  const Answers all = Answers::look(block, ranks, own);
+  const PeerAccess::Told all = PeerAccess::Told::look(block, ranks, own);
   if (!all.areThere) {
     std::snprintf(why, room, "ranks agree when an operation first names memory outside windows");
     return WL_PEER_MEMORY_OPEN;
   }
   if (all.other == kNobody) {
-    std::snprintf(why, room, "every process may read the others' by process_vm_readv");
+    std::snprintf(why, room, "every process may read the others' by process_vm_readv%s",
+                  all.insists == kNobody ? "; short parts of collectives go through stages" : "");
     return WL_PEER_MEMORY_READV;
   }
   if (all.insists != kNobody) {

@@ -18,10 +18,12 @@ namespace windlass {
 
 class Comm;
 class ControlBlock;
-struct Answers;
 
 class PeerAccess {
  public:
+  // What all ranks say.
+  struct Told;
+
   // Throws std::bad_alloc.
   explicit PeerAccess(Comm& comm);
   PeerAccess(const PeerAccess&) = delete;
@@ -58,7 +60,7 @@ class PeerAccess {
  private:
   // What this rank says of the others' memory.
   Code answer(uint32_t* said);
-  Code refuse(const Answers& all, wl_error_t* error) const;
+  Code refuse(const Told& all, wl_error_t* error) const;
   // This rank's, until all have done so.
   Code reserveStages(Deadline& deadline);
   // Of a read of that rank's memory, which gave 0 or an errno.

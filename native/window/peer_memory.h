@@ -14,7 +14,7 @@ namespace windlass {
 
 // What WINDLASS_PEER_MEMORY asks for.
 enum class PeerMemoryUse : uint32_t {
-  kAuto,   // read it where all processes may, else through stages
+  kAuto,   // read it where all processes may, else through stages, as what is short
   kReadv,  // read it, or refuse
   kStage,  // through stages
 };

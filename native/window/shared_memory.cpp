@@ -127,6 +127,11 @@ Code checkFree(uint64_t bytes, wl_error_t* error, uint64_t* left = nullptr) {
 
 }  // namespace
 
+uint64_t inodeOf(int file) {
+  struct stat found = {};
+  return fstat(file, &found) == 0 ? found.st_ino : 0;
+}
+
 FreeMemory FreeMemory::look() {
   FreeMemory free = {UINT64_MAX, "no limit is known"};
   const uint64_t available = numberOf(FileText("/proc/meminfo"), "MemAvailable:", UINT64_MAX >> 10);
@@ -211,12 +216,6 @@ void releaseShared(void* memory, uint64_t bytes) {
 }
 
 namespace {
-
-// 0 where it is not open.
-uint64_t inodeOf(int file) {
-  struct stat found = {};
-  return fstat(file, &found) == 0 ? found.st_ino : 0;
-}
 
 Code ended(const wl_process_t& process, wl_error_t* error) {
   return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);

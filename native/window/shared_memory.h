@@ -40,6 +40,9 @@ Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
 Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,
                 wl_error_t* error);
 
+// Tells a file from one that has its number later; 0 where it is not open.
+uint64_t inodeOf(int file);
+
 // Shared memory as this process maps it, for whichever of its threads comes first.
 class SharedMapping {
  public:

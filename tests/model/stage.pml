@@ -4,8 +4,9 @@
  * of all others; rank 0 reads none, as the root of a broadcast, and so learns of no rank by what it reads. FarItems::serve and takeBox are the same between an owner and one reader. A half is one cell,
  * which holds the round it was filled for.
  *
- * Checked: no deadlock; what a rank reads is of its round. Left out: ENTER before the first round and DONE after the
- * last one, so that the next operation begins where this one ends; rounds in which a rank fills or reads nothing. */
+ * Checked: no deadlock; what a rank reads is of its round. Left out: ENTER and DONE, behind which the first round
+ * may be filled and the next operation may begin, so that rounds follow one another as where there are none; rounds in
+ * which a rank fills or reads nothing. */
 
 #define ROUNDS 5
 #define DEPTH 4

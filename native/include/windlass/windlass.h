@@ -231,6 +231,9 @@ WL_API int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl
  * namespace, where numbers mean something else. */
 WL_API int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file,
                             wl_error_t* error);
+/* What tells an open file of this process from one that has its number later, here or where it was
+ * opened from: equal for both. 0 where it is not open. */
+WL_API uint64_t wl_file_inode(int32_t file);
 WL_API void wl_file_close(int32_t file);
 /* The group of such a file, for ranks of this process, which maps it until the group and all
  * handles of its ranks are gone. WL_INVALID_ARGUMENT: it holds none, or one of a library that lays
@@ -348,7 +351,8 @@ WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 typedef enum wl_peer_memory_form {
   WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on it when an operation first needs it */
   WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
-  WL_PEER_MEMORY_READV = 2,  /* each process reads the others' by process_vm_readv */
+  WL_PEER_MEMORY_READV = 2,  /* each process reads the others' by process_vm_readv; short parts of
+                              * collectives go through stages, unless one was told to read */
   WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a stage that all map */
   WL_PEER_MEMORY_REFUSED = 4 /* one was told to read, and one does not: WL_UNSUPPORTED */
 } wl_peer_memory_form;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "native/comm/control_block.h"
+#include "native/window/shared_memory.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
@@ -265,6 +266,9 @@ TEST(SharedObjects, WhatAnotherProcessSharesIsOpenedByItsNumber) {
   const wl_process_t owner = self();
   int32_t opened = -1;
   ASSERT_EQ(WL_OK, wl_file_open(&owner, shared, &opened, &error)) << error.message;
+  EXPECT_NE(0u, wl_file_inode(shared));
+  EXPECT_EQ(wl_file_inode(shared), wl_file_inode(opened));
+  EXPECT_EQ(0u, wl_file_inode(100'000));
   wl_group_t* group = nullptr;
   EXPECT_EQ(WL_OK, wl_group_attach(opened, &group, &error)) << error.message;
   wl_group_release(group);
@@ -285,6 +289,25 @@ TEST(SharedObjects, WhatAnotherProcessSharesIsOpenedByItsNumber) {
   EXPECT_EQ(WL_PEER_LOST, wl_file_open(&other, shared, &opened, &error));
   EXPECT_EQ(-1, opened);
   wl_file_close(shared);
+}
+
+TEST(SharedObjects, AFileThatWasClosedIsNotTakenForALaterOneOfItsNumber) {
+  Error error;
+  windlass::SharedFile first;
+  {
+    windlass::SharedMapping made;
+    ASSERT_EQ(WL_OK, made.make(4096, &error)) << error.message;
+    first = made.named();
+    windlass::SharedMapping seen;
+    EXPECT_EQ(WL_OK, seen.map(self(), first, &error)) << error.message;
+  }
+  windlass::SharedMapping later;
+  ASSERT_EQ(WL_OK, later.make(4096, &error)) << error.message;
+  ASSERT_EQ(first.number, later.named().number) << "the least that is free";
+  windlass::SharedMapping seen;
+  EXPECT_EQ(WL_RESOURCE, seen.map(self(), first, &error));
+  EXPECT_TRUE(contains(error.message, "has other memory there")) << error.message;
+  EXPECT_EQ(nullptr, seen.memory());
 }
 
 // The files of a process that is killed are closed before its end shows: what they held is freed in

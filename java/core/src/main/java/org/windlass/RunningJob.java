@@ -136,7 +136,8 @@ public final class RunningJob implements AutoCloseable {
 
   /**
    * The job at {@code address}: HOST:PORT, where its ranks have met and rank 0's process listens as
-   * long as it has the communicator, or {@code windlass run} as long as it runs; or the process id of one of its ranks, wherever they met.
+   * long as it has the communicator, or {@code windlass run} as long as it runs; or the process id
+   * of one of its ranks, wherever they met.
    *
    * @param variables for HOST:PORT, those that have the job's token: {@code WINDLASS_TOKEN_FILE} or
    *     {@code WINDLASS_TOKEN}

@@ -112,9 +112,9 @@ public final class Start {
           refused = e.refused();
         }
       }
-      byte[] number = ByteBuffer.allocate(Integer.BYTES).putInt(file).array();
-      List<byte[]> files = ranks.gather("share", alike(own, number), refused);
-      return attach(own, process, all, ByteBuffer.wrap(files.get(0)).getInt());
+      List<byte[]> files =
+          ranks.gather("share", alike(own, SharedFile.of(file).toBytes()), refused);
+      return attach(own, process, all, SharedFile.of(files.get(0)));
     } finally {
       if (file >= 0) {
         Native.wl_file_close(file);
@@ -126,6 +126,29 @@ public final class Start {
     Map<Integer, byte[]> said = new LinkedHashMap<>();
     own.forEach(rank -> said.put(rank, value));
     return said;
+  }
+
+  /**
+   * The group's memory as rank 0's process names it.
+   *
+   * @param number of the file there; -1 for none
+   * @param inode tells it from a later one of that number
+   */
+  private record SharedFile(int number, long inode) {
+    private static final int BYTES = Integer.BYTES + Long.BYTES;
+
+    static SharedFile of(int number) {
+      return new SharedFile(number, number < 0 ? 0 : Native.wl_file_inode(number));
+    }
+
+    static SharedFile of(byte[] told) {
+      ByteBuffer words = ByteBuffer.wrap(told);
+      return new SharedFile(words.getInt(), words.getLong());
+    }
+
+    byte[] toBytes() {
+      return ByteBuffer.allocate(BYTES).putInt(number).putLong(inode).array();
+    }
   }
 
   /** What this process can't do of a step, before all ranks are told. */
@@ -191,14 +214,14 @@ public final class Start {
   }
 
   private long[] attach(
-      List<Integer> own, ProcessName process, List<Arrival> all, int sharedFile) {
+      List<Integer> own, ProcessName process, List<Arrival> all, SharedFile shared) {
     long group = 0;
     long[] handles = new long[own.size()];
     boolean isDone = false;
     try {
       Gathering.Refused refused = null;
       try {
-        group = open(process, all.get(0).process(), sharedFile);
+        group = open(process, all.get(0).process(), shared);
         for (int i = 0; i < handles.length; i++) {
           handles[i] = joined(group, own.get(i));
         }
@@ -221,16 +244,22 @@ public final class Start {
     }
   }
 
-  private static long open(ProcessName process, ProcessName maker, int sharedFile) {
+  private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
     try (Scratch scratch = Scratch.take()) {
       boolean isOwn = process.equals(maker);
-      int file = sharedFile;
+      int file = shared.number();
       if (!isOwn) {
         long address = maker.in(scratch);
-        check(Native.wl_file_open(address, sharedFile, scratch.out(), scratch.error()), scratch);
+        check(
+            Native.wl_file_open(address, shared.number(), scratch.out(), scratch.error()), scratch);
         file = (int) scratch.outValue();
       }
       try {
+        if (Native.wl_file_inode(file) != shared.inode()) {
+          throw new Unable(
+              Native.WL_RESOURCE,
+              "process " + maker.pid() + " has given up this start, and has other memory by now");
+        }
         check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
         return scratch.outValue();
       } finally {
