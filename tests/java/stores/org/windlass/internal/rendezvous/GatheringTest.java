@@ -4,6 +4,8 @@ package org.windlass.internal.rendezvous;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -208,5 +210,33 @@ class GatheringTest {
       bytes[2 + i] = (byte) step.charAt(i);
     }
     return bytes;
+  }
+
+  /** It comes between the end of rank 1's wait for it and what rank 1 then decides. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void rankZeroMayComeAsTheDeadlinePasses(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store0 = meeting.join();
+      Store own = meeting.join();
+      Store store1 =
+          (Store)
+              Proxy.newProxyInstance(
+                  Store.class.getClassLoader(),
+                  new Class<?>[] {Store.class},
+                  (proxy, method, arguments) -> {
+                    if (method.getName().equals("get") && arguments[0].equals("test/rank/0")) {
+                      store0.hold("test/decision", new byte[2], MOMENT); // as rank 0 does first
+                    }
+                    try {
+                      return method.invoke(own, arguments);
+                    } catch (InvocationTargetException e) {
+                      throw e.getCause();
+                    }
+                  });
+      Gathering rank1 = gathering(store1, 3, MOMENT);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
+          .contains("had not come to");
+    }
   }
 }

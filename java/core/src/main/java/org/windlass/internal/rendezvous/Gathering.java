@@ -343,11 +343,15 @@ final class Gathering {
 
   /** {@code outcome}, or what was decided before. */
   private byte[] decided(byte[] outcome, Duration limit) {
-    boolean isFirst =
-        decision == null
-            ? store.hold(decisions, outcome, limit)
-            : store.compareAndSet(decisions, decision, outcome, limit);
-    decision = isFirst ? outcome : store.get(decisions, limit).orElseThrow();
+    boolean isFirst;
+    do {
+      isFirst =
+          decision == null
+              ? store.hold(decisions, outcome, limit)
+              : store.compareAndSet(decisions, decision, outcome, limit);
+      decision = isFirst ? outcome : store.get(decisions, limit).orElseThrow();
+      // Where nothing was decided yet, rank 0 may have come just now.
+    } while (Arrays.equals(decision, OPEN));
     return decision;
   }
 
