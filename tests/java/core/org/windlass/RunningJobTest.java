@@ -16,38 +16,26 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.rendezvous.Token;
+import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
-import org.windlass.testing.Resources;
 
 /**
  * Jobs of processes, looked at from outside, by this one. Methods without {@code @Test} are what the
  * ranks run.
  */
 @Timeout(120)
+@ExtendWith(NothingLeft.class)
 class RunningJobTest {
   private static final Duration SOON = Duration.ofSeconds(60);
   private static final Duration MOMENT = Duration.ofSeconds(2);
   private static final int SIZE = 3;
 
   @TempDir Path folder;
-  private Resources before;
-
-  @BeforeEach
-  void count() {
-    Communicator.local(2).close(); // loads the natives
-    before = Resources.now();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    before.requireNoMoreNow();
-  }
 
   private Processes processes() throws IOException {
     return new Processes(RunningJobTest.class, SIZE, folder).with("TEST_FOLDER", folder + "");
@@ -63,10 +51,6 @@ class RunningJobTest {
     for (long start = System.nanoTime(); !Files.exists(file); Thread.sleep(5)) {
       assertThat(System.nanoTime() - start).isLessThan(SOON.toNanos());
     }
-  }
-
-  private static void signal(String name, Processes.Rank rank) throws Exception {
-    new ProcessBuilder("kill", "-" + name, "" + rank.pid()).start().waitFor();
   }
 
   private static RunningJob at(Processes processes) {
@@ -178,7 +162,7 @@ class RunningJobTest {
       try (RunningJob job = at(started.get(1));
           RunningJob ofStopped = at(started.get(0))) {
         awaitReport(job, report -> waitsFor(0, 2, report) && waitsFor(1, 2, report));
-        signal("STOP", started.get(0));
+        started.get(0).signal("STOP");
         awaitReport(job, report -> state(0, report) == Report.ProcessState.STOPPED);
         JobReport stopped = ofStopped.report();
         assertThat(waitsFor(0, 2, stopped)).as(stopped.toString()).isTrue();
@@ -187,7 +171,7 @@ class RunningJobTest {
         assertThatThrownBy(
                 () -> RunningJob.at(processes.address(), processes.variables(), MOMENT))
             .isInstanceOf(DeadlineExceededException.class);
-        signal("CONT", started.get(0));
+        started.get(0).signal("CONT");
         awaitReport(job, report -> state(0, report) == Report.ProcessState.RUNS);
 
         started.get(2).kill();
@@ -224,12 +208,12 @@ class RunningJobTest {
       for (Processes.Rank rank : started) {
         rank.await("met");
       }
-      signal("STOP", started.get(0));
+      started.get(0).signal("STOP");
       try (RunningJob job = RunningJob.at(address, processes.variables(), SOON)) {
         JobReport report =
             awaitReport(job, seen -> state(0, seen) == Report.ProcessState.STOPPED);
         assertThat(ranks(report)).hasSize(SIZE);
-        signal("CONT", started.get(0));
+        started.get(0).signal("CONT");
         say("come");
         say("end");
         awaitReport(job, JobReport::isOver);

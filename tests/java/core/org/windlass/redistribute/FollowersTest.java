@@ -12,16 +12,13 @@ import static org.windlass.redistribute.JobEnd.part;
 import static org.windlass.redistribute.JobThreads.SOON;
 import static org.windlass.redistribute.Role.TARGET;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.AbortedException;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
@@ -32,18 +29,7 @@ import org.windlass.Tensor;
 class FollowersTest {
   private static final Duration MOMENT = Duration.ofMillis(300);
 
-  @TempDir Path folder;
-  private JobThreads jobs;
-
-  @BeforeEach
-  void open() {
-    jobs = new JobThreads(folder);
-  }
-
-  @AfterEach
-  void close() {
-    jobs.close();
-  }
+  @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 
   @Test
   void eachFollowerHasItsOwnPace() throws Exception {

@@ -18,66 +18,38 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
-import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.StoreServer;
-import org.windlass.internal.rendezvous.Token;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
 @Timeout(180)
 class JobStoreTest {
-  private final Token token = Token.random();
-  private StoreServer server;
+  @RegisterExtension private final JobThreads jobs = JobThreads.atServer();
 
   /** In the server's place, it says nothing to anybody. */
   private ServerSocket mute;
 
-  private JobThreads jobs;
-
-  @BeforeEach
-  void open() {
-    server =
-        StoreServer.open(
-            StoreServer.loopback(),
-            token,
-            Native.wl_version(),
-            StoreServer.Bounds.defaults(),
-            WindlassException::of);
-    jobs =
-        new JobThreads(
-            Map.of(
-                "WINDLASS_MEETING",
-                "127.0.0.1:" + server.address().getPort(),
-                "WINDLASS_TOKEN",
-                token.digits()));
-  }
-
   @AfterEach
   void close() throws IOException {
-    server.close();
     if (mute != null) {
       mute.close();
     }
-    jobs.close();
   }
 
   /** While no job looks for it. */
   private void hang() throws IOException {
-    InetSocketAddress address = server.address();
-    server.close();
+    InetSocketAddress address = jobs.server().address();
+    jobs.server().close();
     mute = new ServerSocket(address.getPort(), 50, address.getAddress());
   }
 

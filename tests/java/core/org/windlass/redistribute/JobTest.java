@@ -14,7 +14,6 @@ import static org.windlass.redistribute.JobThreads.SOON;
 import static org.windlass.redistribute.Role.SOURCE;
 import static org.windlass.redistribute.Role.TARGET;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,11 +21,9 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
@@ -49,18 +46,7 @@ import org.windlass.testing.RandomSeeds;
 class JobTest {
   private static final Duration MOMENT = Duration.ofMillis(300);
 
-  @TempDir Path folder;
-  private JobThreads jobs;
-
-  @BeforeEach
-  void open() {
-    jobs = new JobThreads(folder);
-  }
-
-  @AfterEach
-  void close() {
-    jobs.close();
-  }
+  @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})

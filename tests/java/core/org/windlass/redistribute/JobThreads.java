@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -9,24 +11,36 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.testing.Resources;
+import org.windlass.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.StoreServer;
+import org.windlass.internal.rendezvous.Token;
+import org.windlass.testing.NothingLeft;
 
 /**
- * The jobs of a test, all of whose ranks are threads of its JVM. Closing this ends them, and fails
+ * The jobs of a test, all of whose ranks are threads of its JVM. They end with it, and it fails
  * where they have left something behind.
  */
-final class JobThreads implements AutoCloseable {
+final class JobThreads implements BeforeEachCallback, AfterEachCallback {
   static final Duration SOON = Duration.ofSeconds(40);
 
   private static final CommunicatorOptions OPTIONS =
       CommunicatorOptions.defaults().withDeadline(SOON);
 
-  private final Resources before;
-  private final Map<String, String> environment;
+  private final boolean hasServer;
+  private final Token token = Token.random();
+  private final NothingLeft left = new NothingLeft();
   private final List<LocalGroup> groups = new ArrayList<>();
+  private Path folder;
+  private StoreServer server;
+  private Map<String, String> environment;
 
   /** What each rank of a job does. */
   @FunctionalInterface
@@ -34,18 +48,53 @@ final class JobThreads implements AutoCloseable {
     void run(Job job) throws Exception;
   }
 
-  /** Those that meet by a name of their own; {@code folder} is for its file. */
-  JobThreads(Path folder) {
-    this(
-        Map.of(
-            "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString()));
+  private JobThreads(boolean hasServer) {
+    this.hasServer = hasServer;
   }
 
-  /** Those that have this environment. */
-  JobThreads(Map<String, String> environment) {
-    Communicator.local(2).close(); // loads the natives
-    before = Resources.now();
-    this.environment = environment;
+  /** Those that meet by a name of their own. */
+  static JobThreads byFile() {
+    return new JobThreads(false);
+  }
+
+  /** Those that meet at the server of a store, which no job has. */
+  static JobThreads atServer() {
+    return new JobThreads(true);
+  }
+
+  @Override
+  public void beforeEach(ExtensionContext context) throws IOException {
+    if (hasServer) {
+      server =
+          StoreServer.open(
+              StoreServer.loopback(),
+              token,
+              Native.wl_version(),
+              StoreServer.Bounds.defaults(),
+              WindlassException::of);
+      environment = withToken(token);
+    } else {
+      folder = Files.createTempDirectory("windlass-jobs");
+      environment =
+          Map.of(
+              "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", "" + folder);
+    }
+    left.beforeEach(context);
+  }
+
+  /** That of jobs that meet at the server, or would with its token. */
+  Map<String, String> withToken(Token shown) {
+    String address = "127.0.0.1:" + server.address().getPort();
+    return Map.of("WINDLASS_MEETING", address, "WINDLASS_TOKEN", shown.digits());
+  }
+
+  StoreServer server() {
+    return server;
+  }
+
+  /** The server's. */
+  Token token() {
+    return token;
   }
 
   /** A job that runs until {@link #end} of what this gives. */
@@ -87,8 +136,19 @@ final class JobThreads implements AutoCloseable {
   }
 
   @Override
-  public void close() {
+  public void afterEach(ExtensionContext context) throws IOException {
+    if (hasServer) {
+      server.close();
+    }
     groups.forEach(LocalGroup::close);
-    before.requireNoMoreNow();
+    left.afterEach(context);
+    if (folder != null) {
+      try (Stream<Path> files = Files.list(folder)) {
+        for (Path file : files.toList()) {
+          Files.delete(file);
+        }
+      }
+      Files.delete(folder);
+    }
   }
 }

@@ -128,6 +128,12 @@ public final class Processes implements AutoCloseable {
       }
     }
 
+    /** Sends it {@code SIGname}. */
+    public void signal(String name) throws IOException, InterruptedException {
+      int status = new ProcessBuilder("kill", "-" + name, "" + pid()).start().waitFor();
+      assertThat(status).as("kill -%s %d", name, pid()).isZero();
+    }
+
     /** SIGKILL. */
     public void kill() {
       process.destroyForcibly();

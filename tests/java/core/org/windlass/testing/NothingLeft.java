@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.windlass.Communicator;
+
+/** Fails a test that has left something of this process in use. */
+public final class NothingLeft implements BeforeEachCallback, AfterEachCallback {
+  private Resources before;
+
+  @Override
+  public void beforeEach(ExtensionContext context) {
+    Communicator.local(2).close(); // loads the natives
+    before = Resources.now();
+  }
+
+  @Override
+  public void afterEach(ExtensionContext context) {
+    before.requireNoMoreNow();
+  }
+}
