@@ -119,18 +119,11 @@ Code PeerAccess::answer(uint32_t* said) {
 Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (settled_) return WL_OK;
   const ControlBlock& block = comm_.group().block();
-  StageLine& own = block.stageLine(rank_);
-  if (own.answer.load(std::memory_order_relaxed) == 0) {
-    uint32_t said = 0;
+  uint32_t said = block.stageLine(rank_).answer.load(std::memory_order_relaxed);
+  if (said == 0) {
     if (Code code = answer(&said); code != WL_OK) return code;
-    own.answer.store(said, std::memory_order_release);
-    comm_.waiter_.ring();
   }
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    const std::atomic<uint32_t>& told = block.stageLine(rank).answer;
-    const auto isTold = [&] { return told.load(std::memory_order_acquire) != 0; };
-    if (Code code = comm_.wait(isTold, rank, deadline); code != WL_OK) return code;
-  }
+  if (Code code = tell(&StageLine::answer, said, deadline); code != WL_OK) return code;
   const Told all = Told::look(block, ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
@@ -157,15 +150,28 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   error.struct_size = sizeof error;
   if (reserveShared(block.stageArea(rank_), block.stageAreaBytes(), &error) != WL_OK)
     return comm_.publishResource(error.message);
-  block.stageLine(rank_).isReserved.store(1, std::memory_order_release);
-  comm_.waiter_.ring();
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    const std::atomic<uint32_t>& isReserved = block.stageLine(rank).isReserved;
-    const auto isThere = [&] { return isReserved.load(std::memory_order_acquire) != 0; };
-    if (Code code = comm_.wait(isThere, rank, deadline); code != WL_OK) return code;
-  }
+  if (Code code = tell(&StageLine::isReserved, 1, deadline); code != WL_OK) return code;
   areReserved_ = true;
   return WL_OK;
+}
+
+Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  (block.stageLine(rank_).*word).store(value, std::memory_order_release);
+  comm_.waiter_.ring();
+  agreeing_ = word;
+  Code code = WL_OK;
+  for (uint32_t rank = 0; rank < ranks_ && code == WL_OK; ++rank) {
+    const auto isTold = [&] { return hasTold(rank); };
+    code = comm_.wait(isTold, rank, deadline);
+  }
+  agreeing_ = nullptr;
+  return code;
+}
+
+bool PeerAccess::hasTold(uint32_t rank) const {
+  const StageLine& line = comm_.group().block().stageLine(rank);
+  return (line.*agreeing_).load(std::memory_order_acquire) != 0;
 }
 
 Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {

@@ -5,6 +5,7 @@
 // to read.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,7 @@ namespace windlass {
 
 class Comm;
 class ControlBlock;
+struct StageLine;
 
 class PeerAccess {
  public:
@@ -45,6 +47,9 @@ class PeerAccess {
   Code choose(uint64_t bytes, bool* staged, Deadline& deadline);
   bool isStaged(uint64_t bytes) const;
   bool areReserved() const { return areReserved_; }
+  // While ranks agree: whether they do, and whether `rank` has told what the others wait for.
+  bool isAgreeing() const { return agreeing_ != nullptr; }
+  bool hasTold(uint32_t rank) const;
   // Copies what a rank of another process has there; where ranks read.
   Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
   // The same of several runs, side by side.
@@ -63,6 +68,9 @@ class PeerAccess {
   Code refuse(const Told& all, wl_error_t* error) const;
   // This rank's, until all have done so.
   Code reserveStages(Deadline& deadline);
+  // Tells all ranks what is not 0, and waits until they have told theirs.
+  using ToldWord = std::atomic<uint32_t> StageLine::*;
+  Code tell(ToldWord word, uint32_t value, Deadline& deadline);
   // Of a read of that rank's memory, which gave 0 or an errno.
   Code outcome(uint32_t from, int failed, Deadline& deadline);
 
@@ -76,6 +84,7 @@ class PeerAccess {
   bool reads_ = false;
   bool insists_ = false;      // one was told to read
   bool areReserved_ = false;  // all stages
+  ToldWord agreeing_ = nullptr;  // what ranks tell one another now
   std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
   std::vector<uint32_t> unconfirmed_;        // processes, as process_ names them
   char why_[256] = {};                       // this rank can't read another's memory

@@ -9,6 +9,7 @@
 namespace windlass {
 
 uint32_t Pulling::stepsOver(uint32_t rank) const {
+  if (access_.isAgreeing()) return access_.hasTold(rank) ? 1 : 0;
   const StageLine& line = comm_.group().block().stageLine(rank);
   const uint64_t over = line.filled.load(std::memory_order_acquire) +
                         line.taken.load(std::memory_order_acquire);

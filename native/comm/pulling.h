@@ -36,8 +36,8 @@ class Pulling {
   void fillEarly(const PullForm& form, const Launch& launch);
 
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
-  // many halves of them `rank` has filled or read.
-  uint32_t steps() const { return steps_; }
+  // many halves of them `rank` has filled or read. While ranks agree: 1, and whether it has told.
+  uint32_t steps() const { return access_.isAgreeing() ? 1 : steps_; }
   uint32_t stepsOver(uint32_t rank) const;
 
   const PeerAccess& access() const { return access_; }
