@@ -29,7 +29,7 @@ import org.windlass.internal.rendezvous.Token;
  * brings one, or as many as the others.
  */
 final class EnvironmentStart {
-  /** Of all keys of a start. */
+  /** Of all keys of starts, which tell themselves apart. */
   private static final String PREFIX = "start/";
 
   /** Which call at the store failed, and of which key, as an error begins that tells of one. */
@@ -240,12 +240,12 @@ final class EnvironmentStart {
   }
 
   /**
-   * Waits until rank 0 has come; false where the store went before, which was that of an earlier
-   * start then.
+   * Waits until rank 0 has opened a start; false where the store went before, which was that of an
+   * earlier start then.
    */
   private static boolean isStart(Store store, long startNs, long limitNs) {
     try {
-      Start.awaitRankZero(store, PREFIX, left(startNs, limitNs));
+      Start.awaitOpen(store, PREFIX, left(startNs, limitNs));
       return true;
     } catch (PeerLostException e) {
       return false;

@@ -4,13 +4,13 @@ package org.windlass.internal.rendezvous;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -40,6 +40,10 @@ class GatheringTest {
 
   private static Map<Integer, byte[]> own(int rank) {
     return Map.of(rank, new byte[] {(byte) rank});
+  }
+
+  private static CompletableFuture<Throwable> failing(ThrowingCallable call) {
+    return CompletableFuture.supplyAsync(() -> catchThrowable(call));
   }
 
   @ParameterizedTest
@@ -100,46 +104,17 @@ class GatheringTest {
 
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
-  void rankZeroThatComesLateIsToldSo(Meeting.Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store observer = meeting.join();
-      Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
-      Gathering rank2 = gathering(meeting.join(), 3, MOMENT);
-      List<CompletableFuture<Throwable>> early =
-          List.of(
-              CompletableFuture.supplyAsync(
-                  () -> catchThrowable(() -> rank1.gather("arrive", own(1), null))),
-              CompletableFuture.supplyAsync(
-                  () -> catchThrowable(() -> rank2.gather("arrive", own(2), null))));
-      for (CompletableFuture<Throwable> each : early) {
-        assertThat(each.get(20, TimeUnit.SECONDS))
-            .hasMessageContaining("of 3 had not come to");
-      }
-      Gathering rank0 = gathering(meeting.join(), 3, Meeting.LONG);
-      assertThat(
-              CompletableFuture.supplyAsync(
-                      () -> catchThrowable(() -> rank0.gather("arrive", own(0), null)))
-                  .get(20, TimeUnit.SECONDS))
-          .hasMessageContaining("of 3 had not come to");
-      rank1.leave(List.of(1));
-      rank2.leave(List.of(2));
-      assertThat(observer.keys("test/", Meeting.LONG)).hasSize(2); // rank 0's own, and what it read
-      rank0.leave(List.of(0));
-      assertThat(observer.keys("test/", Meeting.LONG)).isEmpty();
-    }
-  }
-
-  @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
   void whereRankZeroDoesNotComeNothingIsLeft(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store observer = meeting.join();
       Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
-      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null));
-      Gathering rank2 = gathering(meeting.join(), 3, Meeting.LONG);
-      Failure.assertFails(Native.WL_TIMEOUT, () -> rank2.gather("arrive", own(2), null));
+      Gathering rank2 = gathering(meeting.join(), 3, MOMENT);
+      CompletableFuture<Throwable> late = failing(() -> rank2.gather("arrive", own(2), null));
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
+          .contains(" of 3 had not come to ");
+      assertThat(late.get(20, TimeUnit.SECONDS)).hasMessageContaining(" of 3 had not come to ");
       rank1.leave(List.of(1));
-      assertThat(observer.keys("test/", Meeting.LONG)).hasSize(2);
+      assertThat(observer.keys("test/", Meeting.LONG)).containsExactly("test/rank/2");
       rank2.leave(List.of(2));
       assertThat(observer.keys("test/", Meeting.LONG)).isEmpty();
     }
@@ -150,11 +125,10 @@ class GatheringTest {
   void rankZeroStaysUntilOthersHaveReadWhy(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Two two = Two.of(meeting);
-      two.store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
-      two.rank0.gather("arrive", own(0), null);
+      arrive(two);
       CompletableFuture<Void> end = CompletableFuture.runAsync(() -> two.rank0.fail(List.of(0)));
       Thread.sleep(100);
-      assertThat(end).isNotDone(); // rank 1 has not read yet
+      assertThat(end).isNotDone(); // rank 1 has not left yet
       two.store1.close();
       end.get(20, TimeUnit.SECONDS);
     }
@@ -165,13 +139,16 @@ class GatheringTest {
   void rankZeroStaysForThoseWhoCameBehindOneThatDidNot(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store2 = meeting.join();
-      store2.hold("test/rank/2", said("arrive"), Meeting.LONG);
+      Gathering rank2 = gathering(store2, 3, Meeting.LONG);
+      CompletableFuture<Throwable> told = failing(() -> rank2.gather("arrive", own(2), null));
+      store2.await("test/rank/2", Meeting.LONG);
       Gathering rank0 = gathering(meeting.join(), 3, MOMENT);
       Failure.assertFails(Native.WL_TIMEOUT, () -> rank0.gather("arrive", own(0), null))
           .startsWith("rank 1 of 3 had not come to ");
+      assertThat(told.get(20, TimeUnit.SECONDS)).hasMessageStartingWith("rank 1 of 3 had not come");
       CompletableFuture<Void> end = CompletableFuture.runAsync(() -> rank0.fail(List.of(0)));
       Thread.sleep(100);
-      assertThat(end).isNotDone(); // rank 2 has not read yet
+      assertThat(end).isNotDone(); // rank 2 has not left yet
       store2.close();
       end.get(20, TimeUnit.SECONDS);
     }
@@ -182,8 +159,10 @@ class GatheringTest {
   void rankZeroThatComesAndSaysNothingMoreIsNamed(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
-      store0.hold("test/rank/0", said("arrive"), Meeting.LONG);
-      store0.hold("test/decision", new byte[2], Meeting.LONG); // open
+      UUID start = UUID.randomUUID();
+      store0.hold("test/decision", Outcome.open(start).toBytes(), Meeting.LONG);
+      Word word = new Word(start, UUID.randomUUID(), "arrive", new byte[0], null);
+      store0.hold("test/rank/0", word.toBytes(), Meeting.LONG);
       Gathering rank1 = gathering(meeting.join(), 2, MOMENT);
       Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
           .startsWith("rank 0 of 2 came to ")
@@ -196,20 +175,16 @@ class GatheringTest {
   void aRankThatDoesNotGoHoldsUpNoFailure(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Two two = Two.of(meeting);
-      two.store1.hold("test/rank/1", said("arrive"), Meeting.LONG);
-      two.rank0.gather("arrive", own(0), null);
+      arrive(two);
       CompletableFuture.runAsync(() -> two.rank0.fail(List.of(0))).get(20, TimeUnit.SECONDS);
     }
   }
 
-  /** What a rank says that says nothing. */
-  private static byte[] said(String step) {
-    byte[] bytes = new byte[2 + step.length() + 1 + Integer.BYTES];
-    bytes[1] = (byte) step.length();
-    for (int i = 0; i < step.length(); i++) {
-      bytes[2 + i] = (byte) step.charAt(i);
-    }
-    return bytes;
+  private static void arrive(Two two) throws Exception {
+    CompletableFuture<List<byte[]>> other =
+        CompletableFuture.supplyAsync(() -> two.rank1.gather("arrive", own(1), null));
+    two.rank0.gather("arrive", own(0), null);
+    other.get(20, TimeUnit.SECONDS);
   }
 
   /** It comes between the end of rank 1's wait for it and what rank 1 then decides. */
@@ -218,22 +193,15 @@ class GatheringTest {
   void rankZeroMayComeAsTheDeadlinePasses(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
-      Store own = meeting.join();
+      byte[] open = Outcome.open(UUID.randomUUID()).toBytes();
       Store store1 =
-          (Store)
-              Proxy.newProxyInstance(
-                  Store.class.getClassLoader(),
-                  new Class<?>[] {Store.class},
-                  (proxy, method, arguments) -> {
-                    if (method.getName().equals("get") && arguments[0].equals("test/rank/0")) {
-                      store0.hold("test/decision", new byte[2], MOMENT); // as rank 0 does first
-                    }
-                    try {
-                      return method.invoke(own, arguments);
-                    } catch (InvocationTargetException e) {
-                      throw e.getCause();
-                    }
-                  });
+          Hooked.before(
+              meeting.join(),
+              call -> {
+                if (call.equals("get test/rank/0")) {
+                  store0.hold("test/decision", open, MOMENT); // as rank 0 does first
+                }
+              });
       Gathering rank1 = gathering(store1, 3, MOMENT);
       Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
           .contains("had not come to");

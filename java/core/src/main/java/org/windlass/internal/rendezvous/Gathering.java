@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.UUID;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
  * The steps by which all ranks of a start tell one another something at a store, within one
- * deadline. Each rank holds a key, whose value is what it says in the step that it has come to;
- * rank 0's process collects what all say and decides the step, for all of them, in a key that it
- * holds too. A step whose deadline passes on another rank before that is decided there. A key that
- * is gone is a rank that is gone. Nothing is left in the store once all that came have called {@link
- * #leave}.
+ * deadline.
+ *
+ * <pre>
+ * decision   what has come of the last step: an {@link Outcome}, held by rank 0's process
+ * rank/R     what rank R says in the step that it has come to: a {@link Word}, held by its process
+ * </pre>
+ *
+ * <p>Rank 0 opens the start, under an id of its own that every word and outcome of it has; what
+ * others of that prefix have left, or still say, passes by. It collects what all say and decides
+ * the step; another rank does so where the deadline passes first. A key that is gone is a rank that
+ * is gone, and so is one in which another member speaks. Who comes while a start is decided already
+ * waits for the next. Nothing is left in the store once all that came have called {@link #leave}.
  */
 final class Gathering {
   /** How often one who waits for ranks that have not come sees to it that they still may. */
@@ -30,13 +34,6 @@ final class Gathering {
 
   /** For what is told and looked at once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
-
-  private static final byte SAID = 0;
-
-  private static final byte FAILED = 1;
-
-  /** The outcome before the first step's. */
-  private static final byte[] OPEN = bytes(out -> out.writeUTF(""));
 
   private final Store store;
   private final String prefix;
@@ -47,17 +44,25 @@ final class Gathering {
   private final long limitNs;
   private final FailureMaker failures;
 
-  /** What each rank said last, as rank 0's process knows it. */
-  private final byte[][] seen;
+  /** Tells what is said here from what is said of the same ranks elsewhere. */
+  private final UUID member = UUID.randomUUID();
 
-  /** What was decided last, as this process knows it; null for nothing. */
+  /** That of the start which this takes part in; null where rank 0 has not opened it so far. */
+  private UUID start;
+
+  /** What was decided last in it, as this process knows it. */
   private byte[] decision;
 
-  /** Whether another rank's deadline had passed before rank 0 came, which is decided. */
-  private boolean isTooLate;
+  /** What this process's ranks have said last. */
+  private final Map<Integer, byte[]> said = new HashMap<>();
 
-  /** Whether a step has come to nothing. */
-  private boolean hasFailed;
+  /** What each rank's key had last, and what that rank has said in this start; of rank 0's process. */
+  private final byte[][] seen;
+
+  private final Word[] heard;
+
+  /** Why a start that was there before has failed; empty for none. */
+  private String earlier = "";
 
   /**
    * From now on.
@@ -82,15 +87,25 @@ final class Gathering {
     this.limitNs = Deadlines.nanos(deadline, failures);
     this.failures = failures;
     this.seen = new byte[size][];
+    this.heard = new Word[size];
   }
 
   private static String decisions(String prefix) {
     return prefix + "decision";
   }
 
-  /** Returns once rank 0 has said something under this prefix. */
-  static void awaitRankZero(Store store, String prefix, Duration deadline) {
-    store.await(decisions(prefix), deadline);
+  /** Returns once rank 0 has opened a start under this prefix, which has not come to anything. */
+  static void awaitOpen(Store store, String prefix, Duration deadline) {
+    long startNs = System.nanoTime();
+    byte[] now = null;
+    do {
+      now = store.awaitOther(decisions(prefix), now, left(startNs, deadline)).orElse(null);
+    } while (!isOpen(now));
+  }
+
+  private static boolean isOpen(byte[] decision) {
+    Outcome outcome = Outcome.peek(decision);
+    return outcome != null && outcome.kind() == Outcome.Kind.OPEN;
   }
 
   /** What is left of the deadline, at least a moment. */
@@ -112,26 +127,68 @@ final class Gathering {
    * @param refused what makes the step fail on all ranks; null for nothing
    */
   List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused) {
-    byte[] outcome;
-    hasFailed = true;
+    boolean isRankZero = own.containsKey(0);
+    Outcome outcome;
     try {
-      for (Map.Entry<Integer, byte[]> said : own.entrySet()) {
-        say(said.getKey(), said(step, said.getValue(), refused));
+      if (start == null && isRankZero) {
+        open();
+      } else if (start == null) {
+        join(step, own);
       }
-      if (!own.containsKey(0)) {
-        outcome = told();
-      } else {
-        outcome = isTooLate ? decision : decided(collected(step), left());
-      }
+      say(step, own, refused);
+      outcome =
+          isRankZero
+              ? decided(collected(step), left()).orElseThrow(() -> another(0))
+              : told();
     } catch (RuntimeException e) {
       if (!isOver()) {
         throw e;
       }
-      outcome = late(step, own.containsKey(0), e);
+      outcome = late(step, isRankZero, e);
     }
-    List<byte[]> said = read(outcome);
-    hasFailed = false;
-    return said;
+    return read(step, own, outcome);
+  }
+
+  /** As rank 0. */
+  private void open() {
+    start = UUID.randomUUID();
+    decision = Outcome.open(start).toBytes();
+    while (!store.hold(decisions, decision, left())) {
+      // The rest of an earlier start, whose rank 0 has ended or was started again.
+      Optional<byte[]> rest = store.get(decisions, left());
+      if (rest.isPresent()) {
+        store.compareAndSet(decisions, rest.get(), null, left());
+      }
+    }
+  }
+
+  /** As another: takes part in the start that is open, as soon as one is. */
+  private void join(String step, Map<Integer, byte[]> own) {
+    byte[] now = store.get(decisions, left()).orElse(null);
+    boolean isThere = false;
+    while (!isOpen(now)) {
+      if (!isThere) {
+        start = Word.NO_START;
+        say(step, own, null);
+        start = null;
+        isThere = true;
+      }
+      noteEarlier(now);
+      now = awaitComing(decisions, now).orElse(null);
+    }
+    start = Outcome.peek(now).start();
+    decision = now;
+  }
+
+  private void noteEarlier(byte[] decision) {
+    Outcome outcome = Outcome.peek(decision);
+    try {
+      if (outcome != null && outcome.kind() == Outcome.Kind.FAILED) {
+        earlier = "; the start before has failed: " + outcome.why(size).message();
+      }
+    } catch (IOException e) {
+      // Of another version: there is nothing to say of it.
+    }
   }
 
   /** After the last step: waits until all ranks but {@code own} have left. */
@@ -141,7 +198,15 @@ final class Gathering {
 
   /** The same after a failure, for as long as telling it takes. */
   void fail(List<Integer> own) {
-    awaitOthersLeft(own, LAST_LOOK);
+    long startNs = System.nanoTime();
+    try {
+      if (isOpen(decision)) {
+        decided(failed("", rankZeroLeft()), LAST_LOOK);
+      }
+    } catch (RuntimeException e) {
+      // Who waits sees then that rank 0 is gone.
+    }
+    awaitOthersLeft(own, left(startNs, LAST_LOOK));
   }
 
   private void awaitOthersLeft(List<Integer> own, Duration limit) {
@@ -149,7 +214,7 @@ final class Gathering {
     try {
       for (int rank = 0; rank < size; rank++) {
         byte[] last = own.contains(rank) ? null : lastOf(rank, left(startNs, limit));
-        while (last != null) {
+        while (isOfThisStart(Word.peek(last))) {
           last = store.awaitOther(key(rank), last, left(startNs, limit)).orElse(null);
         }
       }
@@ -160,7 +225,11 @@ final class Gathering {
 
   /** What a rank said last, also where nothing was collected of it behind one that never came. */
   private byte[] lastOf(int rank, Duration limit) {
-    return seen[rank] != null ? seen[rank] : store.get(key(rank), limit).orElse(null);
+    return heard[rank] != null ? seen[rank] : store.get(key(rank), limit).orElse(null);
+  }
+
+  private boolean isOfThisStart(Word word) {
+    return word != null && word.start().equals(start);
   }
 
   private static Duration left(long startNs, Duration limit) {
@@ -169,28 +238,26 @@ final class Gathering {
 
   /**
    * Takes back what {@code own} have said: they have heard all that they are to hear. Where rank 0
-   * is among them, the others have; where it has not come, who leaves last takes back the decision.
+   * is among them, the others have.
    */
   void leave(List<Integer> own) {
     try {
       for (int rank : own) {
-        remove(key(rank));
+        byte[] last = store.get(key(rank), LAST_LOOK).orElse(null);
+        Word word = Word.peek(last);
+        if (word != null && word.member().equals(member)) {
+          store.compareAndSet(key(rank), last, null, LAST_LOOK);
+        }
       }
-      boolean isLast =
-          own.contains(0)
-              || hasFailed && store.keys(prefix + "rank/", LAST_LOOK).isEmpty();
-      if (isLast) {
-        remove(decisions);
+      if (own.contains(0) && start != null) {
+        byte[] last = store.get(decisions, LAST_LOOK).orElse(null);
+        Outcome outcome = Outcome.peek(last);
+        if (outcome != null && outcome.start().equals(start)) {
+          store.compareAndSet(decisions, last, null, LAST_LOOK);
+        }
       }
     } catch (RuntimeException e) {
       // What a store that is lost, or does not answer, has of them ends with this way in.
-    }
-  }
-
-  private void remove(String key) {
-    byte[] value = store.get(key, LAST_LOOK).orElse(null);
-    if (value != null) {
-      store.compareAndSet(key, value, null, LAST_LOOK);
     }
   }
 
@@ -198,42 +265,88 @@ final class Gathering {
     return prefix + "rank/" + rank;
   }
 
-  private void say(int rank, byte[] said) {
-    while (rank == 0 && decision == null) {
-      decision =
-          store.hold(decisions, OPEN, left()) ? OPEN : store.get(decisions, left()).orElse(null);
-      isTooLate = decision != OPEN;
+  private void say(String step, Map<Integer, byte[]> own, Refused refused) {
+    own.forEach(
+        (rank, value) -> say(rank, new Word(start, member, step, value, refused).toBytes()));
+  }
+
+  private void say(int rank, byte[] word) {
+    String key = key(rank);
+    byte[] before = said.put(rank, word);
+    if (before != null) {
+      if (!store.compareAndSet(key, before, word, left())) {
+        throw another(rank);
+      }
+      return;
     }
-    if (!store.hold(key(rank), said, left())) {
-      store.set(key(rank), said, left());
+    while (!store.hold(key, word, left())) {
+      // What a process has left, or says, that was this rank before.
+      Optional<byte[]> rest = store.get(key, left());
+      if (rest.isPresent()) {
+        store.compareAndSet(key, rest.get(), null, left());
+      }
     }
+  }
+
+  /** Where one is not who has its rank. */
+  private RuntimeException another(int rank) {
+    return failures.make(
+        Native.WL_MISMATCH,
+        "another process has come to this start as rank "
+            + rank
+            + " too, and counts as that; two may not have one rank: start all ranks again",
+        null,
+        "",
+        List.of(rank));
+  }
+
+  private static Outcome.Failed rankZeroLeft() {
+    return new Outcome.Failed(
+        Native.WL_PEER_LOST,
+        "rank 0 came to the start and left before all had met; see what its process says",
+        List.of(0));
+  }
+
+  private RuntimeException thrown(Outcome.Failed why, Throwable cause) {
+    return failures.make(why.code(), why.message(), cause, "", why.culprits());
   }
 
   /** What is decided next. */
-  private byte[] told() {
-    do {
-      decision =
-          awaitOther(decisions, decision)
-              .orElseThrow(
-                  () ->
-                      failures.make(
-                          Native.WL_PEER_LOST,
-                          "rank 0 came to the start and left before all had met; see what its"
-                              + " process says",
-                          null,
-                          "",
-                          List.of(0)));
-    } while (Arrays.equals(decision, OPEN));
-    return decision;
+  private Outcome told() {
+    byte[] now = store.awaitOther(decisions, decision, left()).orElse(null);
+    Outcome outcome = now == null ? null : outcome(now);
+    if (outcome == null || !outcome.start().equals(start)) {
+      throw thrown(rankZeroLeft(), null);
+    }
+    decision = now;
+    return outcome;
   }
 
-  /** {@link Store#awaitOther} until the deadline, or until none will come that has not. */
-  private Optional<byte[]> awaitOther(String key, byte[] seen) {
-    while (others != null && seen == null) {
+  private Outcome outcome(byte[] decision) {
+    try {
+      return Outcome.of(decision);
+    } catch (MalformedException e) {
+      throw unreadable(e);
+    }
+  }
+
+  private RuntimeException unreadable(IOException e) {
+    return failures.make(
+        Native.WL_MISMATCH, "what ranks say at the start can't be read: "
+            + e.getMessage()
+            + "; run one version of windlass on all of them");
+  }
+
+  /**
+   * {@link Store#awaitOther} of what one says that has not come, until the deadline, or until none
+   * will come that has not.
+   */
+  private Optional<byte[]> awaitComing(String key, byte[] seen) {
+    while (others != null) {
       long lookNs = System.nanoTime();
       Duration once = left().compareTo(LOOK) < 0 ? left() : LOOK;
       try {
-        return store.awaitOther(key, null, once);
+        return store.awaitOther(key, seen, once);
       } catch (RuntimeException e) {
         if (isOver() || System.nanoTime() - lookNs < once.toNanos()) {
           throw e;
@@ -251,149 +364,126 @@ final class Gathering {
     return store.awaitOther(key, seen, left());
   }
 
-  private static byte[] bytes(Writing writing) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      writing.to(out);
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-    return bytes.toByteArray();
-  }
-
-  @FunctionalInterface
-  private interface Writing {
-    void to(DataOutputStream out) throws IOException;
-  }
-
-  private static byte[] said(String step, byte[] value, Refused refused) {
-    return bytes(
-        out -> {
-          out.writeUTF(step);
-          if (refused == null) {
-            out.writeByte(SAID);
-            out.writeInt(value.length);
-            out.write(value);
-          } else {
-            out.writeByte(FAILED);
-            out.writeInt(refused.code());
-            out.writeUTF(refused.message());
-          }
-        });
-  }
-
-  private static byte[] failed(
-      String step, int code, String message, List<Integer> culprits) {
-    return bytes(
-        out -> {
-          out.writeUTF(step);
-          out.writeByte(FAILED);
-          out.writeInt(code);
-          out.writeUTF(message);
-          out.writeInt(culprits.size());
-          for (int rank : culprits) {
-            out.writeInt(rank);
-          }
-        });
-  }
-
   /** The outcome of a step: what all said, or the first failure. */
-  private byte[] collected(String step) {
-    List<byte[]> values = new ArrayList<>(size);
+  private Outcome collected(String step) {
+    List<Word> words = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
-      seen[rank] = awaitOther(key(rank), seen[rank]).orElse(null);
-      if (seen[rank] == null) {
-        return failed(
-            step,
-            Native.WL_PEER_LOST,
-            "rank " + rank + " came to the start and left before " + step
-                + "; see what its process says",
-            List.of(rank));
-      }
-      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(seen[rank]))) {
-        in.readUTF();
-        if (in.readByte() == FAILED) {
-          return failed(step, in.readInt(), "rank " + rank + ": " + in.readUTF(), List.of(rank));
+      Word word;
+      try {
+        word = heard[rank] == null ? awaitFirstWord(rank) : awaitNextWord(rank);
+        if (word != null && !word.step().equals(step)) {
+          throw new MalformedException("it is at step " + word.step());
         }
-        values.add(value(in));
-      } catch (IOException e) {
+      } catch (MalformedException e) {
         return failed(
             step,
-            Native.WL_MISMATCH,
-            "what rank " + rank + " says at the start can't be read: " + e.getMessage(),
-            List.of(rank));
+            new Outcome.Failed(
+                Native.WL_MISMATCH,
+                "what rank " + rank + " says at the start can't be read: " + e.getMessage()
+                    + "; run one version of windlass on all of them",
+                List.of(rank)));
+      }
+      if (word == null) {
+        return failed(
+            step,
+            new Outcome.Failed(
+                Native.WL_PEER_LOST,
+                "rank " + rank + " came to the start and left before " + step
+                    + "; see what its process says",
+                List.of(rank)));
+      }
+      if (word.refused() != null) {
+        return failed(
+            step,
+            new Outcome.Failed(
+                word.refused().code(),
+                "rank " + rank + ": " + word.refused().message(),
+                List.of(rank)));
+      }
+      words.add(word);
+    }
+    return Outcome.said(start, step, words);
+  }
+
+  /** Of {@code rank} in this start. */
+  private Word awaitFirstWord(int rank) throws MalformedException {
+    while (true) {
+      seen[rank] = awaitComing(key(rank), seen[rank]).orElse(null);
+      Word word = seen[rank] == null ? null : Word.of(seen[rank]);
+      if (isOfThisStart(word)) {
+        heard[rank] = word;
+        return word;
       }
     }
-    return bytes(
-        out -> {
-          out.writeUTF(step);
-          out.writeByte(SAID);
-          for (byte[] value : values) {
-            out.writeInt(value.length);
-            out.write(value);
+  }
+
+  /** What {@code rank} says after its last word; null where it has left. */
+  private Word awaitNextWord(int rank) throws MalformedException {
+    byte[] next = store.awaitOther(key(rank), seen[rank], left()).orElse(null);
+    Word word = next == null ? null : Word.of(next);
+    if (!isOfThisStart(word) || !word.member().equals(heard[rank].member())) {
+      return null;
+    }
+    seen[rank] = next;
+    heard[rank] = word;
+    return word;
+  }
+
+  private Outcome failed(String step, Outcome.Failed why) {
+    return Outcome.failed(start, step, why);
+  }
+
+  /** {@code outcome}, or what was decided before; empty where the start is there no more. */
+  private Optional<Outcome> decided(Outcome outcome, Duration limit) {
+    byte[] bytes = outcome.toBytes();
+    if (store.compareAndSet(decisions, decision, bytes, limit)) {
+      decision = bytes;
+      return Optional.of(outcome);
+    }
+    byte[] now = store.get(decisions, limit).orElse(null);
+    Outcome before = now == null ? null : outcome(now);
+    if (before == null || !before.start().equals(start)) {
+      return Optional.empty();
+    }
+    decision = now;
+    return Optional.of(before);
+  }
+
+  private List<byte[]> read(String step, Map<Integer, byte[]> own, Outcome outcome) {
+    try {
+      switch (outcome.kind()) {
+        case FAILED -> throw thrown(outcome.why(size), null);
+        case SAID -> {
+          if (!outcome.step().equals(step)) {
+            throw new MalformedException("step " + outcome.step() + " in " + step);
           }
-        });
-  }
-
-  private static byte[] value(DataInputStream in) throws IOException {
-    byte[] value = new byte[Math.min(Math.max(0, in.readInt()), in.available())];
-    in.readFully(value);
-    return value;
-  }
-
-  /** {@code outcome}, or what was decided before. */
-  private byte[] decided(byte[] outcome, Duration limit) {
-    boolean isFirst;
-    do {
-      isFirst =
-          decision == null
-              ? store.hold(decisions, outcome, limit)
-              : store.compareAndSet(decisions, decision, outcome, limit);
-      decision = isFirst ? outcome : store.get(decisions, limit).orElseThrow();
-      // Where nothing was decided yet, rank 0 may have come just now.
-    } while (Arrays.equals(decision, OPEN));
-    return decision;
-  }
-
-  private List<byte[]> read(byte[] outcome) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(outcome))) {
-      in.readUTF();
-      if (in.readByte() == FAILED) {
-        int code = in.readInt();
-        String message = in.readUTF();
-        int count = Math.min(Math.max(0, in.readInt()), size);
-        List<Integer> culprits = new ArrayList<>(count);
-        for (int i = 0; i < count; i++) {
-          culprits.add(in.readInt());
+          List<Outcome.Said> all = outcome.said(size);
+          for (int rank : own.keySet()) {
+            if (!all.get(rank).member().equals(member)) {
+              throw another(rank);
+            }
+          }
+          return all.stream().map(Outcome.Said::value).toList();
         }
-        throw failures.make(code, message, null, "", culprits);
+        default -> throw new MalformedException("nothing is decided");
       }
-      List<byte[]> said = new ArrayList<>(size);
-      for (int rank = 0; rank < size; rank++) {
-        said.add(value(in));
-      }
-      return said;
     } catch (IOException e) {
-      throw failures.make(
-          Native.WL_MISMATCH, "what ranks say at the start can't be read: " + e.getMessage());
+      throw unreadable(e);
     }
   }
 
   /** The outcome of a step whose deadline has passed: who has not come so far. */
-  private byte[] late(String step, boolean isRankZero, RuntimeException failure) {
+  private Outcome late(String step, boolean isRankZero, RuntimeException failure) {
     long nowNs = System.nanoTime();
+    Outcome.Failed why;
     try {
-      List<Integer> missing = new ArrayList<>();
-      for (int rank = 0; rank < size; rank++) {
-        if (!isAt(step, store.get(key(rank), left(nowNs, LAST_LOOK)))) {
-          missing.add(rank);
+      why = missing(step, isRankZero, nowNs);
+      if (start != null) {
+        Optional<Outcome> outcome = decided(failed(step, why), left(nowNs, LAST_LOOK));
+        if (outcome.isPresent()) {
+          return outcome.get();
         }
       }
-      byte[] outcome =
-          missing.isEmpty()
-              ? undecided(step, isRankZero)
-              : failed(step, Native.WL_TIMEOUT, absent(step, missing), missing);
-      return decided(outcome, LAST_LOOK);
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
       throw failures.make(
@@ -409,22 +499,47 @@ final class Gathering {
           "",
           List.of());
     }
+    throw thrown(why, failure);
   }
 
-  private String absent(String step, List<Integer> missing) {
-    return (missing.size() == 1 ? "rank " : "ranks ")
-        + listed(missing)
+  /** What a deadline that has passed comes to. */
+  private Outcome.Failed missing(String step, boolean isRankZero, long nowNs) {
+    List<Integer> missing = new ArrayList<>();
+    List<Integer> elsewhere = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      Word word = Word.peek(store.get(key(rank), left(nowNs, LAST_LOOK)).orElse(null));
+      boolean isWaiting = word != null && word.start().equals(Word.NO_START);
+      if (word == null || !word.step().equals(step) || !isWaiting && !isOfThisStart(word)) {
+        missing.add(rank);
+      }
+      if (word != null && !isWaiting && !isOfThisStart(word)) {
+        elsewhere.add(rank);
+      }
+    }
+    return missing.isEmpty()
+        ? undecided(step, isRankZero)
+        : new Outcome.Failed(Native.WL_TIMEOUT, absent(step, missing, elsewhere), missing);
+  }
+
+  private String absent(String step, List<Integer> missing, List<Integer> elsewhere) {
+    return listed(missing)
         + " of "
         + size
         + " had not come to "
         + store.address()
         + " when the deadline passed, in step "
         + step
-        + "; see why they did not start, or give more time";
+        + (elsewhere.isEmpty()
+            ? "; see why they did not start, or give more time"
+            : "; there is what "
+                + listed(elsewhere)
+                + " said in another start: see whether those processes are stopped, or start all"
+                + " ranks again")
+        + earlier;
   }
 
   /** Where all have come, which rank 0 is to say. */
-  private byte[] undecided(String step, boolean isRankZero) {
+  private Outcome.Failed undecided(String step, boolean isRankZero) {
     String message =
         isRankZero
             ? "all of " + size + " ranks came to " + store.address()
@@ -432,22 +547,17 @@ final class Gathering {
             : "rank 0 of " + size + " came to " + store.address()
                 + ", and had not let the others go on when the deadline passed, in step " + step
                 + "; see whether its process is stopped, or give more time";
-    return failed(step, Native.WL_TIMEOUT, message, isRankZero ? List.of() : List.of(0));
+    return new Outcome.Failed(
+        Native.WL_TIMEOUT, message, isRankZero ? List.of() : List.of(0));
   }
 
-  private static boolean isAt(String step, Optional<byte[]> said) {
-    try (DataInputStream in =
-        new DataInputStream(new ByteArrayInputStream(said.orElse(new byte[0])))) {
-      return in.readUTF().equals(step);
-    } catch (IOException e) {
-      return false;
-    }
-  }
-
+  /** Such as {@code ranks 1, 3}. */
   private static String listed(List<Integer> ranks) {
     int most = 16;
     String first =
         String.join(", ", ranks.stream().limit(most).map(String::valueOf).toList());
-    return ranks.size() <= most ? first : first + " and " + (ranks.size() - most) + " more";
+    return (ranks.size() == 1 ? "rank " : "ranks ")
+        + first
+        + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");
   }
 }

@@ -46,7 +46,7 @@ public final class Start {
    * they are to hear, so that it may close the store. Nothing of the start is left in it.
    *
    * @param store where they meet
-   * @param prefix of the keys of this start alone
+   * @param prefix of the keys of these ranks' starts alone, of which one is at a time
    * @param others without which ranks that have not come so far won't come; null for none
    * @param own the ranks of this process
    * @param size how many there are in all processes
@@ -84,9 +84,9 @@ public final class Start {
     }
   }
 
-  /** Returns once rank 0 has come to the start that has this prefix; Timeout, PeerLost. */
-  public static void awaitRankZero(Store store, String prefix, Duration deadline) {
-    Gathering.awaitRankZero(store, prefix, deadline);
+  /** Returns once rank 0 has opened a start that has this prefix; Timeout, PeerLost. */
+  public static void awaitOpen(Store store, String prefix, Duration deadline) {
+    Gathering.awaitOpen(store, prefix, deadline);
   }
 
   private long[] join(List<Integer> own) {

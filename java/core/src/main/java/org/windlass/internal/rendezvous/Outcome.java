@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+
+/**
+ * What is decided of a step of a start, for all of its ranks.
+ *
+ * @param start which rank 0 has opened
+ * @param step empty where none is decided so far
+ */
+record Outcome(UUID start, String step, Kind kind, byte[] body) {
+  /** What a step has come to. */
+  enum Kind {
+    /** Ranks may come; nothing is decided. */
+    OPEN,
+    /** All have said something. */
+    SAID,
+    FAILED
+  }
+
+  static Outcome open(UUID start) {
+    return new Outcome(start, "", Kind.OPEN, new byte[0]);
+  }
+
+  /** @param words of all ranks, in rank order */
+  static Outcome said(UUID start, String step, List<Word> words) {
+    byte[] body =
+        Encoding.bytes(
+            out -> {
+              for (Word word : words) {
+                Encoding.putId(out, word.member());
+                Encoding.putArray(out, word.value());
+              }
+            });
+    return new Outcome(start, step, Kind.SAID, body);
+  }
+
+  static Outcome failed(UUID start, String step, Failed why) {
+    byte[] body =
+        Encoding.bytes(
+            out -> {
+              out.writeInt(why.code());
+              out.writeUTF(why.message());
+              out.writeInt(why.culprits().size());
+              for (int rank : why.culprits()) {
+                out.writeInt(rank);
+              }
+            });
+    return new Outcome(start, step, Kind.FAILED, body);
+  }
+
+  /** Why a step has failed. */
+  record Failed(int code, String message, List<Integer> culprits) {}
+
+  /** What a rank has said. */
+  record Said(UUID member, byte[] value) {}
+
+  byte[] toBytes() {
+    return Encoding.bytes(
+        out -> {
+          Encoding.putId(out, start);
+          out.writeUTF(step);
+          out.writeByte(kind.ordinal());
+          out.write(body);
+        });
+  }
+
+  static Outcome of(byte[] bytes) throws MalformedException {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      UUID start = Encoding.id(in);
+      String step = in.readUTF();
+      int kind = in.readUnsignedByte();
+      if (kind >= Kind.values().length) {
+        throw new MalformedException("an outcome of no kind");
+      }
+      return new Outcome(start, step, Kind.values()[kind], in.readAllBytes());
+    } catch (MalformedException e) {
+      throw e;
+    } catch (IOException e) {
+      throw new MalformedException("an outcome that ends early");
+    }
+  }
+
+  /** Null for what is none, and for null. */
+  static Outcome peek(byte[] bytes) {
+    try {
+      return bytes == null ? null : of(bytes);
+    } catch (MalformedException e) {
+      return null;
+    }
+  }
+
+  boolean isOpen() {
+    return kind == Kind.OPEN;
+  }
+
+  /** What each of {@code size} ranks has said, in rank order. */
+  List<Said> said(int size) throws IOException {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(body))) {
+      List<Said> said = new ArrayList<>(size);
+      for (int rank = 0; rank < size; rank++) {
+        said.add(new Said(Encoding.id(in), Encoding.array(in)));
+      }
+      return said;
+    }
+  }
+
+  /** @param size of the ranks that may be culprits */
+  Failed why(int size) throws IOException {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(body))) {
+      int code = in.readInt();
+      String message = in.readUTF();
+      int count = Math.min(Math.max(0, in.readInt()), size);
+      List<Integer> culprits = new ArrayList<>(count);
+      for (int i = 0; i < count; i++) {
+        culprits.add(in.readInt());
+      }
+      return new Failed(code, message, culprits);
+    }
+  }
+}
