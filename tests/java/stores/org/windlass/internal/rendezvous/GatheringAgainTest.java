@@ -102,7 +102,7 @@ class GatheringAgainTest {
   void whoComesTooLateIsToldWhatBecameOfTheStart(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Outcome.Failed why = new Outcome.Failed(Native.WL_TIMEOUT, "rank 1 was late", List.of(1));
-      byte[] decision = Outcome.failed(UUID.randomUUID(), "arrive", why).toBytes();
+      byte[] decision = Outcome.failed(UUID.randomUUID(), "arrive", why).toValues().get(0);
       meeting.join().hold("test/decision", decision, Meeting.LONG);
       Object late = get(arriving(gathering(meeting.join(), 2, MOMENT), 1, "b"));
       assertFailed(late, "rank 0 of 2 had not come to ");

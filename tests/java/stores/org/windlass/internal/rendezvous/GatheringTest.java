@@ -5,16 +5,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
+import org.windlass.internal.ProcessName;
 
 /** Steps of ranks at a store: what all of them are told where one fails, goes or is late. */
 @Timeout(60)
@@ -160,7 +164,7 @@ class GatheringTest {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
       UUID start = UUID.randomUUID();
-      store0.hold("test/decision", Outcome.open(start).toBytes(), Meeting.LONG);
+      store0.hold("test/decision", Outcome.open(start).toValues().get(0), Meeting.LONG);
       Word word = new Word(start, UUID.randomUUID(), "arrive", new byte[0], null);
       store0.hold("test/rank/0", word.toBytes(), Meeting.LONG);
       Gathering rank1 = gathering(meeting.join(), 2, MOMENT);
@@ -180,6 +184,50 @@ class GatheringTest {
     }
   }
 
+  /** Together more than {@link Limits#VALUE}, which each alone is not. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whatIsTooLongForOneValueIsToldInSeveral(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store observer = meeting.join();
+      Gathering ranks0 = gathering(meeting.join(), 3, Meeting.LONG);
+      Gathering rank2 = gathering(meeting.join(), 3, Meeting.LONG);
+      for (int length : new int[] {300 << 10, 0, 200 << 10}) {
+        byte[][] each = new byte[3][length];
+        for (int rank = 0; rank < 3; rank++) {
+          new Random(rank + length).nextBytes(each[rank]);
+        }
+        String step = "step " + length;
+        CompletableFuture<List<byte[]>> heard =
+            CompletableFuture.supplyAsync(
+                () -> rank2.gather(step, Map.of(2, each[2]), null));
+        assertThat(ranks0.gather(step, Map.of(0, each[0], 1, each[1]), null))
+            .containsExactly(each);
+        assertThat(heard.get(20, TimeUnit.SECONDS)).containsExactly(each);
+      }
+      rank2.leave(List.of(2));
+      ranks0.leave(List.of(0, 1));
+      assertThat(observer.keys("test/", Meeting.LONG)).isEmpty();
+    }
+  }
+
+  @Test
+  void theArrivalsOfAsManyRanksAsThereMayBeAreTold() throws Exception {
+    ProcessName process = new ProcessName(4711, 123456, 4026531836L);
+    String options = new Start.Config(0, 0, 0, 60_000_000_000L, false).toString();
+    String host = UUID.randomUUID().toString();
+    Map<Integer, byte[]> said = new LinkedHashMap<>();
+    for (int rank = 0; rank < Native.WL_MAX_RANKS; rank++) {
+      Arrival arrival =
+          new Arrival(rank, "0.1.0", "sim", host, process, 2, "0-1", options);
+      said.put(rank, arrival.toBytes());
+    }
+    try (LocalStore store = new LocalStore(Failure::make)) {
+      Gathering all = gathering(store, said.size(), Meeting.LONG);
+      assertThat(all.gather("arrive", said, null)).containsExactlyElementsOf(said.values());
+    }
+  }
+
   private static void arrive(Two two) throws Exception {
     CompletableFuture<List<byte[]>> other =
         CompletableFuture.supplyAsync(() -> two.rank1.gather("arrive", own(1), null));
@@ -193,7 +241,7 @@ class GatheringTest {
   void rankZeroMayComeAsTheDeadlinePasses(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
-      byte[] open = Outcome.open(UUID.randomUUID()).toBytes();
+      byte[] open = Outcome.open(UUID.randomUUID()).toValues().get(0);
       Store store1 =
           Hooked.before(
               meeting.join(),

@@ -18,8 +18,9 @@ import org.windlass.internal.Native;
  * deadline.
  *
  * <pre>
- * decision   what has come of the last step: an {@link Outcome}, held by rank 0's process
- * rank/R     what rank R says in the step that it has come to: a {@link Word}, held by its process
+ * decision    what has come of the last step: an {@link Outcome}, held by rank 0's process
+ * of/ID/S/N   the outcome's value N of step S of start ID, where it has several; held by it, too
+ * rank/R      what rank R says in the step that it has come to: a {@link Word}, held by its process
  * </pre>
  *
  * <p>Rank 0 opens the start, under an id of its own that every word and outcome of it has; what
@@ -52,6 +53,9 @@ final class Gathering {
 
   /** What was decided last in it, as this process knows it. */
   private byte[] decision;
+
+  /** Under which this process has further values of outcomes. */
+  private final List<String> further = new ArrayList<>();
 
   /** What this process's ranks have said last. */
   private final Map<Integer, byte[]> said = new HashMap<>();
@@ -152,7 +156,7 @@ final class Gathering {
   /** As rank 0. */
   private void open() {
     start = UUID.randomUUID();
-    decision = Outcome.open(start).toBytes();
+    decision = Outcome.open(start).toValues().get(0);
     while (!store.hold(decisions, decision, left())) {
       // The rest of an earlier start, whose rank 0 has ended or was started again.
       Optional<byte[]> rest = store.get(decisions, left());
@@ -232,6 +236,10 @@ final class Gathering {
     return word != null && word.start().equals(start);
   }
 
+  private boolean isOfThisStart(Outcome outcome) {
+    return outcome != null && outcome.start().equals(start);
+  }
+
   private static Duration left(long startNs, Duration limit) {
     return Duration.ofNanos(Math.max(1, limit.toNanos() - (System.nanoTime() - startNs)));
   }
@@ -246,14 +254,17 @@ final class Gathering {
         byte[] last = store.get(key(rank), LAST_LOOK).orElse(null);
         Word word = Word.peek(last);
         if (word != null && word.member().equals(member)) {
-          store.compareAndSet(key(rank), last, null, LAST_LOOK);
+          remove(key(rank), last);
         }
+      }
+      for (String key : further) {
+        remove(key, store.get(key, LAST_LOOK).orElse(null));
       }
       if (own.contains(0) && start != null) {
         byte[] last = store.get(decisions, LAST_LOOK).orElse(null);
         Outcome outcome = Outcome.peek(last);
-        if (outcome != null && outcome.start().equals(start)) {
-          store.compareAndSet(decisions, last, null, LAST_LOOK);
+        if (isOfThisStart(outcome)) {
+          remove(decisions, last);
         }
       }
     } catch (RuntimeException e) {
@@ -261,8 +272,18 @@ final class Gathering {
     }
   }
 
+  private void remove(String key, byte[] value) {
+    if (value != null) {
+      store.compareAndSet(key, value, null, LAST_LOOK);
+    }
+  }
+
   private String key(int rank) {
     return prefix + "rank/" + rank;
+  }
+
+  private String furtherKey(String step, int value) {
+    return prefix + "of/" + start + "/" + step + "/" + value;
   }
 
   private void say(String step, Map<Integer, byte[]> own, Refused refused) {
@@ -314,20 +335,30 @@ final class Gathering {
   /** What is decided next. */
   private Outcome told() {
     byte[] now = store.awaitOther(decisions, decision, left()).orElse(null);
-    Outcome outcome = now == null ? null : outcome(now);
-    if (outcome == null || !outcome.start().equals(start)) {
-      throw thrown(rankZeroLeft(), null);
-    }
-    decision = now;
-    return outcome;
+    return outcome(now, left()).orElseThrow(() -> thrown(rankZeroLeft(), null));
   }
 
-  private Outcome outcome(byte[] decision) {
+  /** That of this start which a decision is; empty for null, and for one of another start. */
+  private Optional<Outcome> outcome(byte[] now, Duration limit) {
+    if (now == null) {
+      return Optional.empty();
+    }
     try {
-      return Outcome.of(decision);
+      Outcome first = Outcome.of(now, value -> new byte[0]);
+      if (!isOfThisStart(first)) {
+        return Optional.empty();
+      }
+      decision = now;
+      return Optional.of(Outcome.of(now, value -> further(first.step(), value, limit)));
     } catch (MalformedException e) {
       throw unreadable(e);
     }
+  }
+
+  private byte[] further(String step, int value, Duration limit) {
+    return store
+        .get(furtherKey(step, value), limit)
+        .orElseThrow(() -> thrown(rankZeroLeft(), null));
   }
 
   private RuntimeException unreadable(IOException e) {
@@ -435,18 +466,17 @@ final class Gathering {
 
   /** {@code outcome}, or what was decided before; empty where the start is there no more. */
   private Optional<Outcome> decided(Outcome outcome, Duration limit) {
-    byte[] bytes = outcome.toBytes();
-    if (store.compareAndSet(decisions, decision, bytes, limit)) {
-      decision = bytes;
+    List<byte[]> values = outcome.toValues();
+    for (int value = 1; value < values.size(); value++) {
+      String key = furtherKey(outcome.step(), value);
+      further.add(key);
+      store.hold(key, values.get(value), limit);
+    }
+    if (store.compareAndSet(decisions, decision, values.get(0), limit)) {
+      decision = values.get(0);
       return Optional.of(outcome);
     }
-    byte[] now = store.get(decisions, limit).orElse(null);
-    Outcome before = now == null ? null : outcome(now);
-    if (before == null || !before.start().equals(start)) {
-      return Optional.empty();
-    }
-    decision = now;
-    return Optional.of(before);
+    return outcome(store.get(decisions, limit).orElse(null), limit);
   }
 
   private List<byte[]> read(String step, Map<Integer, byte[]> own, Outcome outcome) {

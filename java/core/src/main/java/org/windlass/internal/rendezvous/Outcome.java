@@ -2,14 +2,18 @@
 package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
+import java.util.function.IntFunction;
 
 /**
- * What is decided of a step of a start, for all of its ranks.
+ * What is decided of a step of a start, for all of its ranks: a value, and further ones that have
+ * the body where it is too long for that, as of thousands of ranks.
  *
  * @param start which rank 0 has opened
  * @param step empty where none is decided so far
@@ -23,6 +27,9 @@ record Outcome(UUID start, String step, Kind kind, byte[] body) {
     SAID,
     FAILED
   }
+
+  /** What a value has before a body, at most; steps have short names. */
+  private static final int HEAD = 128;
 
   static Outcome open(UUID start) {
     return new Outcome(start, "", Kind.OPEN, new byte[0]);
@@ -61,25 +68,49 @@ record Outcome(UUID start, String step, Kind kind, byte[] body) {
   /** What a rank has said. */
   record Said(UUID member, byte[] value) {}
 
-  byte[] toBytes() {
-    return Encoding.bytes(
-        out -> {
-          Encoding.putId(out, start);
-          out.writeUTF(step);
-          out.writeByte(kind.ordinal());
-          out.write(body);
-        });
+  /** The values that have it, of which the first tells how many there are. */
+  List<byte[]> toValues() {
+    boolean isWhole = body.length <= Limits.VALUE - HEAD;
+    List<byte[]> further = new ArrayList<>();
+    for (int from = 0; !isWhole && from < body.length; from += Limits.VALUE) {
+      further.add(Arrays.copyOfRange(body, from, Math.min(body.length, from + Limits.VALUE)));
+    }
+    List<byte[]> values = new ArrayList<>();
+    values.add(
+        Encoding.bytes(
+            out -> {
+              Encoding.putId(out, start);
+              out.writeUTF(step);
+              out.writeByte(kind.ordinal());
+              out.writeInt(further.size());
+              if (isWhole) {
+                out.write(body);
+              }
+            }));
+    values.addAll(further);
+    return values;
   }
 
-  static Outcome of(byte[] bytes) throws MalformedException {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+  /**
+   * What {@link #toValues} gave.
+   *
+   * @param further those behind the first, from 1 on
+   */
+  static Outcome of(byte[] first, IntFunction<byte[]> further) throws MalformedException {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(first))) {
       UUID start = Encoding.id(in);
       String step = in.readUTF();
       int kind = in.readUnsignedByte();
-      if (kind >= Kind.values().length) {
-        throw new MalformedException("an outcome of no kind");
+      int count = in.readInt();
+      if (kind >= Kind.values().length || count < 0 || count > Limits.TOTAL / Limits.VALUE) {
+        throw new MalformedException("an outcome of no kind, or of " + count + " values");
       }
-      return new Outcome(start, step, Kind.values()[kind], in.readAllBytes());
+      ByteArrayOutputStream body = new ByteArrayOutputStream();
+      body.write(in.readAllBytes());
+      for (int value = 1; value <= count; value++) {
+        body.write(further.apply(value));
+      }
+      return new Outcome(start, step, Kind.values()[kind], body.toByteArray());
     } catch (MalformedException e) {
       throw e;
     } catch (IOException e) {
@@ -87,17 +118,13 @@ record Outcome(UUID start, String step, Kind kind, byte[] body) {
     }
   }
 
-  /** Null for what is none, and for null. */
-  static Outcome peek(byte[] bytes) {
+  /** What the first value says, without further ones; null for what is none, and for null. */
+  static Outcome peek(byte[] first) {
     try {
-      return bytes == null ? null : of(bytes);
+      return first == null ? null : of(first, value -> new byte[0]);
     } catch (MalformedException e) {
       return null;
     }
-  }
-
-  boolean isOpen() {
-    return kind == Kind.OPEN;
   }
 
   /** What each of {@code size} ranks has said, in rank order. */
