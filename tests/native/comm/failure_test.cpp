@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, NeverComes,
 
 // A chain: each rank is the root once, so ranks stand in different operations when one never comes.
 TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
-  LocalRanks ranks(4, 200 * kMs, 1, 64);
+  LocalRanks ranks(4, 600 * kMs, 1, 64);
   ranks.run([&](int rank, wl_comm_t* comm) {
     if (rank == 2) return;
     Error error;
