@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <new>
 
@@ -230,11 +229,13 @@ Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
       unconfirmed_.push_back(process);
     return WL_OK;
   }
-  // The memory of a process goes before its end shows; that of one whose first thread alone has
-  // ended can't be found by its number either.
+  // The memory of a process goes before its end shows: as it ends, or before, where the system is
+  // short of memory. That of one whose first thread alone has ended can't be found by its number
+  // either.
+  const bool isGone = memories_[from]->isGone();
   for (const int64_t start = clockNs(); !memories_[from]->hasEnded(); usleep(kEndPauseUs)) {
     const int64_t now = clockNs();
-    if (failed != ESRCH || now - start > kLongestEndNs) return comm_.publishUnread(from, failed);
+    if (!isGone || now - start > kLongestEndNs) return comm_.publishUnread(from, failed);
     if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
   }
   return comm_.publishLost(from);

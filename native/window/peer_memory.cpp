@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,8 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kProbe = 0x5057696e646c6173u;
-const volatile uint64_t probe = kProbe;
+// Written, so that it is the process's own, and goes with the rest of its memory.
+std::atomic<uint64_t> ownProbe{0};
 
 // Whether the process has CAP_SYS_PTRACE.
 bool mayTraceAny(const char* ownStatus) {
@@ -109,11 +111,13 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
 }
 
 uint64_t PeerMemory::probeAddress() {
-  return reinterpret_cast<uint64_t>(&probe);
+  ownProbe.store(kProbe, std::memory_order_relaxed);
+  return reinterpret_cast<uint64_t>(&ownProbe);
 }
 
 Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* error) {
   pid_ = process.pid;
+  probe_ = at;
   if (Code code = openProcess(process, &process_, error); code != WL_OK) {
     // Whatever it is, its memory can't be read safely.
     if (error != nullptr) error->code = WL_UNSUPPORTED;
@@ -160,6 +164,11 @@ int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
   } while (got < 0 && errno == EINTR);
   if (got < 0) return errno;
   return static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
+}
+
+bool PeerMemory::isGone() const {
+  uint64_t found = 0;
+  return read(&found, probe_, sizeof found) != 0 || found != kProbe;
 }
 
 bool PeerMemory::hasEnded() const {

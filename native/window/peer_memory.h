@@ -39,9 +39,10 @@ class PeerMemory {
   // Opens that process, which has its probe at that address, and reads the probe. WL_UNSUPPORTED
   // says why its memory can't be read; WL_PEER_LOST: it has ended.
   Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
-  // 0, or an errno: ESRCH where nothing has that number's memory any more. What is read is this
-  // process's where it has not ended afterwards: until then nobody else has its number, and then
-  // another one's bytes may have been read.
+  // 0, or an errno: ESRCH where nothing has that number's memory any more, EFAULT where that
+  // address has none, or where a process that is being ended has lost all of it. What is read is
+  // this process's where it has not ended afterwards: until then nobody else has its number, and
+  // then another one's bytes may have been read.
   int read(void* to, uint64_t from, uint64_t bytes) const;
   // The same of several runs, side by side.
   struct Run {
@@ -50,10 +51,14 @@ class PeerMemory {
   };
   static constexpr uint32_t kMostRuns = 256;
   int read(void* to, const Run* runs, uint32_t count) const;
+  // Whether its memory can't be read as a whole: it ends, its first thread has ended, or another
+  // program runs in it.
+  bool isGone() const;
   bool hasEnded() const;
 
  private:
   int32_t pid_ = 0;
+  uint64_t probe_ = 0;
   OpenFile process_;
 };
 

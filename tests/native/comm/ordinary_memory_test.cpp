@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -728,6 +729,53 @@ TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
   EXPECT_EQ(WL_PEER_LOST, windlass::PeerMemory().open(child.process, probe, &error));
 }
 
+// Ends a child of this process as the system does where it is short of memory: what it has goes at
+// once, and the child once it is let go. False where this process can't.
+bool holdWithoutMemory(pid_t child) {
+  if (ptrace(PTRACE_SEIZE, child, nullptr, PTRACE_O_TRACEEXIT) != 0) return false;
+  kill(child, SIGKILL);
+  int status = 0;
+  if (waitpid(child, &status, __WALL) != child || !WIFSTOPPED(status)) return false;
+  constexpr long kReleaseMemory = 448;  // process_mrelease, of Linux 5.15
+  const auto file = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  const bool isReleased = file >= 0 && syscall(kReleaseMemory, file, 0) == 0;
+  close(file);
+  return isReleased;
+}
+void letGo(pid_t child) {
+  ptrace(PTRACE_CONT, child, nullptr, nullptr);
+}
+
+// Skips what the system can't do.
+#define NEEDS_HOLDING                                                              \
+  {                                                                                \
+    const Waiting child(true);                                                     \
+    const bool isHeld = holdWithoutMemory(child.pid);                              \
+    letGo(child.pid);                                                              \
+    if (!isHeld) GTEST_SKIP() << "this process can't take the memory of a child"; \
+  }
+
+TEST(PeerMemory, IsGoneBeforeTheEndOfItsProcessShows) {
+  NEEDS_READING_FOR("readv")
+  NEEDS_HOLDING
+  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  std::vector<uint64_t> data(10'000, 1);
+  Waiting child(true);
+  windlass::PeerMemory memory;
+  Error error;
+  ASSERT_EQ(WL_OK, memory.open(child.process, probe, &error)) << error.message;
+  EXPECT_EQ(EFAULT, memory.read(data.data(), 8, 8));
+  EXPECT_FALSE(memory.isGone());
+  ASSERT_TRUE(holdWithoutMemory(child.pid));
+  EXPECT_EQ(EFAULT, memory.read(data.data(), reinterpret_cast<uint64_t>(&data[5000]), 8));
+  EXPECT_TRUE(memory.isGone());
+  EXPECT_FALSE(memory.hasEnded());
+  letGo(child.pid);
+  child.end();
+  EXPECT_TRUE(memory.isGone());
+  EXPECT_TRUE(memory.hasEnded());
+}
+
 // A small file, gone with it.
 class WrittenFile {
  public:
@@ -886,6 +934,45 @@ TEST(OrdinaryMemoryOfProcesses, EndsTheCallWhereAnInputIsNotThere) {
     return 0;
   });
   EXPECT_EQ(allWell(spread), all.results);
+}
+
+TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
+  const Spread spread = {2, 2, 64, 0, "readv"};
+  NEEDS_READING_FOR(spread.use)
+  NEEDS_HOLDING
+  enum Step { kEnters, kEntered, kHeld };
+  const Shared<std::atomic<int>> step;
+  const auto await = [&](int wanted) {
+    while (*step < wanted) usleep(100);
+  };
+  const Members all(
+      spread,
+      [&](Member& member) {
+        Error error;
+        std::vector<uint32_t> data(100'000);
+        CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_OK);
+        const bool isRoot = member.rank == 1;
+        wl_rank_state_t root = {};
+        root.struct_size = sizeof root;
+        while (!isRoot && (root.operation != WL_OP_BROADCAST || root.awaited == -1))
+          wl_comm_state(member.comm, 1, &root);
+        if (!isRoot) *step = kEntered;
+        if (!isRoot) await(kHeld);
+        const int code = broadcast(member.comm, isRoot ? data.data() : nullptr, data.data(),
+                                   data.size(), WL_U32, 1, WL_AUTO, 0, &error);
+        CHECK_IN_MEMBER(code == WL_PEER_LOST);
+        CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
+        return 0;
+      },
+      {},
+      [&](const std::vector<pid_t>& children) {
+        await(kEntered);
+        holdWithoutMemory(children[1]);
+        *step = kHeld;
+        usleep(20'000);
+        letGo(children[1]);
+      });
+  EXPECT_EQ((std::vector<int>{0, -SIGKILL}), all.results);
 }
 
 }  // namespace
