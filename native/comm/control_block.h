@@ -146,11 +146,11 @@ struct alignas(kLine) Doorbell {
 // processes read themselves or find in its stage: native/comm/peer_access.h. Each has two halves,
 // by the parity of a round; rounds are counted over all operations.
 struct alignas(kLine) StageLine {
-  std::atomic<uint64_t> probe;       // PeerMemory::probeAddress() of its process, which has joined
-  std::atomic<uint32_t> answer;      // what it says of the others' memory; 0: nothing yet
-  std::atomic<uint32_t> isReserved;  // 1 once its stage may be touched
-  std::atomic<uint64_t> filled;      // rounds that this rank has filled its half for
-  std::atomic<uint64_t> taken;       // rounds of which it has read all that it needs
+  std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its process, which has joined
+  std::atomic<uint32_t> answer;    // what it says of the others' memory; 0: nothing yet
+  std::atomic<uint32_t> reserved;  // whether its stage may be touched, as it says; 0: nothing yet
+  std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
+  std::atomic<uint64_t> taken;     // rounds of which it has read all that it needs
 };
 
 // What a rank has for one reader in the operation of a transfer: its part of either half of the

@@ -21,6 +21,9 @@ constexpr uint32_t kStages = 2;   // its process was told to use stages
 constexpr uint32_t kCannot = 3;   // it can't read that of one
 constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
+// And in StageLine::reserved.
+constexpr uint32_t kReserved = 1;
+constexpr uint32_t kLacked = 2;  // it had no memory for its stage
 
 // Two copies of a part of up to so many bytes take less than the system calls that read it.
 constexpr uint64_t kShortBytes = uint64_t{64} << 10;
@@ -36,13 +39,17 @@ struct PeerAccess::Told {
   uint32_t insists = kNobody;  // a rank whose process was told to read
   uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
   bool otherStages = false;    // it was told to use stages; else it can't read
+  uint32_t lacks = kNobody;    // one that has no memory for its stage
 
   static Told look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
     Told all;
     for (uint32_t rank = ranks; rank-- > 0;) {
-      const uint32_t said = block.stageLine(rank).answer.load(std::memory_order_acquire);
+      const StageLine& line = block.stageLine(rank);
+      const uint32_t said = line.answer.load(std::memory_order_acquire);
       all.areThere = all.areThere && said != 0;
       if ((said & kInsists) != 0) all.insists = rank;
+      if (line.reserved.load(std::memory_order_acquire) == kLacked && all.lacks != own)
+        all.lacks = rank;
       // What a rank knows best is why it can't itself.
       if (said == 0 || (said & kSaid) == kReads || all.other == own) continue;
       all.other = rank;
@@ -126,7 +133,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   const Told all = Told::look(block, ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
-  insists_ = all.insists != kNobody;
+  readsShort_ = all.insists != kNobody;
   if (!reads_) {
     if (Code code = reserveStages(deadline); code != WL_OK) return code;
   }
@@ -135,22 +142,32 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
 }
 
 bool PeerAccess::isStaged(uint64_t bytes) const {
-  return !reads_ || (!insists_ && bytes > 0 && bytes <= kShortBytes);
+  return !reads_ || (!readsShort_ && bytes > 0 && bytes <= kShortBytes);
 }
 
 Code PeerAccess::choose(uint64_t bytes, bool* staged, Deadline& deadline) {
+  Code code = WL_OK;
+  if (isStaged(bytes) && !areReserved_) code = reserveStages(deadline);
   *staged = isStaged(bytes);
-  return *staged && !areReserved_ ? reserveStages(deadline) : WL_OK;
+  return code;
 }
 
 Code PeerAccess::reserveStages(Deadline& deadline) {
   const ControlBlock& block = comm_.group().block();
+  unsigned char* own = block.stageArea(rank_);
   wl_error_t error = {};
   error.struct_size = sizeof error;
-  if (reserveShared(block.stageArea(rank_), block.stageAreaBytes(), &error) != WL_OK)
-    return comm_.publishResource(error.message);
-  if (Code code = tell(&StageLine::isReserved, 1, deadline); code != WL_OK) return code;
-  areReserved_ = true;
+  const bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
+  if (!isOwn && !reads_) return comm_.publishResource(error.message);
+  if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
+  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
+      code != WL_OK) {
+    return code;
+  }
+  areReserved_ = Told::look(block, ranks_, rank_).lacks == kNobody;
+  readsShort_ = !areReserved_;
+  // One that no rank will use.
+  if (isOwn && !areReserved_) releaseShared(own, block.stageAreaBytes());
   return WL_OK;
 }
 
@@ -194,8 +211,14 @@ int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, cons
     return WL_PEER_MEMORY_OPEN;
   }
   if (all.other == kNobody) {
-    std::snprintf(why, room, "every process may read the others' by process_vm_readv%s",
-                  all.insists == kNobody ? "; short parts of collectives go through stages" : "");
+    Text text(why, room);
+    text.add("every process may read the others' by process_vm_readv");
+    if (all.lacks != kNobody) {
+      text.add(", short parts of collectives too: rank %u has no memory for a stage", all.lacks);
+      if (all.lacks == own) text.add(": %s", ownWhy);
+    } else if (all.insists == kNobody) {
+      text.add("; short parts of collectives go through stages");
+    }
     return WL_PEER_MEMORY_READV;
   }
   if (all.insists != kNobody) {

@@ -2,7 +2,7 @@
 // How a rank gets at ordinary memory of ranks in other processes: by process_vm_readv where all
 // processes may, else through stages, which lie in the control block. Which of the two ranks agree
 // on when they first need it. What is short goes through stages all the same, where none was told
-// to read.
+// to read and all have memory for theirs.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class PeerAccess {
   bool reads() const { return reads_; }
   // Whether a collective goes through stages, the same on all ranks, which have settled: where they
   // don't read, and where a part of so many bytes is short; 0: parts differ in size. They are
-  // reserved then.
+  // reserved then, or what is short is read too.
   Code choose(uint64_t bytes, bool* staged, Deadline& deadline);
   bool isStaged(uint64_t bytes) const;
   bool areReserved() const { return areReserved_; }
@@ -66,7 +66,8 @@ class PeerAccess {
   // What this rank says of the others' memory.
   Code answer(uint32_t* said);
   Code refuse(const Told& all, wl_error_t* error) const;
-  // This rank's, until all have done so.
+  // This rank's, until all have done so, or have no need of them. WL_RESOURCE where one can't and
+  // they don't read.
   Code reserveStages(Deadline& deadline);
   // Tells all ranks what is not 0, and waits until they have told theirs.
   using ToldWord = std::atomic<uint32_t> StageLine::*;
@@ -82,12 +83,12 @@ class PeerAccess {
   std::vector<uint32_t> process_;  // of each rank: the lowest one in its process
   bool settled_ = false;
   bool reads_ = false;
-  bool insists_ = false;      // one was told to read
+  bool readsShort_ = false;   // what is short too: one was told to read, or lacks a stage
   bool areReserved_ = false;  // all stages
   ToldWord agreeing_ = nullptr;  // what ranks tell one another now
   std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
   std::vector<uint32_t> unconfirmed_;        // processes, as process_ names them
-  char why_[256] = {};                       // this rank can't read another's memory
+  char why_[256] = {};  // this rank can't read another's memory, or has no memory for its stage
 };
 
 // A wl_peer_memory_form, and why, by what all ranks have told there. `own`: the rank that asks, if

@@ -30,19 +30,34 @@ namespace {
 using windlass::DType;
 using windlass::ReduceOp;
 
-// Has the kernel refuse process_vm_readv to this process from now on.
-void forbidReading() {
+// Has the kernel refuse that system call to this process from now on: any, or one whose third
+// argument is `third`.
+void forbid(uint32_t call, int refusal, int64_t third = -1) {
+  constexpr uint32_t kCall = offsetof(seccomp_data, nr);
+  constexpr uint32_t kThird = offsetof(seccomp_data, args[2]);
   sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kCall),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, third < 0 ? kCall : kThird),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, third < 0 ? call : static_cast<uint32_t>(third), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(refusal)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  sock_fprog program = {4, filter};
+  sock_fprog program = {6, filter};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
     std::abort();
   }
+}
+
+void forbidReading() {
+  forbid(SYS_process_vm_readv, EPERM);
+}
+
+// What lies in the control block is reserved so.
+void forbidReserving() {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
+  forbid(SYS_madvise, ENOMEM, kPopulateWrite);
 }
 
 // ---- random collectives ------------------------------------------------------------------------
@@ -587,6 +602,47 @@ TEST(OrdinaryMemoryOfProcesses, GoesThroughStagesWhereItIsShortUnlessReadingIsFo
     });
     EXPECT_EQ(allWell(spread), all.results) << use;
   }
+}
+
+TEST(OrdinaryMemoryOfProcesses, IsReadWhereItIsShortAndAStageIsLacking) {
+  NEEDS_READING_FOR("readv")
+  const Spread spread = {3, 3, 64, 0, "auto"};
+  const auto lack = [](int process) {
+    if (process == 1) forbidReserving();
+  };
+  const Members all(
+      spread,
+      [](Member& member) {
+        Error error;
+        for (int round = 0; round < 5; ++round)
+          CHECK_IN_MEMBER(reduceOrdinary(member, &error, 0, 4'000) == WL_OK);
+        const wl_peer_memory_t memory = peerMemory(member.comm);
+        CHECK_IN_MEMBER(memory.form == WL_PEER_MEMORY_READV);
+        CHECK_IN_MEMBER(contains(memory.why, "rank 1 has no memory for a stage"));
+        CHECK_IN_MEMBER(contains(memory.why, "madvise") == (member.rank == 1));
+        CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_OK);
+        return 0;
+      },
+      lack);
+  EXPECT_EQ(allWell(spread), all.results);
+}
+
+TEST(OrdinaryMemoryOfProcesses, EndsTheCallWhereItIsNeitherReadNorStaged) {
+  const Spread spread = {2, 2, 64, 0, "auto"};
+  const auto lack = [](int process) {
+    if (process == 0) forbidReading();
+    if (process == 1) forbidReserving();
+  };
+  const Members all(
+      spread,
+      [](Member& member) {
+        Error error;
+        CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_RESOURCE);
+        CHECK_IN_MEMBER(contains(error.message, "rank 1: cannot share"));
+        return 0;
+      },
+      lack);
+  EXPECT_EQ(allWell(spread), all.results);
 }
 
 TEST(OrdinaryMemoryOfProcesses, IsRefusedWhereReadingIsForcedAndForbidden) {
