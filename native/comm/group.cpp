@@ -103,13 +103,16 @@ void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void
 }
 
 void Group::sweepWindows() {
+  std::lock_guard<std::mutex> sweeping(sweepMutex_);
+  // Unmapped, which may take long, once others get on with the group.
+  std::shared_ptr<const void> dropped[kMostWindows];
   std::lock_guard<std::mutex> lock(mutex_);
   const bool isOver = failure() != nullptr && quiescent();
   for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
     if (held_[window].use_count() != 1) continue;
     if (!isOver && shared().holders[window].load(std::memory_order_seq_cst) != 0) continue;
     windowBytes_[window].store(0, std::memory_order_release);
-    held_[window].reset();
+    dropped[window] = std::move(held_[window]);
   }
 }
 

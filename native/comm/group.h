@@ -70,7 +70,7 @@ class Group {
   void dropWindow(uint32_t window) {
     shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
   }
-  // Unmaps what nobody holds any more.
+  // Unmaps what nobody holds any more; on return that is so of what others do, too.
   void sweepWindows();
   // Whether that rank lives in this process, and the process of one that has joined.
   bool isHere(uint32_t rank);
@@ -183,6 +183,7 @@ class Group {
   void* mapping_ = nullptr;  // of the control block, where this group made it
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
+  std::mutex sweepMutex_;    // taken before mutex_: one thread unmaps windows
   std::mutex mutex_;         // guards what follows; in an operation, while it first opens a peer's
                              // memory
   std::vector<bool> claimed_;

@@ -112,7 +112,6 @@ void Watch::run() {
     const int64_t now = clockNs();
     bool anyGone = false;
     group_.beat();
-    group_.sweepWindows();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (ends_) return;
@@ -125,6 +124,7 @@ void Watch::run() {
     }
     // Nobody waits for the memory of the dead; those of other processes leave unseen.
     if (anyGone || group_.failure() != nullptr) group_.dropRetired();
+    group_.sweepWindows();
   }
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "native/comm/control_block.h"
+#include "native/comm/group.h"
 #include "native/window/shared_memory.h"
 #include "tests/native/comm/guests.h"
 
@@ -336,6 +337,70 @@ TEST(SharedObjects, AProcessThatIsKilledHasEndedAndDoesNotLackItsFile) {
     close(named[0]);
     close(named[1]);
   }
+}
+
+// What unmaps windows looks at the dead first, and holds up nobody meanwhile.
+TEST(SharedObjects, ADeathShowsBeforeWindowsAreUnmapped) {
+  std::atomic<bool> isUnmapping{false};
+  std::atomic<bool> mayUnmap{false};
+  std::atomic<int> shown{-1};
+  Error error;
+  int32_t file = -1;
+  const wl_group_config_t config = configOf(2);
+  ASSERT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+  windlass::SharedMapping block;
+  ASSERT_EQ(WL_OK, block.map(file, &error)) << error.message;
+  const std::shared_ptr<windlass::Group> group =
+      windlass::Group::attach(block.memory(), nullptr, windlass::PeerMemoryUse::kAuto);
+  ASSERT_EQ(WL_OK, group->claim(0, &error)) << error.message;
+
+  int named[2] = {};
+  ASSERT_EQ(0, pipe(named));
+  const pid_t child = fork();
+  if (child == 0) {
+    const wl_process_t own = self();
+    if (write(named[1], &own, sizeof own) == sizeof own) pause();
+    _exit(0);
+  }
+  wl_process_t peer = {};
+  ASSERT_EQ(static_cast<ssize_t>(sizeof peer), read(named[0], &peer, sizeof peer));
+  ASSERT_EQ(WL_OK, group->watch(peer, {1}, 0, &error)) << error.message;
+
+  // One that is being unmapped while the child dies, and another is dropped.
+  const auto await = [](const auto& holds) {
+    for (const int64_t start = wl_clock_ns(); !holds() && wl_clock_ns() - start < 20'000 * kMs;)
+      usleep(100);
+    return holds();
+  };
+  const auto hold = [&](auto&& unmap) {
+    const uint32_t number = group->takeWindow();
+    group->holdWindow(number, std::shared_ptr<void>(&block, unmap), &block, 1, 1);
+    return number;
+  };
+  const auto drop = [&](uint32_t number) {
+    group->dropWindow(number);
+    group->dropWindow(number);
+  };
+  const uint32_t first = hold([&](void*) {
+    isUnmapping = true;
+    await([&] { return mayUnmap.load(); });
+  });
+  const uint32_t second = hold([&](void*) { shown = group->failure() != nullptr; });
+  drop(first);
+  EXPECT_TRUE(await([&] { return isUnmapping.load(); }));
+  std::atomic<bool> isFree{false};
+  std::thread other([&] { isFree = group->isHere(0); });
+  EXPECT_TRUE(await([&] { return isFree.load(); }));
+  drop(second);
+  kill(child, SIGKILL);
+  EXPECT_EQ(child, waitpid(child, nullptr, 0));
+  mayUnmap = true;
+  EXPECT_TRUE(await([&] { return shown >= 0; }));
+  EXPECT_EQ(1, shown);
+  other.join();
+  close(named[0]);
+  close(named[1]);
+  wl_file_close(file);
 }
 
 // It lives as long as its other thread does, and nobody is to wait for that.
