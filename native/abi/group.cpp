@@ -29,9 +29,9 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   *comm = nullptr;
-  const uint32_t ranks = group->group->ranks();
-  if (rank < 0 || static_cast<uint32_t>(rank) >= ranks) {
-    return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank, ranks - 1);
+  if (rank < 0) {
+    return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank,
+                group->group->ranks() - 1);
   }
   if (Code code = group->group->claim(static_cast<uint32_t>(rank), error); code != WL_OK)
     return code;

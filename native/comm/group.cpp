@@ -165,6 +165,8 @@ Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
 }
 
 Code Group::claim(uint32_t rank, wl_error_t* error) {
+  if (rank >= config_.ranks)
+    return fail(error, WL_INVALID_ARGUMENT, "rank %u is not in 0 to %u", rank, config_.ranks - 1);
   std::lock_guard<std::mutex> lock(mutex_);
   wl_process_t process = {};
   process.struct_size = sizeof process;

@@ -113,7 +113,8 @@ class Group {
     return lines(rank).done.word.load(std::memory_order_acquire) >= phaseWord(sequence, phases);
   }
 
-  // Claims rank's one handle. WL_INVALID_ARGUMENT if it was claimed before, by any process.
+  // Claims rank's one handle. WL_INVALID_ARGUMENT if there is no such rank, or it was claimed
+  // before, by any process.
   Code claim(uint32_t rank, wl_error_t* error);
   void unclaim(uint32_t rank);
 

@@ -3,6 +3,19 @@
 
 namespace windlass {
 
+Code checkPart(const SharedMapping& mapping, const Group& whole, wl_error_t* error) {
+  GroupConfig config;
+  ControlBlock block;
+  Code code = ControlBlock::open(mapping.memory(), mapping.bytes(), &config, &block, error);
+  if (code != WL_OK) return code;
+  bool isPart = config.spansProcesses && block.shared().parent == whole.shared().id;
+  for (uint32_t rank = 0; rank < config.ranks; ++rank)
+    isPart = isPart && block.member(rank).former < whole.ranks();
+  return isPart ? WL_OK
+                : fail(error, WL_INVALID_ARGUMENT,
+                       "the memory holds no part of this communicator, but another communicator");
+}
+
 Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
                        wl_error_t* error) {
   GroupConfig config = whole.config();
@@ -22,7 +35,7 @@ Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
 Code SharedGroup::attach(Group& whole, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (group_ != nullptr) return WL_OK;
-  Code code = ControlBlock::check(mapping_.memory(), mapping_.bytes(), error);
+  Code code = checkPart(mapping_, whole, error);
   if (code != WL_OK) return code;
   // Whoever has the group has this.
   std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());

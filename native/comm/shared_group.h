@@ -12,6 +12,10 @@
 
 namespace windlass {
 
+// Whether what a process has mapped is the control block of a part of `whole`: its members are told
+// there by their ranks in that. WL_INVALID_ARGUMENT: it is something else.
+Code checkPart(const SharedMapping& mapping, const Group& whole, wl_error_t* error);
+
 // As one process holds it: whichever of its ranks comes first does each step.
 class SharedGroup {
  public:

@@ -97,7 +97,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   if (code != WL_OK) return code;
   const ToldWindow& told = all[0];
   const auto number = static_cast<uint32_t>(told.number);
-  if (number == kNobody) {
+  if (number >= kMostWindows) {
     return fail(error, WL_RESOURCE,
                 "a communicator whose ranks live in several processes has room for %u windows and "
                 "memory pools; close one",

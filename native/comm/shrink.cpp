@@ -56,8 +56,7 @@ class Proposal {
     SharedMapping& mapping = shared_.mapping();
     if (Code code = mapping.map(whole.processOf(told.maker), told.file, error); code != WL_OK)
       return code;
-    if (Code code = ControlBlock::check(mapping.memory(), mapping.bytes(), error); code != WL_OK)
-      return code;
+    if (Code code = checkPart(mapping, whole, error); code != WL_OK) return code;
     block_ = ControlBlock(mapping.memory());
     return WL_OK;
   }

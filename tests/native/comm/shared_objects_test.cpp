@@ -13,6 +13,7 @@
 
 #include "native/comm/control_block.h"
 #include "native/comm/group.h"
+#include "native/comm/shared_group.h"
 #include "native/window/shared_memory.h"
 #include "tests/native/comm/guests.h"
 
@@ -309,6 +310,45 @@ TEST(SharedObjects, AFileThatWasClosedIsNotTakenForALaterOneOfItsNumber) {
   EXPECT_EQ(WL_RESOURCE, seen.map(self(), first, &error));
   EXPECT_TRUE(contains(error.message, "has other memory there")) << error.message;
   EXPECT_EQ(nullptr, seen.memory());
+}
+
+TEST(SharedObjects, NoMoreRanksAreClaimedThanThereAre) {
+  windlass::GroupConfig two;
+  two.ranks = 2;
+  const std::shared_ptr<windlass::Group> group = windlass::Group::create(two);
+  Error error;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, group->claim(2, &error));
+  EXPECT_TRUE(contains(error.message, "rank 2 is not in 0 to 1")) << error.message;
+  EXPECT_EQ(WL_OK, group->claim(1, &error)) << error.message;
+}
+
+// What lies in memory of other processes is looked at before ranks are named by it.
+TEST(SharedObjects, WhatIsNoPartOfACommunicatorIsNotTakenForOne) {
+  Error error;
+  windlass::GroupConfig config;
+  config.ranks = 2;
+  config.spansProcesses = true;
+  const uint64_t bytes = windlass::ControlBlock::bytes(config);
+  windlass::SharedMapping memory;
+  ASSERT_EQ(WL_OK, memory.make(bytes, &error)) << error.message;
+  windlass::ControlBlock::make(memory.memory(), config);
+  const std::shared_ptr<windlass::Group> whole =
+      windlass::Group::attach(memory.memory(), nullptr, windlass::PeerMemoryUse::kAuto);
+  ASSERT_EQ(WL_OK, whole->claim(0, &error)) << error.message;
+  ASSERT_EQ(WL_OK, whole->claim(1, &error)) << error.message;
+  const uint64_t id = whole->shared().id;
+  const auto attach = [&](uint32_t first, uint32_t second, uint64_t parent) {
+    const uint32_t former[] = {first, second};
+    windlass::SharedGroup part;
+    if (part.mapping().make(bytes, &error) != WL_OK) std::abort();
+    windlass::ControlBlock::make(part.mapping().memory(), config, former, parent);
+    return static_cast<int>(part.attach(*whole, &error));
+  };
+  EXPECT_EQ(WL_OK, attach(1, 0, id)) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, attach(1, 2, id));
+  EXPECT_TRUE(contains(error.message, "holds no part of this communicator")) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, attach(~0u, 0, id));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, attach(0, 1, id + 1));
 }
 
 // The files of a process that is killed are closed before its end shows: what they held is freed in
