@@ -14,6 +14,8 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -121,6 +123,42 @@ class MeetingFileTest {
             .contains("process " + ProcessHandle.current().pid(), "WINDLASS_JOB");
       }
       requireSame(of("job").await(SHORT), place);
+    }
+  }
+
+  /** Of locks that the system has, those on {@code file}. */
+  private static long locksOn(Path file) throws Exception {
+    String inode = ":" + Files.getAttribute(file, "unix:ino") + " ";
+    try (Stream<String> all = Files.lines(Path.of("/proc/locks"))) {
+      return all.filter(lock -> lock.contains(inode)).count();
+    }
+  }
+
+  /** One thread opens a store, and another of its process has no time to wait for that. */
+  @Test
+  void whoOpensAStoreKeepsItsLockWhateverOthersOfItsProcessDo() throws Exception {
+    Path lock = of("job").path().resolveSibling(of("job").path().getFileName() + ".lock");
+    CountDownLatch isOpening = new CountDownLatch(1);
+    CompletableFuture<Place> store = new CompletableFuture<>();
+    Place place = place(4711);
+    try (MeetingFile own = of("job")) {
+      FutureTask<Place> opened =
+          start(
+              () ->
+                  own.findOr(
+                      () -> {
+                        isOpening.countDown();
+                        return store.join();
+                      },
+                      LONG));
+      isOpening.await();
+      var late = assertFails(Native.WL_TIMEOUT, () -> of("job").findOr(() -> place(4712), SHORT));
+      assertThat(locksOn(lock)).isEqualTo(1);
+      late.contains(lock.toString(), "another thread has held it for PT0.02S");
+      store.complete(place);
+      requireSame(opened.get(), place);
+      assertThat(locksOn(lock)).isZero();
+      requireSame(of("job").findOr(() -> place(4713), SHORT), place);
     }
   }
 

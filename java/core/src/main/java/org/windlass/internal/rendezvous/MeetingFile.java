@@ -6,7 +6,6 @@ import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.FileChannel;
-import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -23,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -66,6 +66,12 @@ public final class MeetingFile implements AutoCloseable {
           + " name an address and a token, by ";
 
   private static final Duration LOCK_PAUSE = Duration.ofMillis(5);
+
+  /**
+   * Lock files that a thread of this process has open: the system drops a process's lock on a file
+   * as soon as any of its threads closes that.
+   */
+  private static final Set<Path> OPEN_LOCKS = ConcurrentHashMap.newKeySet();
 
   private final Path path;
   private final ProcessName process;
@@ -161,22 +167,15 @@ public final class MeetingFile implements AutoCloseable {
     long limitNs = Deadlines.nanos(deadline, failures);
     long startNs = System.nanoTime();
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
-    Set<StandardOpenOption> options =
-        Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-    try (FileChannel channel = FileChannel.open(lock, options, only("rw-------"))) {
-      while (!isLocked(channel)) {
-        if (System.nanoTime() - startNs >= limitNs) {
-          throw failures.make(
-              Native.WL_TIMEOUT, lock + ": another process has held it for " + deadline);
-        }
-        Thread.sleep(LOCK_PAUSE.toMillis());
+    try {
+      while (!OPEN_LOCKS.add(lock)) {
+        pause(lock, "another thread", startNs, limitNs);
       }
-      Place place = look().place();
-      if (place == null) {
-        place = open.get();
-        put(place);
+      try {
+        return findOr(open, lock, startNs, limitNs);
+      } finally {
+        OPEN_LOCKS.remove(lock);
       }
-      return place;
     } catch (IOException | UnsupportedOperationException e) {
       throw failures.make(
           Native.WL_RESOURCE, lock + ": can't be locked: " + e, e, "", List.of());
@@ -185,13 +184,32 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  /** Whether {@code channel} has the one lock; until it is closed. */
-  private static boolean isLocked(FileChannel channel) throws IOException {
-    try {
-      return channel.tryLock() != null;
-    } catch (OverlappingFileLockException e) {
-      return false; // another thread of this process has it
+  private Place findOr(Supplier<Place> open, Path lock, long startNs, long limitNs)
+      throws IOException, InterruptedException {
+    Set<StandardOpenOption> options =
+        Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    try (FileChannel channel = FileChannel.open(lock, options, only("rw-------"))) {
+      while (channel.tryLock() == null) {
+        pause(lock, "another process", startNs, limitNs);
+      }
+      Place place = look().place();
+      if (place == null) {
+        place = open.get();
+        put(place);
+      }
+      return place;
     }
+  }
+
+  /** Before the next attempt to get {@code lock}; Timeout where there is to be none. */
+  private void pause(Path lock, String holder, long startNs, long limitNs)
+      throws InterruptedException {
+    if (System.nanoTime() - startNs >= limitNs) {
+      throw failures.make(
+          Native.WL_TIMEOUT,
+          lock + ": " + holder + " has held it for " + Duration.ofNanos(limitNs));
+    }
+    Thread.sleep(LOCK_PAUSE.toMillis());
   }
 
   private void put(Place place) {
