@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.Arrays;
 import org.windlass.Algorithm;
@@ -9,6 +11,8 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
 import org.windlass.plan.TransferMode;
 
 /**
@@ -21,6 +25,14 @@ final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
   private static final String PROCESSES = "-processes";
   private static final Duration START = Duration.ofSeconds(60);
+
+  private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
+
+  /** Share of a warm-up in which a JVM compiles, up to which it has compiled what counts. */
+  private static final double SETTLED = 0.03;
+
+  /** For each rank, since the JVMs of all compile on the same cores. */
+  private static final int MOST_WARM_UPS = 4;
 
   private SideMain() {}
 
@@ -37,8 +49,15 @@ final class SideMain {
             : Communicator.local(ranks)) {
       // Compiles what the first size would otherwise be measured without: in each process, and all
       // of them share the cores.
-      for (int i = 0; i < (launched ? ranks : 1); i++) {
+      int most = launched ? MOST_WARM_UPS * ranks : 1;
+      boolean compiles = true;
+      for (int i = 0; i < most && compiles; i++) {
+        long startNs = System.nanoTime();
+        long compiledMs = COMPILATION.getTotalCompilationTime();
         measure(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES));
+        double ms = (System.nanoTime() - startNs) / 1e6;
+        double share = (COMPILATION.getTotalCompilationTime() - compiledMs) / ms;
+        compiles = i + 1 < most && largest(group, share) > SETTLED;
       }
       for (long bytes : sizes) {
         Sampler.Measurement measured = measure(group, side, operation, seconds, bytes);
@@ -46,6 +65,14 @@ final class SideMain {
           System.out.println(bytes + " " + Times.of(measured));
         }
       }
+    }
+  }
+
+  /** Of what the processes say. */
+  private static double largest(LocalGroup group, double own) {
+    try (Tensor word = Tensor.allocate(DType.F64, 1).fill(own)) {
+      group.run(comm -> comm.allReduce(word, ReduceOp.MAX));
+      return word.getDouble(0);
     }
   }
 
