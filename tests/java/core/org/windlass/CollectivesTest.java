@@ -3,19 +3,19 @@ package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.Launch;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
-/** All-to-all, broadcast and barrier against slow references, byte for byte. */
+/** All-to-all, broadcast and barrier in every launch against slow references, byte for byte. */
 class CollectivesTest {
-  private static final int[] RANKS = {1, 2, 3, 7, 16};
+  private static final int[] RANKS = {1, 2, 3, 4, 7, 16};
 
   /**
    * Elements: around an eager line, around a page, and one that takes many threads where ranks are
@@ -28,13 +28,13 @@ class CollectivesTest {
   private static final DType[] DTYPES = {DType.U8, DType.BF16, DType.F32, DType.I64};
 
   /**
-   * Of each size every dtype where ranks are few, or where the system property
+   * Of each size every dtype where ranks are few threads, or where the system property
    * {@code windlass.long} is true; else one, by turns.
    */
-  private static List<DType> dtypes(int ranks, int size) {
-    return ranks <= 3 || Boolean.getBoolean("windlass.long")
+  private static List<DType> dtypes(Ranks ranks, int size) {
+    return ranks.isWhole() && (ranks.count() <= 3 || Boolean.getBoolean("windlass.long"))
         ? List.of(DTYPES)
-        : List.of(DTYPES[(ranks + size) % DTYPES.length]);
+        : List.of(DTYPES[(ranks.count() + size) % DTYPES.length]);
   }
 
   /** Where tensors lie. */
@@ -49,13 +49,7 @@ class CollectivesTest {
   }
 
   static Stream<org.junit.jupiter.params.provider.Arguments> ranksAndBuffers() {
-    List<org.junit.jupiter.params.provider.Arguments> cases = new ArrayList<>();
-    for (int ranks : RANKS) {
-      for (Buffers buffers : Buffers.values()) {
-        cases.add(org.junit.jupiter.params.provider.Arguments.of(ranks, buffers));
-      }
-    }
-    return cases.stream();
+    return Ranks.with(RANKS, (Object[]) Buffers.values());
   }
 
   /** Byte {@code i} of what {@code from} sends to {@code to} in round {@code round}. */
@@ -80,23 +74,26 @@ class CollectivesTest {
 
   @ParameterizedTest
   @MethodSource("ranksAndBuffers")
-  void allToAllExchangesBlocks(int ranks, Buffers buffers) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            long[] sizes = sizes(ranks);
-            for (int i = 0; i < sizes.length; i++) {
-              long size = sizes[i];
-              for (DType dtype : dtypes(ranks, i)) {
-                try (Window window = communicator.window(2 * (ranks * size * dtype.bytes() + 64))) {
-                  Tensor in = buffers.make(window, dtype, ranks, size);
-                  Tensor out = buffers.make(window, dtype, ranks, size);
-                  exchange(communicator, in, out);
-                }
+  void allToAllExchangesBlocks(Ranks ranks, Buffers buffers) {
+    ranks.run(
+        communicator -> {
+          int n = communicator.size();
+          long[] sizes = sizes(n);
+          for (int i = 0; i < sizes.length; i++) {
+            long size = sizes[i];
+            for (DType dtype : dtypes(ranks, i)) {
+              try (Window window = communicator.window(2 * (n * size * dtype.bytes() + 64))) {
+                Tensor in = buffers.make(window, dtype, n, size);
+                Tensor out = buffers.make(window, dtype, n, size);
+                exchange(communicator, in, out);
               }
             }
-          });
-    }
+          }
+          if (buffers == Buffers.WINDOW) { // which no copy from one process to another reads
+            String way = ranks.launch() == Launch.THREADS ? "shared" : "not yet";
+            assertThat(communicator.report().peerMemory()).startsWith(way);
+          }
+        });
   }
 
   private static void exchange(Communicator communicator, Tensor in, Tensor out) {
@@ -125,23 +122,22 @@ class CollectivesTest {
 
   @ParameterizedTest
   @MethodSource("ranksAndBuffers")
-  void broadcastCopiesTheRoot(int ranks, Buffers buffers) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            long[] sizes = sizes(ranks);
-            for (int i = 0; i < sizes.length; i++) {
-              long size = sizes[i];
-              for (DType dtype : dtypes(ranks, i)) {
-                try (Window window = communicator.window(2 * (size * dtype.bytes() + 64))) {
-                  Tensor in = buffers.make(window, dtype, size);
-                  Tensor out = buffers.make(window, dtype, size);
-                  copy(communicator, in, out);
-                }
+  void broadcastCopiesTheRoot(Ranks ranks, Buffers buffers) {
+    ranks.run(
+        communicator -> {
+          int n = communicator.size();
+          long[] sizes = sizes(n);
+          for (int i = 0; i < sizes.length; i++) {
+            long size = sizes[i];
+            for (DType dtype : dtypes(ranks, i)) {
+              try (Window window = communicator.window(2 * (size * dtype.bytes() + 64))) {
+                Tensor in = buffers.make(window, dtype, size);
+                Tensor out = buffers.make(window, dtype, size);
+                copy(communicator, in, out);
               }
             }
-          });
-    }
+          }
+        });
   }
 
   private static void copy(Communicator communicator, Tensor in, Tensor out) {
@@ -167,84 +163,89 @@ class CollectivesTest {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 4, 7, 8, 16})
-  void nobodyLeavesABarrierBeforeAllCame(int ranks) {
-    AtomicInteger came = new AtomicInteger();
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            Random random = new Random(communicator.rank());
+  /** Each tells all before it enters, and finds that all have told it once it is out. */
+  @OnRanks({1, 2, 3, 4, 7, 8, 16})
+  void nobodyLeavesABarrierBeforeAllCame(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int n = communicator.size();
+          Random random = new Random(communicator.rank());
+          try (Window window = communicator.window(Signals.bytes(1, n))) {
+            Signals came = window.signals(1);
             for (int round = 1; round <= 200; round++) {
               if (random.nextInt(20) == 0) {
                 Thread.yield();
               }
-              came.incrementAndGet();
+              for (int peer = 0; peer < n; peer++) {
+                came.notify(peer, 0, round);
+              }
               communicator.barrier();
-              assertThat(came.get()).isBetween(ranks * round, ranks * (round + 1));
+              for (int peer = 0; peer < n; peer++) {
+                assertThat(came.test(peer, 0, round)).isTrue();
+                assertThat(came.test(peer, 0, round + 2)).isFalse();
+              }
             }
-          });
-    }
-    assertThat(came.get()).isEqualTo(ranks * 200);
+          }
+        });
+  }
+
+  static Stream<org.junit.jupiter.params.provider.Arguments> firstSequences() {
+    return Ranks.with(new int[] {3, 4}, 0x7fffff00, 0xffffff00);
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {0x7fffff00, 0xffffff00})
-  void sequencesWrap(int firstSequence) {
-    CommunicatorOptions options = CommunicatorOptions.defaults().withFirstSequence(firstSequence);
-    try (LocalGroup group = Communicator.local(3, options)) {
-      group.run(
-          communicator -> {
-            Tensor in = Tensor.allocate(DType.I32, 3);
-            Tensor out = Tensor.allocate(DType.I32, 3);
-            for (int round = 0; round < 600; round++) {
-              in.fill(communicator.rank() + 10L * round);
-              communicator.allToAll(in, out);
-              for (int from = 0; from < 3; from++) {
-                assertThat(out.getLong(from)).isEqualTo(from + 10L * round);
-              }
-            }
-          });
-    }
-  }
-
-  @Test
-  void blocksNeedNotBeTheFirstDimension() {
-    try (LocalGroup group = Communicator.local(4)) {
-      group.run(
-          communicator -> {
-            Tensor in = Tensor.allocate(DType.F64, 2, 2, 3);
-            Tensor out = Tensor.allocate(DType.F64, 12);
-            in.fill(communicator.rank());
+  @MethodSource("firstSequences")
+  void sequencesWrap(Ranks ranks, int firstSequence) {
+    ranks.run(
+        () -> CommunicatorOptions.defaults().withFirstSequence(firstSequence),
+        communicator -> {
+          int n = communicator.size();
+          Tensor in = Tensor.allocate(DType.I32, n);
+          Tensor out = Tensor.allocate(DType.I32, n);
+          for (int round = 0; round < 600; round++) {
+            in.fill(communicator.rank() + 10L * round);
             communicator.allToAll(in, out);
-            for (int i = 0; i < 12; i++) {
-              assertThat(out.getDouble(i)).isEqualTo(i / 3);
+            for (int from = 0; from < n; from++) {
+              assertThat(out.getLong(from)).isEqualTo(from + 10L * round);
             }
-          });
-    }
+          }
+        });
   }
 
-  @Test
-  void splitOrdersByKeyThenRank() {
-    try (LocalGroup group = Communicator.local(5)) {
-      group.run(
-          communicator -> {
-            int rank = communicator.rank();
-            int color = rank == 4 ? -1 : rank % 2;
-            try (Communicator half = communicator.split(color, -rank)) {
-              if (rank == 4) {
-                assertThat(half).isNull();
-                return;
-              }
-              assertThat(half.size()).isEqualTo(2);
-              assertThat(half.rank()).isEqualTo(rank < 2 ? 1 : 0);
-              Tensor value = Tensor.allocate(DType.I32);
-              value.fill(rank);
-              half.broadcast(value, 0);
-              assertThat(value.getLong()).isEqualTo(2 + rank % 2);
+  @OnRanks(4)
+  void blocksNeedNotBeTheFirstDimension(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          Tensor in = Tensor.allocate(DType.F64, 2, 2, 3);
+          Tensor out = Tensor.allocate(DType.F64, 12);
+          in.fill(communicator.rank());
+          communicator.allToAll(in, out);
+          for (int i = 0; i < 12; i++) {
+            assertThat(out.getDouble(i)).isEqualTo(i / 3);
+          }
+        });
+  }
+
+  /** Ranks 4 and 5 are in neither half. */
+  @OnRanks({5, 6})
+  void splitOrdersByKeyThenRank(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int rank = communicator.rank();
+          int color = rank >= 4 ? -1 : rank % 2;
+          try (Communicator half = communicator.split(color, -rank)) {
+            if (rank >= 4) {
+              assertThat(half).isNull();
+              return;
             }
-          });
-    }
+            assertThat(half.size()).isEqualTo(2);
+            assertThat(half.rank()).isEqualTo(rank < 2 ? 1 : 0);
+            Tensor value = Tensor.allocate(DType.I32);
+            value.fill(rank);
+            half.broadcast(value, 0);
+            assertThat(value.getLong()).isEqualTo(2 + rank % 2);
+          }
+        });
   }
 
   @Test

@@ -5,16 +5,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /**
  * All-gather of matrices by columns against a loop over rows, ranks and columns, byte for byte:
- * ranks x shapes x dtypes x plain or window.
+ * launches x ranks x shapes x dtypes x plain or window.
  */
 class ColumnsTest {
   private static final int[] RANKS = {1, 2, 3, 4, 7};
@@ -26,13 +25,7 @@ class ColumnsTest {
   };
 
   static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
-    List<org.junit.jupiter.params.provider.Arguments> cases = new ArrayList<>();
-    for (int ranks : RANKS) {
-      for (DType dtype : DTYPES) {
-        cases.add(org.junit.jupiter.params.provider.Arguments.of(ranks, dtype));
-      }
-    }
-    return cases.stream();
+    return Ranks.with(RANKS, (Object[]) DTYPES);
   }
 
   /** Byte {@code b} of the element at {@code row}, {@code column} of what {@code rank} brings. */
@@ -68,28 +61,27 @@ class ColumnsTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void columnsLieSideBySideOnEveryRank(int ranks, DType dtype) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            for (int[] shape : SHAPES) {
-              long bytes = (long) shape[0] * shape[1] * dtype.bytes();
-              try (Window window = communicator.window((ranks + 1) * bytes + 256)) {
-                long[] whole = {shape[0], (long) ranks * shape[1]};
-                gather(
-                    communicator,
-                    shape,
-                    window.tensor(dtype, shape[0], shape[1]),
-                    window.tensor(dtype, whole));
-                gather(
-                    communicator,
-                    shape,
-                    Tensor.allocate(dtype, shape[0], shape[1]),
-                    Tensor.allocate(dtype, whole));
-              }
+  void columnsLieSideBySideOnEveryRank(Ranks ranks, DType dtype) {
+    ranks.run(
+        communicator -> {
+          int n = communicator.size();
+          for (int[] shape : SHAPES) {
+            long bytes = (long) shape[0] * shape[1] * dtype.bytes();
+            try (Window window = communicator.window((n + 1) * bytes + 256)) {
+              long[] whole = {shape[0], (long) n * shape[1]};
+              gather(
+                  communicator,
+                  shape,
+                  window.tensor(dtype, shape[0], shape[1]),
+                  window.tensor(dtype, whole));
+              gather(
+                  communicator,
+                  shape,
+                  Tensor.allocate(dtype, shape[0], shape[1]),
+                  Tensor.allocate(dtype, whole));
             }
-          });
-    }
+          }
+        });
   }
 
   private static void gather(Communicator communicator, int[] shape, Tensor in, Tensor out) {
@@ -103,22 +95,20 @@ class ColumnsTest {
         .isEqualTo(expected(communicator.size(), shape, in.dtype().bytes()));
   }
 
-  @Test
-  void whatAreNoMatricesOfAsManyRowsIsRefused() {
-    try (LocalGroup group = Communicator.local(2)) {
-      group.run(
-          communicator -> {
-            refuses(communicator, new long[] {6}, new long[] {3, 4}, "matrices of as many rows");
-            refuses(communicator, new long[] {3, 2}, new long[] {12}, "matrices of as many rows");
-            refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "matrices of as many rows");
-            refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
-            Tensor both = Tensor.allocate(DType.F32, 3, 4);
-            Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
-            assertThatThrownBy(() -> communicator.allGatherColumns(half, both))
-                .isInstanceOf(InvalidArgumentException.class)
-                .hasMessageContainingAll("allGatherColumns", "does not work in place");
-          });
-    }
+  @OnRanks(2)
+  void whatAreNoMatricesOfAsManyRowsIsRefused(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          refuses(communicator, new long[] {6}, new long[] {3, 4}, "matrices of as many rows");
+          refuses(communicator, new long[] {3, 2}, new long[] {12}, "matrices of as many rows");
+          refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "matrices of as many rows");
+          refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
+          Tensor both = Tensor.allocate(DType.F32, 3, 4);
+          Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
+          assertThatThrownBy(() -> communicator.allGatherColumns(half, both))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContainingAll("allGatherColumns", "does not work in place");
+        });
   }
 
   private static void refuses(Communicator communicator, long[] in, long[] out, String why) {
@@ -130,20 +120,18 @@ class ColumnsTest {
         .hasMessageContainingAll("allGatherColumns", why);
   }
 
-  @Test
-  void ranksThatDifferInRowsAreTold() {
-    try (LocalGroup group = Communicator.local(2)) {
-      assertThatThrownBy(
-              () ->
-                  group.run(
-                      communicator -> {
-                        long rows = communicator.rank() == 0 ? 3 : 4;
-                        communicator.allGatherColumns(
-                            Tensor.allocate(DType.F32, rows, 12 / rows),
-                            Tensor.allocate(DType.F32, rows, 24 / rows));
-                      }))
-          .isInstanceOf(MismatchException.class)
-          .hasMessageContainingAll("3 rows", "4 rows");
-    }
+  @OnRanks(2)
+  void ranksThatDifferInRowsAreTold(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          long rows = communicator.rank() == 0 ? 3 : 4;
+          assertThatThrownBy(
+                  () ->
+                      communicator.allGatherColumns(
+                          Tensor.allocate(DType.F32, rows, 12 / rows),
+                          Tensor.allocate(DType.F32, rows, 24 / rows)))
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContainingAll("3 rows", "4 rows");
+        });
   }
 }

@@ -10,13 +10,18 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
-/** Put, get and signals: against element-wise references, over and over, and how they end. */
+/**
+ * Put, get and signals: in every launch against element-wise references, over and over; and how
+ * they end.
+ */
 @Timeout(120)
 class OneSidedTest {
   private static final Duration SHORT = Duration.ofMillis(200);
@@ -67,74 +72,74 @@ class OneSidedTest {
         });
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 4, 7, 8})
-  void putAndGetMoveViewsOfEveryKind(int ranks) {
+  @OnRanks({1, 2, 3, 4, 7, 8})
+  void putAndGetMoveViewsOfEveryKind(Ranks ranks) {
     long seed = new Random().nextLong();
     System.out.println("putAndGetMoveViewsOfEveryKind seed " + seed);
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            Random random = new Random(seed);
-            int rank = communicator.rank();
-            int round = 0;
-            for (DType dtype : new DType[] {DType.U8, DType.BF16, DType.F32, DType.I64}) {
-              for (int repeat = 0; repeat < 8; repeat++) {
-                round++;
-                int step = random.nextInt(ranks);
-                int to = (rank + step) % ranks;
-                int from = (rank - step + ranks) % ranks;
-                try (Window window = communicator.window(1 << 17)) {
-                  Signals signals = window.signals(1);
-                  DistributedTensor inbox = view(window, dtype, random);
-                  Tensor local =
-                      random.nextBoolean()
-                          ? Tensor.allocate(dtype, inbox.shape())
-                          : window.tensor(dtype, inbox.shape());
-                  int now = round;
-                  forEach(local, (index, i) -> local.setDouble(value(now, rank, i), index));
-                  communicator.barrier();
-                  window.put(local, to, inbox);
-                  signals.notify(to, 0, 1);
-                  local.fill(0); // may be changed at once
-                  signals.await(from, 0, 1);
-                  check(inbox, round, from);
-                  window.get(local, to, inbox);
-                  check(local, round, rank);
-                  communicator.barrier();
-                }
+    ranks.run(
+        communicator -> {
+          Random random = new Random(seed);
+          int n = communicator.size();
+          int rank = communicator.rank();
+          int round = 0;
+          for (DType dtype : new DType[] {DType.U8, DType.BF16, DType.F32, DType.I64}) {
+            for (int repeat = 0; repeat < 8; repeat++) {
+              round++;
+              int step = random.nextInt(n);
+              int to = (rank + step) % n;
+              int from = (rank - step + n) % n;
+              try (Window window = communicator.window(1 << 17)) {
+                Signals signals = window.signals(1);
+                DistributedTensor inbox = view(window, dtype, random);
+                Tensor local =
+                    random.nextBoolean()
+                        ? Tensor.allocate(dtype, inbox.shape())
+                        : window.tensor(dtype, inbox.shape());
+                int now = round;
+                forEach(local, (index, i) -> local.setDouble(value(now, rank, i), index));
+                communicator.barrier();
+                window.put(local, to, inbox);
+                signals.notify(to, 0, 1);
+                local.fill(0); // may be changed at once
+                signals.await(from, 0, 1);
+                check(inbox, round, from);
+                window.get(local, to, inbox);
+                check(local, round, rank);
+                communicator.barrier();
               }
             }
-          });
-    }
+          }
+        });
+  }
+
+  static Stream<org.junit.jupiter.params.provider.Arguments> sums() {
+    return Ranks.with(new int[] {4}, DType.F32, DType.F16, DType.I32, DType.BF16);
   }
 
   @ParameterizedTest
-  @CsvSource({"F32, 200", "F16, 200", "I32, 200", "BF16, 60"})
-  void addsOfAllRanksToTheSameElementsLoseNothing(DType dtype, int adds) {
-    int ranks = 4;
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          communicator -> {
-            try (Window window = communicator.window(1 << 15)) {
-              DistributedTensor sums = window.tensor(dtype, 64, 64);
-              Tensor ones = Tensor.allocate(dtype, 64, 64);
-              ones.fill(1);
-              for (int i = 0; i < adds; i++) {
-                window.accumulate(ones, 2, sums);
-                window.accumulate(ones.narrow(0, 3, 9), 1, sums.narrow(0, 3, 9));
-              }
-              communicator.barrier();
-              forEach(
-                  sums,
-                  (index, i) -> {
-                    boolean isPart = communicator.rank() == 1 && index[0] >= 3 && index[0] < 12;
-                    double expected = communicator.rank() == 2 || isPart ? adds * ranks : 0;
-                    assertThat(sums.getDouble(index)).isEqualTo(expected);
-                  });
+  @MethodSource("sums")
+  void addsOfAllRanksToTheSameElementsLoseNothing(Ranks ranks, DType dtype) {
+    int adds = ranks.rounds(dtype == DType.BF16 ? 60 : 200); // whose sums are exact
+    ranks.run(
+        communicator -> {
+          try (Window window = communicator.window(1 << 15)) {
+            DistributedTensor sums = window.tensor(dtype, 64, 64);
+            Tensor ones = Tensor.allocate(dtype, 64, 64);
+            ones.fill(1);
+            for (int i = 0; i < adds; i++) {
+              window.accumulate(ones, 2, sums);
+              window.accumulate(ones.narrow(0, 3, 9), 1, sums.narrow(0, 3, 9));
             }
-          });
-    }
+            communicator.barrier();
+            forEach(
+                sums,
+                (index, i) -> {
+                  boolean isPart = communicator.rank() == 1 && index[0] >= 3 && index[0] < 12;
+                  double expected = communicator.rank() == 2 || isPart ? adds * 4 : 0;
+                  assertThat(sums.getDouble(index)).isEqualTo(expected);
+                });
+          }
+        });
   }
 
   @Test
@@ -151,46 +156,50 @@ class OneSidedTest {
     }
   }
 
+  static Stream<org.junit.jupiter.params.provider.Arguments> ranksAndCores() {
+    return Ranks.with(new int[] {2, 3, 4, 8}, 0, 1);
+  }
+
   @ParameterizedTest
-  @CsvSource({"2, 0, 10000", "2, 1, 10000", "3, 0, 4000", "8, 1, 1000"})
-  void producersAndConsumersReuseTwoSlots(int ranks, int cores, int messages) {
+  @MethodSource("ranksAndCores")
+  void producersAndConsumersReuseTwoSlots(Ranks ranks, int cores) {
+    int messages = ranks.rounds(20_000 / (ranks.count() * ranks.count() / 2));
     long seed = new Random().nextLong();
     System.out.println("producersAndConsumersReuseTwoSlots seed " + seed);
-    CommunicatorOptions options = CommunicatorOptions.defaults().withCores(cores);
-    try (LocalGroup group = Communicator.local(ranks, options)) {
-      group.run(
-          communicator -> {
-            int rank = communicator.rank();
-            int right = (rank + 1) % ranks;
-            int left = (rank + ranks - 1) % ranks;
-            Random random = new Random(seed + rank);
-            try (Window window = communicator.window(4096 + Signals.bytes(2, ranks))) {
-              DistributedTensor slots = window.tensor(DType.I32, 2, 64);
-              DistributedTensor[] slot = {slots.select(0, 0), slots.select(0, 1)};
-              Signals signals = window.signals(2); // 0: has come, 1: has been read
-              Tensor message = Tensor.allocate(DType.I32, 64);
-              int[] values = new int[64];
-              for (int i = 1; i <= messages; i++) {
-                if (random.nextInt(64) == 0) {
-                  Thread.yield();
-                }
-                if (i > 2) {
-                  signals.await(right, 1, i - 2);
-                }
-                Arrays.fill(values, rank * messages + i);
-                message.copyFrom(values);
-                window.put(message, right, slot[i % 2]);
-                signals.notify(right, 0, i);
-                signals.await(left, 0, i);
-                slot[i % 2].copyTo(values);
-                for (int value : values) {
-                  assertThat(value).isEqualTo(left * messages + i);
-                }
-                signals.notify(left, 1, i);
+    ranks.run(
+        () -> CommunicatorOptions.defaults().withCores(cores),
+        communicator -> {
+          int n = communicator.size();
+          int rank = communicator.rank();
+          int right = (rank + 1) % n;
+          int left = (rank + n - 1) % n;
+          Random random = new Random(seed + rank);
+          try (Window window = communicator.window(4096 + Signals.bytes(2, n))) {
+            DistributedTensor slots = window.tensor(DType.I32, 2, 64);
+            DistributedTensor[] slot = {slots.select(0, 0), slots.select(0, 1)};
+            Signals signals = window.signals(2); // 0: has come, 1: has been read
+            Tensor message = Tensor.allocate(DType.I32, 64);
+            int[] values = new int[64];
+            for (int i = 1; i <= messages; i++) {
+              if (random.nextInt(64) == 0) {
+                Thread.yield();
               }
+              if (i > 2) {
+                signals.await(right, 1, i - 2);
+              }
+              Arrays.fill(values, rank * messages + i);
+              message.copyFrom(values);
+              window.put(message, right, slot[i % 2]);
+              signals.notify(right, 0, i);
+              signals.await(left, 0, i);
+              slot[i % 2].copyTo(values);
+              for (int value : values) {
+                assertThat(value).isEqualTo(left * messages + i);
+              }
+              signals.notify(left, 1, i);
             }
-          });
-    }
+          }
+        });
   }
 
   /** Two ranks with a window, and a signal that has not been set. */

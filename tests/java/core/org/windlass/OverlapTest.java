@@ -3,17 +3,20 @@ package org.windlass;
 
 import static java.time.Duration.ofSeconds;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
-import org.junit.jupiter.api.Test;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /** Communicators over some of the ranks, which share ranks with one another. */
 @Timeout(120)
@@ -52,133 +55,118 @@ class OverlapTest {
     return (rank + 1) * 1_000_003L * (number + 1);
   }
 
+  static Stream<org.junit.jupiter.params.provider.Arguments> lists() {
+    return Ranks.with(new int[] {4}, "0", "2", "0,1", "2,0", "1,3,0", "3,2,1,0");
+  }
+
   @ParameterizedTest
-  @ValueSource(strings = {"0", "2", "0,1", "2,0", "1,3,0", "3,2,1,0"})
-  void ranksAreDenseInTheOrderOfTheList(String list) {
+  @MethodSource("lists")
+  void ranksAreDenseInTheOrderOfTheList(Ranks all, String list) {
     int[] ranks = Arrays.stream(list.split(",")).mapToInt(Integer::parseInt).toArray();
-    try (LocalGroup group = Communicator.local(4)) {
-      group.run(
+    all.run(
+        parent -> {
+          List<Domain> domains = Domain.all(parent, new int[][] {ranks});
+          for (Domain domain : domains) {
+            Communicator own = domain.communicator;
+            assertThat(own.size()).isEqualTo(ranks.length);
+            assertThat(ranks[own.rank()]).isEqualTo(parent.rank());
+            Tensor gathered = Tensor.allocate(DType.I32, ranks.length);
+            own.allGather(Tensor.allocate(DType.I32, 1).fill(parent.rank()), gathered);
+            for (int i = 0; i < ranks.length; i++) {
+              assertThat(gathered.getLong(i)).isEqualTo(ranks[i]);
+            }
+          }
+          Domain.close(domains);
+          parent.barrier();
+        });
+  }
+
+  @OnRanks({3, 4})
+  void differentListsAreAMismatch(Ranks ranks) {
+    for (int[] other : new int[][] {{1, 0}, {0}, {0, 1, 2}, {0, 2}}) {
+      ranks.run(
+          parent ->
+              assertThatThrownBy(
+                      () -> parent.subset(parent.rank() == 2 ? other : new int[] {0, 1}))
+                  .isInstanceOf(MismatchException.class)
+                  .hasMessageContaining("calls subset("));
+    }
+  }
+
+  @OnRanks(2)
+  void aSubsetIsNoSplit(Ranks ranks) {
+    ranks.run(
+        parent ->
+            assertThatThrownBy(
+                    () -> {
+                      if (parent.rank() == 0) {
+                        parent.subset(0, 1);
+                      } else {
+                        parent.split(0, 0);
+                      }
+                    })
+                .isInstanceOf(MismatchException.class));
+  }
+
+  /** The fourth rank, where there is one, is in none but the parent. */
+  @OnRanks({3, 4})
+  void oneThreadUsesSeveralAtOnce(Ranks ranks) {
+    int numbers = ranks.rounds(500);
+    for (int[][] lists : new int[][][] {PATH, STAR}) {
+      ranks.run(
           parent -> {
-            List<Domain> domains = Domain.all(parent, new int[][] {ranks});
-            for (Domain domain : domains) {
-              Communicator own = domain.communicator;
-              assertThat(own.size()).isEqualTo(ranks.length);
-              assertThat(ranks[own.rank()]).isEqualTo(parent.rank());
-              Tensor gathered = Tensor.allocate(DType.I32, ranks.length);
-              own.allGather(Tensor.allocate(DType.I32, 1).fill(parent.rank()), gathered);
-              for (int i = 0; i < ranks.length; i++) {
-                assertThat(gathered.getLong(i)).isEqualTo(ranks[i]);
+            List<Domain> domains = Domain.all(parent, lists);
+            List<Domain> used = new ArrayList<>(domains);
+            used.add(new Domain(IntStream.range(0, parent.size()).toArray(), parent));
+            for (int number = 0; number < numbers; number++) {
+              for (Domain domain : used) {
+                Tensor sum = Tensor.allocate(DType.I64, 5).fill(term(parent.rank(), number));
+                domain.communicator.allReduce(sum, ReduceOp.SUM);
+                assertThat(sum.getLong(4)).isEqualTo(domain.sum(number));
               }
             }
             Domain.close(domains);
-            parent.barrier();
           });
-    }
-  }
-
-  @Test
-  void differentListsAreAMismatch() {
-    for (int[] other : new int[][] {{1, 0}, {0}, {0, 1, 2}, {0, 2}}) {
-      try (LocalGroup group = Communicator.local(3)) {
-        Throwable[] failures = new Throwable[3];
-        group.run(
-            parent ->
-                failures[parent.rank()] =
-                    catchThrowable(
-                        () -> parent.subset(parent.rank() == 2 ? other : new int[] {0, 1})));
-        assertThat(failures)
-            .allSatisfy(
-                failure ->
-                    assertThat(failure)
-                        .isInstanceOf(MismatchException.class)
-                        .hasMessageContaining("calls subset("));
-      }
-    }
-  }
-
-  @Test
-  void aSubsetIsNoSplit() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Throwable[] failures = new Throwable[2];
-      group.run(
-          parent ->
-              failures[parent.rank()] =
-                  catchThrowable(
-                      () -> {
-                        if (parent.rank() == 0) {
-                          parent.subset(0, 1);
-                        } else {
-                          parent.split(0, 0);
-                        }
-                      }));
-      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
-    }
-  }
-
-  @Test
-  void oneThreadUsesSeveralAtOnce() {
-    for (int[][] lists : new int[][][] {PATH, STAR}) {
-      try (LocalGroup group = Communicator.local(3)) {
-        group.run(
-            parent -> {
-              List<Domain> domains = Domain.all(parent, lists);
-              List<Domain> used = new ArrayList<>(domains);
-              used.add(new Domain(new int[] {0, 1, 2}, parent));
-              for (int number = 0; number < 500; number++) {
-                for (Domain domain : used) {
-                  Tensor sum = Tensor.allocate(DType.I64, 5).fill(term(parent.rank(), number));
-                  domain.communicator.allReduce(sum, ReduceOp.SUM);
-                  assertThat(sum.getLong(4)).isEqualTo(domain.sum(number));
-                }
-              }
-              Domain.close(domains);
-            });
-      }
     }
   }
 
   /** With one queue for all its communicators, every rank would wait for the next one round. */
-  @Test
-  void aCircleOfOperationsInProgressEnds() {
-    try (LocalGroup group = Communicator.local(3)) {
-      group.run(
-          parent -> {
-            List<Domain> domains = Domain.all(parent, TRIANGLE);
-            if (domains.get(0).ranks[0] != parent.rank()) {
-              Collections.reverse(domains);
-            }
-            List<Operation<Void>> operations = new ArrayList<>();
-            for (Domain domain : domains) {
-              operations.add(domain.communicator.async(Collectives::barrier));
-            }
-            for (Operation<Void> operation : operations) {
-              operation.await(ofSeconds(30));
-            }
-            Domain.close(domains);
-          });
-    }
+  @OnRanks({3, 4})
+  void aCircleOfOperationsInProgressEnds(Ranks ranks) {
+    ranks.run(
+        parent -> {
+          List<Domain> domains = Domain.all(parent, TRIANGLE);
+          if (!domains.isEmpty() && domains.get(0).ranks[0] != parent.rank()) {
+            Collections.reverse(domains);
+          }
+          List<Operation<Void>> operations = new ArrayList<>();
+          for (Domain domain : domains) {
+            operations.add(domain.communicator.async(Collectives::barrier));
+          }
+          for (Operation<Void> operation : operations) {
+            operation.await(ofSeconds(30));
+          }
+          Domain.close(domains);
+        });
   }
 
-  @Test
-  void oneThatDiesLeavesTheOthers() {
-    try (LocalGroup group = Communicator.local(3)) {
-      group.run(
-          parent -> {
-            List<Domain> domains = Domain.all(parent, PATH);
-            Domain first = domains.get(0);
-            if (parent.rank() == 0) {
-              first.communicator.abort("the pair 0, 1 alone");
-            } else if (parent.rank() == 1) {
-              assertThat(catchThrowable(first.communicator::barrier))
-                  .isInstanceOf(AbortedException.class);
-            }
-            if (parent.rank() != 0) {
-              domains.get(domains.size() - 1).communicator.barrier();
-            }
-            parent.barrier();
-            Domain.close(domains);
-          });
-    }
+  @OnRanks({3, 4})
+  void oneThatDiesLeavesTheOthers(Ranks ranks) {
+    ranks.run(
+        parent -> {
+          List<Domain> domains = Domain.all(parent, PATH);
+          if (parent.rank() == 0) {
+            domains.get(0).communicator.abort("the pair 0, 1 alone");
+          } else if (parent.rank() == 1) {
+            assertThatThrownBy(domains.get(0).communicator::barrier)
+                .isInstanceOf(AbortedException.class);
+          }
+          if (parent.rank() == 1 || parent.rank() == 2) {
+            domains.get(domains.size() - 1).communicator.barrier();
+          }
+          parent.barrier();
+          Domain.close(domains);
+        });
   }
 
   private static final int STRESS_OPERATIONS = 10_000;
@@ -192,33 +180,30 @@ class OverlapTest {
     }
   }
 
-  @Test
-  void tenThousandOperationsInDifferentOrdersOnDifferentRanks() {
+  @OnRanks({3, 4})
+  void tenThousandOperationsInDifferentOrdersOnDifferentRanks(Ranks ranks) {
     long seed = new Random().nextLong();
     System.out.println("OverlapTest seed " + seed);
     int[][] lists = {{0, 1}, {1, 2}, {0, 2}, {2, 1, 0}, {1}};
-    int each = STRESS_OPERATIONS / lists.length;
-    try (LocalGroup group = Communicator.local(3)) {
-      group.run(
-          parent -> {
-            Random random = new Random(seed + parent.rank());
-            List<Domain> domains = Domain.all(parent, lists);
-            int[] submitted = new int[domains.size()];
-            List<InFlight> inFlight = new ArrayList<>();
-            for (int left = each * domains.size(); left > 0; left--) {
-              int chosen = random.nextInt(domains.size());
-              while (submitted[chosen] == each) {
-                chosen = (chosen + 1) % domains.size();
-              }
-              int number = submitted[chosen]++;
-              inFlight.add(
-                  submit(parent.rank(), domains.get(chosen), number, random.nextInt(300)));
-              delay(random.nextInt(300));
+    int each = ranks.rounds(STRESS_OPERATIONS / lists.length);
+    ranks.run(
+        parent -> {
+          Random random = new Random(seed + parent.rank());
+          List<Domain> domains = Domain.all(parent, lists);
+          int[] submitted = new int[domains.size()];
+          List<InFlight> inFlight = new ArrayList<>();
+          for (int left = each * domains.size(); left > 0; left--) {
+            int chosen = random.nextInt(domains.size());
+            while (submitted[chosen] == each) {
+              chosen = (chosen + 1) % domains.size();
             }
-            inFlight.forEach(InFlight::check);
-            Domain.close(domains);
-          });
-    }
+            int number = submitted[chosen]++;
+            inFlight.add(submit(parent.rank(), domains.get(chosen), number, random.nextInt(300)));
+            delay(random.nextInt(300));
+          }
+          inFlight.forEach(InFlight::check);
+          Domain.close(domains);
+        });
   }
 
   private static InFlight submit(int rank, Domain domain, int number, int drawn) {

@@ -19,12 +19,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 import org.windlass.testing.ScalarReference;
 
 /**
- * allToAllv, allGatherv and reduceScatterv against slow references, bit for bit: ranks x counts x
- * dtypes x offsets x plain or window x in place or not; over and over; and what they refuse.
+ * allToAllv, allGatherv and reduceScatterv against slow references, bit for bit: launches x ranks x
+ * counts x dtypes x offsets x plain or window x in place or not; over and over; what they refuse.
  */
 @Timeout(120)
 class PartCollectivesTest {
@@ -62,13 +63,7 @@ class PartCollectivesTest {
 
   static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
     System.out.println("seed " + SEED);
-    List<org.junit.jupiter.params.provider.Arguments> cases = new ArrayList<>();
-    for (int ranks : RANKS) {
-      for (DType dtype : DTYPES) {
-        cases.add(org.junit.jupiter.params.provider.Arguments.of(ranks, dtype));
-      }
-    }
-    return cases.stream();
+    return Ranks.with(RANKS, (Object[]) DTYPES);
   }
 
   private static long sum(long[] counts) {
@@ -131,22 +126,21 @@ class PartCollectivesTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void allToAllvMovesJustTheCountedElements(int ranks, DType dtype) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          comm -> {
-            SplittableRandom random = new SplittableRandom(SEED);
-            int round = 0;
-            for (Shape shape : Shape.values()) {
-              for (boolean inWindow : new boolean[] {false, true}) {
-                for (boolean gaps : new boolean[] {false, true}) {
-                  long[][] counts = shape.draw(ranks, random);
-                  exchange(comm, dtype, counts, inWindow, gaps, ++round);
-                }
+  void allToAllvMovesJustTheCountedElements(Ranks ranks, DType dtype) {
+    long seed = SEED;
+    ranks.run(
+        comm -> {
+          SplittableRandom random = new SplittableRandom(seed);
+          int round = 0;
+          for (Shape shape : Shape.values()) {
+            for (boolean inWindow : new boolean[] {false, true}) {
+              for (boolean gaps : new boolean[] {false, true}) {
+                long[][] counts = shape.draw(comm.size(), random);
+                exchange(comm, dtype, counts, inWindow, gaps, ++round);
               }
             }
-          });
-    }
+          }
+        });
   }
 
   private static void exchange(
@@ -190,38 +184,37 @@ class PartCollectivesTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void allGathervPutsEveryInputWhereItsCountSays(int ranks, DType dtype) {
+  void allGathervPutsEveryInputWhereItsCountSays(Ranks ranks, DType dtype) {
     int width = dtype.bytes();
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          comm -> {
-            SplittableRandom random = new SplittableRandom(SEED);
-            int rank = comm.rank();
-            int round = 0;
-            for (Shape shape : Shape.values()) {
-              long[] counts = shape.draw(ranks, random)[0];
-              long[] at = sideBySide(counts);
-              for (boolean inPlace : new boolean[] {false, true}) {
-                round++;
-                try (Window window = comm.window(sum(counts) * width)) {
-                  Tensor out = make(inPlace ? window : null, dtype, sum(counts));
-                  Tensor own = out.narrow(0, at[rank], counts[rank]);
-                  Tensor in = inPlace ? own : make(null, dtype, counts[rank]);
-                  byte[] sent = new byte[(int) in.bytes()];
-                  byte[] expected = new byte[(int) out.bytes()];
-                  write(sent, 0, counts[rank], width, round, rank, 0);
-                  for (int from = 0; from < ranks; from++) {
-                    write(expected, at[from], counts[from], width, round, from, 0);
-                  }
-                  in.asByteBuffer().put(sent);
-                  comm.allGatherv(in, out, counts);
-                  assertThat(bytes(out)).isEqualTo(expected);
-                  comm.barrier();
+    long seed = SEED;
+    ranks.run(
+        comm -> {
+          SplittableRandom random = new SplittableRandom(seed);
+          int rank = comm.rank();
+          int round = 0;
+          for (Shape shape : Shape.values()) {
+            long[] counts = shape.draw(comm.size(), random)[0];
+            long[] at = sideBySide(counts);
+            for (boolean inPlace : new boolean[] {false, true}) {
+              round++;
+              try (Window window = comm.window(sum(counts) * width)) {
+                Tensor out = make(inPlace ? window : null, dtype, sum(counts));
+                Tensor own = out.narrow(0, at[rank], counts[rank]);
+                Tensor in = inPlace ? own : make(null, dtype, counts[rank]);
+                byte[] sent = new byte[(int) in.bytes()];
+                byte[] expected = new byte[(int) out.bytes()];
+                write(sent, 0, counts[rank], width, round, rank, 0);
+                for (int from = 0; from < counts.length; from++) {
+                  write(expected, at[from], counts[from], width, round, from, 0);
                 }
+                in.asByteBuffer().put(sent);
+                comm.allGatherv(in, out, counts);
+                assertThat(bytes(out)).isEqualTo(expected);
+                comm.barrier();
               }
             }
-          });
-    }
+          }
+        });
   }
 
   private static long bits(ByteBuffer bytes, int width, int index) {
@@ -254,36 +247,35 @@ class PartCollectivesTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void reduceScattervKeepsTheCanonicalOrder(int ranks, DType dtype) {
+  void reduceScattervKeepsTheCanonicalOrder(Ranks ranks, DType dtype) {
     int width = dtype.bytes();
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          comm -> {
-            SplittableRandom random = new SplittableRandom(SEED);
-            int rank = comm.rank();
-            for (Shape shape : Shape.values()) {
-              for (ReduceOp op : ReduceOp.values()) {
-                long[] counts = shape.draw(ranks, random)[0];
-                long[] at = sideBySide(counts);
-                for (boolean inPlace : new boolean[] {false, true}) {
-                  if (!dtype.canReduce(op)) {
-                    continue;
-                  }
-                  Tensor in = Tensor.allocate(dtype, sum(counts));
-                  ByteBuffer values = in.asByteBuffer();
-                  for (int i = 0; i < in.numel(); i++) {
-                    put(values, width, i, input(dtype, rank, i));
-                  }
-                  Tensor own = in.narrow(0, at[rank], counts[rank]);
-                  Tensor out = inPlace ? own : Tensor.allocate(dtype, counts[rank]);
-                  comm.reduceScatterv(in, out, counts, op);
-                  requireReduced(out, op, (int) at[rank], ranks);
-                  comm.barrier();
+    long seed = SEED;
+    ranks.run(
+        comm -> {
+          SplittableRandom random = new SplittableRandom(seed);
+          int rank = comm.rank();
+          for (Shape shape : Shape.values()) {
+            for (ReduceOp op : ReduceOp.values()) {
+              long[] counts = shape.draw(comm.size(), random)[0];
+              long[] at = sideBySide(counts);
+              for (boolean inPlace : new boolean[] {false, true}) {
+                if (!dtype.canReduce(op)) {
+                  continue;
                 }
+                Tensor in = Tensor.allocate(dtype, sum(counts));
+                ByteBuffer values = in.asByteBuffer();
+                for (int i = 0; i < in.numel(); i++) {
+                  put(values, width, i, input(dtype, rank, i));
+                }
+                Tensor own = in.narrow(0, at[rank], counts[rank]);
+                Tensor out = inPlace ? own : Tensor.allocate(dtype, counts[rank]);
+                comm.reduceScatterv(in, out, counts, op);
+                requireReduced(out, op, (int) at[rank], comm.size());
+                comm.barrier();
               }
             }
-          });
-    }
+          }
+        });
   }
 
   private static void requireReduced(Tensor out, ReduceOp op, int first, int ranks) {
@@ -302,120 +294,113 @@ class PartCollectivesTest {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {2, 5})
-  void oneWindowKeepsItsBitsOverAndOver(int ranks) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(
-          comm -> {
-            SplittableRandom common = new SplittableRandom(SEED);
-            SplittableRandom own = new SplittableRandom(SEED + comm.rank());
-            int rank = comm.rank();
-            try (Window window = comm.window(2L * 8 * 500 * ranks + 64)) {
-              Tensor in = window.tensor(DType.I64, 500L * ranks);
-              Tensor out = window.tensor(DType.I64, 500L * ranks);
-              long[] values = new long[500 * ranks];
-              for (int round = 0; round < 3000; round++) {
-                Shape shape = round % 2 == 0 ? Shape.SOME : Shape.IDLE_RANK;
-                long[][] counts = shape.draw(ranks, common);
-                long[] sends = counts[rank];
-                long[] receives = column(counts, rank);
-                int end = 0;
-                for (int to = 0; to < ranks; to++) {
-                  int next = end + (int) sends[to];
-                  Arrays.fill(values, end, next, value(round, rank, to));
-                  end = next;
-                }
-                in.copyFrom(values);
-                if (own.nextInt(64) == 0) {
-                  Thread.yield();
-                }
-                if (common.nextBoolean()) {
-                  comm.allToAllv(in, sends, out, receives);
-                } else {
-                  assertThat(comm.allToAllv(in, sends, out)).isEqualTo(receives);
-                }
-                in.fill(-1);
-                Arrays.fill(sends, -1);
-                out.copyTo(values);
-                int at = 0;
-                for (int from = 0; from < ranks; from++) {
-                  for (int i = 0; i < receives[from]; i++, at++) {
-                    if (values[at] != value(round, from, rank)) {
-                      throw new AssertionError("round " + round + ", element " + at);
-                    }
+  @OnRanks({2, 4, 5})
+  void oneWindowKeepsItsBitsOverAndOver(Ranks ranks) {
+    long seed = SEED;
+    int rounds = ranks.rounds(3000);
+    ranks.run(
+        comm -> {
+          int n = comm.size();
+          SplittableRandom common = new SplittableRandom(seed);
+          SplittableRandom own = new SplittableRandom(seed + comm.rank());
+          int rank = comm.rank();
+          try (Window window = comm.window(2L * 8 * 500 * n + 64)) {
+            Tensor in = window.tensor(DType.I64, 500L * n);
+            Tensor out = window.tensor(DType.I64, 500L * n);
+            long[] values = new long[500 * n];
+            for (int round = 0; round < rounds; round++) {
+              Shape shape = round % 2 == 0 ? Shape.SOME : Shape.IDLE_RANK;
+              long[][] counts = shape.draw(n, common);
+              long[] sends = counts[rank];
+              long[] receives = column(counts, rank);
+              int end = 0;
+              for (int to = 0; to < n; to++) {
+                int next = end + (int) sends[to];
+                Arrays.fill(values, end, next, value(round, rank, to));
+                end = next;
+              }
+              in.copyFrom(values);
+              if (own.nextInt(64) == 0) {
+                Thread.yield();
+              }
+              if (common.nextBoolean()) {
+                comm.allToAllv(in, sends, out, receives);
+              } else {
+                assertThat(comm.allToAllv(in, sends, out)).isEqualTo(receives);
+              }
+              in.fill(-1);
+              Arrays.fill(sends, -1);
+              out.copyTo(values);
+              int at = 0;
+              for (int from = 0; from < n; from++) {
+                for (int i = 0; i < receives[from]; i++, at++) {
+                  if (values[at] != value(round, from, rank)) {
+                    throw new AssertionError("round " + round + ", element " + at);
                   }
                 }
               }
             }
-          });
-    }
+          }
+        });
   }
 
   private static long value(int round, int from, int to) {
     return 1_000_000L * round + 1000L * from + to;
   }
 
-  @Test
-  void whatOneSendsAndTheOtherExpectsMustAgree() {
-    try (LocalGroup group = Communicator.local(3)) {
-      List<MismatchException> failures =
-          group.call(
-              comm -> {
-                Tensor in = Tensor.allocate(DType.F32, 12);
-                Tensor out = Tensor.allocate(DType.F32, 12);
-                long[] sends = {2, 2, 2};
-                long[] receives = {2, 2, comm.rank() == 0 ? 4 : 2};
-                return catchThrowableOfType(
-                    MismatchException.class,
-                    () -> comm.allToAllv(in, sends, out, receives));
-              });
-      for (MismatchException failure : failures) {
-        assertThat(failure)
-            .hasMessageContaining("rank 2 sends 2 elements to rank 0, which expects 4");
-        assertThat(failure.culprits()).containsExactly(0, 2);
-      }
-    }
+  @OnRanks({3, 4})
+  void whatOneSendsAndTheOtherExpectsMustAgree(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          Tensor in = Tensor.allocate(DType.F32, 12);
+          Tensor out = Tensor.allocate(DType.F32, 12);
+          long[] sends = new long[comm.size()];
+          Arrays.fill(sends, 2);
+          long[] receives = sends.clone();
+          receives[2] = comm.rank() == 0 ? 4 : 2;
+          MismatchException failure =
+              catchThrowableOfType(
+                  MismatchException.class, () -> comm.allToAllv(in, sends, out, receives));
+          assertThat(failure)
+              .hasMessageContaining("rank 2 sends 2 elements to rank 0, which expects 4");
+          assertThat(failure.culprits()).containsExactly(0, 2);
+        });
   }
 
-  @Test
-  void countsOfAGatherMustBeAlike() {
-    try (LocalGroup group = Communicator.local(2)) {
-      List<MismatchException> failures =
-          group.call(
-              comm -> {
-                long[] counts = {2000, 2000};
-                counts[1 - comm.rank()] = 3000;
-                Tensor in = Tensor.allocate(DType.F32, 2000);
-                Tensor out = Tensor.allocate(DType.F32, 5000);
-                return catchThrowableOfType(
-                    MismatchException.class,
-                    () -> comm.allGatherv(in, out, counts));
-              });
-      assertThat(failures)
-          .allSatisfy(failure -> assertThat(failure).hasMessageContaining("counts[0] is "));
-    }
+  @OnRanks(2)
+  void countsOfAGatherMustBeAlike(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          long[] counts = {2000, 2000};
+          counts[1 - comm.rank()] = 3000;
+          Tensor in = Tensor.allocate(DType.F32, 2000);
+          Tensor out = Tensor.allocate(DType.F32, 5000);
+          assertThatThrownBy(() -> comm.allGatherv(in, out, counts))
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContaining("counts[0] is ");
+        });
   }
 
-  @Test
-  void tooLittleRoomIsSaidOnEveryRankAndNothingMoves() {
-    try (LocalGroup group = Communicator.local(3)) {
-      group.run(
-          comm -> {
-            Tensor in = Tensor.allocate(DType.I32, 30).fill(comm.rank() + 1);
-            Tensor out = Tensor.allocate(DType.I32, comm.rank() == 1 ? 29 : 30);
-            long[] sends = {10, 10, 10};
-            assertThatThrownBy(() -> comm.allToAllv(in, sends, out))
-                .isInstanceOf(InvalidArgumentException.class)
-                .hasMessageContaining("out of rank 1 has room for 29 elements, and 30 come to it");
-            int[] values = new int[(int) out.numel()];
-            out.copyTo(values);
-            assertThat(values).containsOnly(0);
-            Tensor larger = Tensor.allocate(DType.I32, 30);
-            assertThat(comm.allToAllv(in, sends, larger)).containsExactly(10, 10, 10);
-            assertThat(larger.getLong(29)).isEqualTo(3);
-          });
-    }
+  @OnRanks({3, 4})
+  void tooLittleRoomIsSaidOnEveryRankAndNothingMoves(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          int all = 10 * comm.size();
+          Tensor in = Tensor.allocate(DType.I32, all).fill(comm.rank() + 1);
+          Tensor out = Tensor.allocate(DType.I32, comm.rank() == 1 ? all - 1 : all);
+          long[] sends = new long[comm.size()];
+          Arrays.fill(sends, 10);
+          assertThatThrownBy(() -> comm.allToAllv(in, sends, out))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContaining(
+                  "out of rank 1 has room for " + (all - 1) + " elements, and " + all + " come");
+          int[] values = new int[(int) out.numel()];
+          out.copyTo(values);
+          assertThat(values).containsOnly(0);
+          Tensor larger = Tensor.allocate(DType.I32, all);
+          assertThat(comm.allToAllv(in, sends, larger)).containsOnly(10);
+          assertThat(larger.getLong(all - 1)).isEqualTo(comm.size());
+        });
   }
 
   @Test

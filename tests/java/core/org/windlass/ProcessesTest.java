@@ -20,8 +20,6 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -33,12 +31,15 @@ import org.windlass.redistribute.Link;
 import org.windlass.redistribute.LinkBatch;
 import org.windlass.redistribute.LinkTransfer;
 import org.windlass.redistribute.Transfer;
+import org.windlass.testing.OnRanks;
 import org.windlass.testing.Processes;
+import org.windlass.testing.Ranks;
 import org.windlass.testing.Resources;
 
 /**
- * Ranks that are processes: operations on the tensors of windows and pools, parts, what is refused,
- * failures, and what starts leave behind. Methods without {@code @Test} are what the ranks run.
+ * Ranks that are processes: operations on the tensors of pools and of memory that is not shared,
+ * what is refused, failures, and what starts leave behind. Methods without {@code @Test} are what
+ * the ranks run.
  */
 @Timeout(180)
 class ProcessesTest {
@@ -58,11 +59,6 @@ class ProcessesTest {
 
   private static Communicator start() {
     return Communicator.fromEnvironment(CommunicatorOptions.defaults().withDeadline(SOON), SOON);
-  }
-
-  private static LocalGroup startAll(int ranks) {
-    return LocalGroup.fromEnvironment(
-        ranks, CommunicatorOptions.defaults().withDeadline(SOON), SOON);
   }
 
   /** The element {@code i} of what rank {@code from} has for rank {@code to}. */
@@ -99,58 +95,29 @@ class ProcessesTest {
     assertThat(values).isEqualTo(values(parts, each, elements));
   }
 
-  /** One test for ranks as processes, as both, and as threads. */
-  @ParameterizedTest(name = "{0} processes of {1} ranks")
-  @CsvSource({"4, 1", "2, 2", "1, 4"})
-  void operationsMoveWhatLiesInWindowsAndPools(int processes, int ranks) throws Exception {
-    run(processes, "operationsOf" + ranks);
-  }
-
-  static void operationsOf1() {
-    try (Communicator comm = start()) {
-      operations(comm);
-    }
-  }
-
-  static void operationsOf2() {
-    operationsOf(2);
-  }
-
-  static void operationsOf4() {
-    operationsOf(4);
-  }
-
-  private static void operationsOf(int ranks) {
-    try (LocalGroup group = startAll(ranks)) {
-      int first = group.communicators().get(0).rank();
-      assertThat(first % ranks).isZero();
-      assertThat(group.call(Communicator::rank))
-          .isEqualTo(IntStream.range(first, first + ranks).boxed().toList());
-      group.run(ProcessesTest::operations);
-    }
+  /** What lies in windows is in the tests of operations. */
+  @OnRanks(4)
+  void operationsMoveWhatLiesInPools(Ranks ranks) {
+    ranks.run(ProcessesTest::operations);
   }
 
   private static void operations(Communicator comm) {
     try (Window window = comm.window(8 << 20);
         MemoryPool pool = comm.memoryPool(1L << 36)) {
-      assertThat(comm.size()).isEqualTo(4);
       // Ranks' tensors lie at different places of their parts.
       List<Tensor> before =
           IntStream.range(0, comm.rank()).mapToObj(i -> pool.allocate(DType.U8, 1000 * i)).toList();
-      for (Allocator allocator : List.<Allocator>of(window::tensor, pool::allocate)) {
-        for (int each : new int[] {3, 40_001}) {
-          equalParts(comm, allocator, each);
-        }
-        unequalParts(comm, allocator);
-        redistribution(comm, TransferMode.DIRECT, 512, allocator);
+      for (int each : new int[] {3, 40_001}) {
+        equalParts(comm, pool::allocate, each);
       }
-      oneSided(comm, window);
+      unequalParts(comm, pool::allocate);
+      redistribution(comm, TransferMode.DIRECT, 512, pool::allocate);
+      redistribution(comm, TransferMode.DIRECT, 512, window::tensor);
       // Nothing has needed a copy from one process to another, as stages do.
       assertThat(comm.report().peerMemory())
           .startsWith(comm.report().ranks().get(0).process().isPresent() ? "not yet" : "shared");
       redistribution(comm, 512, window::tensor);
       redistribution(comm, 512, pool::allocate);
-      parts(comm);
       before.forEach(Tensor::close);
       comm.barrier();
     }
@@ -334,34 +301,6 @@ class ProcessesTest {
     assertHas(out.narrow(0, 0, own + 1), 1, own + 1, sums);
   }
 
-  private static void oneSided(Communicator comm, Window window) {
-    int own = comm.rank();
-    int n = comm.size();
-    int next = (own + 1) % n;
-    int last = (own + n - 1) % n;
-    int count = 5000;
-    Signals signals = window.signals(1).within(SOON);
-    DistributedTensor inbox = window.tensor(DType.F32, count);
-    DistributedTensor added = window.tensor(DType.F32, count);
-    added.fill(1);
-    Tensor row = Tensor.allocate(DType.F32, count); // the caller's own memory may lie anywhere
-    comm.barrier();
-    for (int round = 1; round <= 3; round++) {
-      row.fill(100 * round + own);
-      window.put(row, next, inbox);
-      window.accumulate(row, next, added);
-      signals.notify(next, 0, round);
-      signals.await(last, 0, round);
-      int now = round;
-      assertHas(inbox, 1, count, (p, i) -> 100 * now + last);
-      comm.barrier();
-      window.get(row, next, inbox);
-      assertHas(row, 1, count, (p, i) -> 100 * now + own);
-      comm.barrier();
-    }
-    assertHas(added, 1, count, (p, i) -> 601 + 3 * last);
-  }
-
   /** Rows that ranks hold become whole on all, in each mode, from tensors and to tensors of those. */
   private static void redistribution(Communicator comm, int columns, Allocator allocator) {
     for (TransferMode mode : TransferMode.values()) {
@@ -393,25 +332,6 @@ class ProcessesTest {
         transfer.run(version, SOON);
         assertHas(target, rows, columns, (row, i) -> value(row, 0, i));
       }
-    }
-  }
-
-  private static void parts(Communicator comm) {
-    int own = comm.rank();
-    try (Communicator part = comm.split(own == 1 ? 1 : 0, -own, SOON)) {
-      List<Integer> ranks = own == 1 ? List.of(1) : List.of(3, 2, 0);
-      assertThat(part.size()).isEqualTo(ranks.size());
-      assertThat(part.rank()).isEqualTo(ranks.indexOf(own));
-      assertSums(part, own, own == 1 ? 1 : 5);
-    }
-    Communicator listed = comm.subset(2, 1);
-    if (own == 0 || own == 3) {
-      assertThat(listed).isNull();
-      return;
-    }
-    try (listed) {
-      assertThat(listed.rank()).isEqualTo(2 - own);
-      assertSums(listed, own, 3);
     }
   }
 

@@ -3,7 +3,6 @@ package org.windlass.redistribute;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
@@ -16,6 +15,8 @@ import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /** Batches: fused, stacked and tied views, renaming, casts, versions, failures. */
 class BatchTest {
@@ -27,36 +28,34 @@ class BatchTest {
     return values;
   }
 
-  @Test
-  void fusedViewsAreFilledSideBySide() {
-    Layout rows = Layout.parse("2:S0");
-    Layout replicated = Layout.parse("2:R");
-    try (LocalGroup group = Communicator.local(2)) {
-      group.run(
-          communicator -> {
-            Tensor fused = Tensor.allocate(DType.BF16, 12, 3);
-            Batch batch = Batch.of(communicator);
-            int at = 0;
-            for (String name : new String[] {"q", "k", "v"}) {
-              Tensor piece = Tensor.allocate(DType.F32, 2, 3);
-              piece.fill(10 * at + communicator.rank());
-              batch.add(
-                  TensorSpec.of(name, DType.F32, rows, 4, 3),
-                  piece,
-                  TensorSpec.of(name, DType.BF16, replicated, 4, 3),
-                  fused.narrow(0, at, 4));
-              at += 4;
-            }
-            try (Transfer transfer = batch.register()) {
-              transfer.run();
-              assertThat(transfer.totalBytes()).isEqualTo(2 * 12 * 3 * 2);
-              assertThat(transfer.plans()).hasSize(3);
-            }
-            for (int row = 0; row < 12; row++) {
-              assertThat(fused.getDouble(row, 2)).isEqualTo(row / 4 * 40 + row % 4 / 2);
-            }
-          });
-    }
+  @OnRanks(2)
+  void fusedViewsAreFilledSideBySide(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          Layout rows = Layout.parse("2:S0");
+          Layout replicated = Layout.parse("2:R");
+          Tensor fused = Tensor.allocate(DType.BF16, 12, 3);
+          Batch batch = Batch.of(communicator);
+          int at = 0;
+          for (String name : new String[] {"q", "k", "v"}) {
+            Tensor piece = Tensor.allocate(DType.F32, 2, 3);
+            piece.fill(10 * at + communicator.rank());
+            batch.add(
+                TensorSpec.of(name, DType.F32, rows, 4, 3),
+                piece,
+                TensorSpec.of(name, DType.BF16, replicated, 4, 3),
+                fused.narrow(0, at, 4));
+            at += 4;
+          }
+          try (Transfer transfer = batch.register()) {
+            transfer.run();
+            assertThat(transfer.totalBytes()).isEqualTo(2 * 12 * 3 * 2);
+            assertThat(transfer.plans()).hasSize(3);
+          }
+          for (int row = 0; row < 12; row++) {
+            assertThat(fused.getDouble(row, 2)).isEqualTo(row / 4 * 40 + row % 4 / 2);
+          }
+        });
   }
 
   @Test
@@ -81,28 +80,26 @@ class BatchTest {
     }
   }
 
-  @Test
-  void partialTermsAreReducedAndTheSourceStays() {
-    Layout partial = Layout.parse("4:P");
-    Layout columns = Layout.parse("2@2:S1");
-    try (LocalGroup group = Communicator.local(4)) {
-      group.run(
-          communicator -> {
-            int rank = communicator.rank();
-            Tensor source = Tensor.allocate(DType.F32, 2, 4);
-            source.fill(1 << rank);
-            Tensor target = rank >= 2 ? Tensor.allocate(DType.F32, 2, 2) : null;
-            Batch batch = Batch.of(communicator);
-            batch.add("w", new long[] {2, 4}, DType.F32, partial, source, columns, target);
-            try (Transfer transfer = batch.register(Duration.ofSeconds(20))) {
-              transfer.run(1, Duration.ofSeconds(20));
-            }
-            assertThat(values(source)).containsOnly(1 << rank);
-            if (target != null) {
-              assertThat(values(target)).containsOnly(15);
-            }
-          });
-    }
+  @OnRanks(4)
+  void partialTermsAreReducedAndTheSourceStays(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          Layout partial = Layout.parse("4:P");
+          Layout columns = Layout.parse("2@2:S1");
+          int rank = communicator.rank();
+          Tensor source = Tensor.allocate(DType.F32, 2, 4);
+          source.fill(1 << rank);
+          Tensor target = rank >= 2 ? Tensor.allocate(DType.F32, 2, 2) : null;
+          Batch batch = Batch.of(communicator);
+          batch.add("w", new long[] {2, 4}, DType.F32, partial, source, columns, target);
+          try (Transfer transfer = batch.register(Duration.ofSeconds(20))) {
+            transfer.run(1, Duration.ofSeconds(20));
+          }
+          assertThat(values(source)).containsOnly(1 << rank);
+          if (target != null) {
+            assertThat(values(target)).containsOnly(15);
+          }
+        });
   }
 
   @Test
@@ -126,66 +123,53 @@ class BatchTest {
     }
   }
 
-  @Test
-  void emptyPiecesNeedNoView() {
-    Layout three = Layout.parse("3:S0");
-    try (LocalGroup group = Communicator.local(3)) {
-      group.run(
-          communicator -> {
-            int rank = communicator.rank();
-            Tensor source = rank == 0 ? Tensor.allocate(DType.F32, 1).fill(5) : null;
-            Tensor target = Tensor.allocate(DType.F32, 1);
-            Batch batch = Batch.of(communicator);
-            batch.add("b", new long[] {1}, DType.F32, three, source, Layout.parse("3:R"), target);
-            try (Transfer transfer = batch.register()) {
-              transfer.run();
-            }
-            assertThat(target.getDouble(0)).isEqualTo(5);
-          });
-    }
+  @OnRanks({3, 4})
+  void emptyPiecesNeedNoView(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int n = communicator.size();
+          Layout rows = Layout.parse(n + ":S0");
+          int rank = communicator.rank();
+          Tensor source = rank == 0 ? Tensor.allocate(DType.F32, 1).fill(5) : null;
+          Tensor target = Tensor.allocate(DType.F32, 1);
+          Batch batch = Batch.of(communicator);
+          batch.add("b", new long[] {1}, DType.F32, rows, source, Layout.parse(n + ":R"), target);
+          try (Transfer transfer = batch.register()) {
+            transfer.run();
+          }
+          assertThat(target.getDouble(0)).isEqualTo(5);
+        });
   }
 
-  @Test
-  void differentBatchesAreAMismatch() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Throwable[] failures = new Throwable[2];
-      group.run(
-          communicator -> {
-            Layout rows = Layout.parse(communicator.rank() == 0 ? "2:S0" : "2:R");
-            Tensor source = Tensor.allocate(DType.F32, communicator.rank() == 0 ? 1 : 2);
-            Tensor target = Tensor.allocate(DType.F32, 2);
-            Batch batch = Batch.of(communicator);
-            batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-            failures[communicator.rank()] = catchThrowable(batch::register);
-          });
-      assertThat(failures).allSatisfy(f -> assertThat(f).isInstanceOf(MismatchException.class));
-    }
+  @OnRanks(2)
+  void differentBatchesAreAMismatch(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          Layout rows = Layout.parse(communicator.rank() == 0 ? "2:S0" : "2:R");
+          Tensor source = Tensor.allocate(DType.F32, communicator.rank() == 0 ? 1 : 2);
+          Tensor target = Tensor.allocate(DType.F32, 2);
+          Batch batch = Batch.of(communicator);
+          batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+          assertThatThrownBy(batch::register).isInstanceOf(MismatchException.class);
+        });
   }
 
-  @Test
-  void differentVersionsAreAMismatch() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Throwable[] failures = new Throwable[2];
-      group.run(
-          communicator -> {
-            Tensor source = Tensor.allocate(DType.F32, 1);
-            Tensor target = Tensor.allocate(DType.F32, 2);
-            Batch batch = Batch.of(communicator);
-            Layout rows = Layout.parse("2:S0");
-            batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-            try (Transfer transfer = batch.register()) {
-              failures[communicator.rank()] =
-                  catchThrowable(() -> transfer.run(7 + communicator.rank()));
-            }
-          });
-      assertThat(failures)
-          .allSatisfy(
-              f ->
-                  assertThat(f)
-                      .isInstanceOf(MismatchException.class)
-                      .hasMessageContaining("7")
-                      .hasMessageContaining("8"));
-    }
+  @OnRanks(2)
+  void differentVersionsAreAMismatch(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          Tensor source = Tensor.allocate(DType.F32, 1);
+          Tensor target = Tensor.allocate(DType.F32, 2);
+          Batch batch = Batch.of(communicator);
+          Layout rows = Layout.parse("2:S0");
+          batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+          try (Transfer transfer = batch.register()) {
+            assertThatThrownBy(() -> transfer.run(7 + communicator.rank()))
+                .isInstanceOf(MismatchException.class)
+                .hasMessageContaining("7")
+                .hasMessageContaining("8");
+          }
+        });
   }
 
   @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -23,6 +24,8 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /** What the ranks of a link are told that disagree, or call what does not fit. */
 @Timeout(120)
@@ -34,26 +37,24 @@ class LinkAgreementTest {
 
   /** What each rank of senders {0, 1} and receivers {2, 3} brings, and what all are told. */
   private static void disagree(
-      Class<? extends WindlassException> kind, List<String> told, Bring bring) {
-    DeviceMesh two = DeviceMesh.of(2);
-    try (LocalGroup group = Communicator.local(4)) {
-      group.run(
-          comm -> {
-            try (Link link = Link.open(comm, "weights", two, two.at(2))) {
-              LinkBatch batch = link.batch();
-              bring.to(batch, comm.rank());
-              Throwable failure = catchThrowable(() -> batch.register(SOON));
-              assertThat(failure).isInstanceOf(kind);
-              told.forEach(text -> assertThat(failure).hasMessageContaining(text));
-              // The link goes on.
-              LinkBatch again = link.batch();
-              fits(again, comm.rank());
-              try (LinkTransfer transfer = again.register(SOON)) {
-                move(link, transfer);
-              }
+      Ranks ranks, Class<? extends WindlassException> kind, List<String> told, Bring bring) {
+    ranks.run(
+        comm -> {
+          DeviceMesh two = DeviceMesh.of(2);
+          try (Link link = Link.open(comm, "weights", two, two.at(2))) {
+            LinkBatch batch = link.batch();
+            bring.to(batch, comm.rank());
+            Throwable failure = catchThrowable(() -> batch.register(SOON));
+            assertThat(failure).isInstanceOf(kind);
+            told.forEach(text -> assertThat(failure).hasMessageContaining(text));
+            // The link goes on.
+            LinkBatch again = link.batch();
+            fits(again, comm.rank());
+            try (LinkTransfer transfer = again.register(SOON)) {
+              move(link, transfer);
             }
-          });
-    }
+          }
+        });
   }
 
   private static void move(Link link, LinkTransfer transfer) {
@@ -64,7 +65,7 @@ class LinkAgreementTest {
     }
   }
 
-  private interface Bring {
+  private interface Bring extends Serializable {
     void to(LinkBatch batch, int rank);
   }
 
@@ -80,9 +81,10 @@ class LinkAgreementTest {
     }
   }
 
-  @Test
-  void aNameOnOneSideAloneIsAMismatch() {
+  @OnRanks(4)
+  void aNameOnOneSideAloneIsAMismatch(Ranks ranks) {
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'b'", "rank 0 sends it and no rank receives it"),
         (batch, rank) -> {
@@ -92,6 +94,7 @@ class LinkAgreementTest {
           }
         });
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'b'", "rank 3 receives it and no rank sends it"),
         (batch, rank) -> {
@@ -102,9 +105,10 @@ class LinkAgreementTest {
         });
   }
 
-  @Test
-  void shapesThatDifferAreAMismatch() {
+  @OnRanks(4)
+  void shapesThatDifferAreAMismatch(Ranks ranks) {
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends shape [8, 8]", "rank 2 receives shape [8, 6]"),
         (batch, rank) -> {
@@ -116,9 +120,10 @@ class LinkAgreementTest {
         });
   }
 
-  @Test
-  void ranksOfASideThatDifferAreAMismatch() {
+  @OnRanks(4)
+  void ranksOfASideThatDifferAreAMismatch(Ranks ranks) {
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends it as f32[8, 8] under 2@0:S0", "rank 1 as bf16[8, 8]"),
         (batch, rank) -> {
@@ -129,6 +134,7 @@ class LinkAgreementTest {
           }
         });
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends it", "rank 1", "by bf16"),
         (batch, rank) -> {
@@ -138,6 +144,7 @@ class LinkAgreementTest {
           fits(batch, rank);
         });
     disagree(
+        ranks,
         MismatchException.class,
         List.of("'w'", "rank 2 receives it", "rank 3 holds a part of that and has not named it"),
         (batch, rank) -> {
@@ -147,9 +154,10 @@ class LinkAgreementTest {
         });
   }
 
-  @Test
-  void aDtypeThatDoesNotCastIsUnsupported() {
+  @OnRanks(4)
+  void aDtypeThatDoesNotCastIsUnsupported(Ranks ranks) {
     disagree(
+        ranks,
         UnsupportedException.class,
         List.of("'w'", "f32", "i32"),
         (batch, rank) -> {

@@ -6,29 +6,31 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.TreeSet;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.Window;
+import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.DistributionReference;
+import org.windlass.testing.Launch;
+import org.windlass.testing.OnRanks;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Ranks;
 
 /** Links: both sides' layouts, halves and views. */
 @Timeout(120)
@@ -67,10 +69,13 @@ class LinkTest {
       return indices.stream().mapToDouble(i -> value(i, term, group.size(), version)).toArray();
     }
 
-    Tensor part(Layout layout, int rank, DType dtype) {
-      return layout.mesh().contains(rank)
-          ? Tensor.allocate(dtype, layout.localShape(shape, rank))
-          : null;
+    /** In {@code window}, unless that is null. */
+    Tensor part(Layout layout, int rank, DType dtype, Window window) {
+      if (!layout.mesh().contains(rank)) {
+        return null;
+      }
+      long[] local = layout.localShape(shape, rank);
+      return window == null ? Tensor.allocate(dtype, local) : window.tensor(dtype, local);
     }
   }
 
@@ -87,12 +92,16 @@ class LinkTest {
   }
 
   /**
-   * Sends three versions of {@code weights}: every rank names those of its own sides alone, in an
+   * Sends three versions of {@code all}: every rank names those of its own sides alone, in an
    * order of its own.
+   *
+   * @param isWhole whether all ranks live in one process; else sums that are checked lie in a window
    */
   private static void sync(
-      Communicator comm, List<Weight> weights, Random random, Consumer<LinkBatch> options) {
+      Communicator comm, List<Weight> all, Random random, Moved moved, boolean isWhole) {
     int rank = comm.rank();
+    List<Weight> weights = new ArrayList<>(all);
+    Collections.shuffle(weights, random);
     DeviceMesh senders = side(weights, true);
     DeviceMesh receivers = side(weights, false);
     try (Link link = Link.open(comm, "weights", senders, receivers)) {
@@ -100,36 +109,40 @@ class LinkTest {
       if (link == null) {
         return;
       }
-      LinkBatch batch = link.batch().wire(DType.BF16);
-      options.accept(batch);
-      List<Tensor> sources = new ArrayList<>();
-      for (Weight w : weights) {
-        sources.add(w.part(w.from, rank, DType.F32));
-        if (link.sends()) {
-          batch.add(w.name, w.shape, sources.get(sources.size() - 1), w.from);
-        }
-      }
-      for (Weight w : weights) {
-        if (link.receives()) {
-          batch.into(w.name, w.shape, w.part(w.to, rank, dtypeOf(w)), w.to);
-        }
-      }
-      try (LinkTransfer transfer = batch.register(SOON)) {
-        for (long version = 1; version <= 3; version++) {
-          for (int i = 0; i < weights.size(); i++) {
-            if (sources.get(i) != null) {
-              Weight w = weights.get(i);
-              sources.get(i).copyFrom(w.held(w.from, rank, version));
-            }
-          }
+      boolean inWindow = moved.hasChecksums && !isWhole;
+      long bytes = weights.stream().mapToLong(w -> 64 + 4 * Shapes.numel(w.shape)).sum();
+      try (Window window = inWindow ? link.communicator().window(bytes) : null) {
+        LinkBatch batch = link.batch().wire(DType.BF16);
+        moved.options.accept(batch);
+        List<Tensor> sources = new ArrayList<>();
+        for (Weight w : weights) {
+          sources.add(w.part(w.from, rank, DType.F32, window));
           if (link.sends()) {
-            transfer.send(version, SOON);
-          } else {
-            assertThat(transfer.receive(SOON)).isEqualTo(version);
+            batch.add(w.name, w.shape, sources.get(sources.size() - 1), w.from);
           }
+        }
+        for (Weight w : weights) {
           if (link.receives()) {
-            assertThat(transfer.version()).hasValue(version);
-            check(transfer, weights, rank, version);
+            batch.into(w.name, w.shape, w.part(w.to, rank, dtypeOf(w), null), w.to);
+          }
+        }
+        try (LinkTransfer transfer = batch.register(SOON)) {
+          for (long version = 1; version <= 3; version++) {
+            for (int i = 0; i < weights.size(); i++) {
+              if (sources.get(i) != null) {
+                Weight w = weights.get(i);
+                sources.get(i).copyFrom(w.held(w.from, rank, version));
+              }
+            }
+            if (link.sends()) {
+              transfer.send(version, SOON);
+            } else {
+              assertThat(transfer.receive(SOON)).isEqualTo(version);
+            }
+            if (link.receives()) {
+              assertThat(transfer.version()).hasValue(version);
+              check(transfer, weights, rank, version);
+            }
           }
         }
       }
@@ -151,50 +164,78 @@ class LinkTest {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {1, 2, 4, 8})
-  void versionsReachTheOtherSide(int ranks) {
-    int trainers = Math.max(1, ranks / 2);
-    DeviceMesh trainer = DeviceMesh.of("dp", trainers > 1 ? 2 : 1, "tp", Math.max(1, trainers / 2));
-    DeviceMesh apart = DeviceMesh.of("tp", Math.max(1, ranks - trainers));
-    DeviceMesh equal = DeviceMesh.of("tp", ranks);
-    DeviceMesh overlapping = DeviceMesh.of("tp", Math.max(1, ranks - 1)).at(ranks > 1 ? 1 : 0);
-    for (DeviceMesh fleet : List.of(apart.at(ranks > 1 ? trainers : 0), equal, overlapping)) {
-      List<Weight> weights =
-          List.of(
-              new Weight(
-                  "uneven",
-                  new long[] {7, 5},
-                  trainer.layout(Placement.replicate(), Placement.shard(0)),
-                  fleet.layout(Placement.shard(1))),
-              new Weight(
-                  "sum wide",
-                  new long[] {6, 9},
-                  trainer.layout(Placement.partial(), Placement.shard(1)),
-                  fleet.layout(Placement.shard(0))),
-              new Weight(
-                  "scalar",
-                  new long[0],
-                  trainer.layout(Placement.replicate(), Placement.replicate()),
-                  fleet.layout(Placement.replicate())));
-      for (Consumer<LinkBatch> options : options()) {
-        try (LocalGroup group = Communicator.local(ranks)) {
-          group.run(comm -> sync(comm, weights, new Random(1), options));
-        }
-      }
-    }
+  @OnRanks({1, 2, 4, 8})
+  void versionsReachTheOtherSide(Ranks ranks) {
+    boolean isWhole = ranks.launch() == Launch.THREADS;
+    ranks.run(
+        comm -> {
+          int n = comm.size();
+          int trainers = Math.max(1, n / 2);
+          DeviceMesh trainer =
+              DeviceMesh.of("dp", trainers > 1 ? 2 : 1, "tp", Math.max(1, trainers / 2));
+          DeviceMesh apart = DeviceMesh.of("tp", Math.max(1, n - trainers));
+          DeviceMesh equal = DeviceMesh.of("tp", n);
+          DeviceMesh overlapping = DeviceMesh.of("tp", Math.max(1, n - 1)).at(n > 1 ? 1 : 0);
+          for (DeviceMesh fleet : List.of(apart.at(n > 1 ? trainers : 0), equal, overlapping)) {
+            for (Moved moved : Moved.values()) {
+              sync(comm, weights(trainer, fleet), new Random(comm.rank()), moved, isWhole);
+            }
+          }
+        });
   }
 
-  private static List<Consumer<LinkBatch>> options() {
+  private static List<Weight> weights(DeviceMesh trainer, DeviceMesh fleet) {
     return List.of(
-        batch -> {},
-        LinkBatch::inPlace,
-        LinkBatch::checksums,
-        batch -> batch.inPlace().checksums().mode(TransferMode.STAGED).bucketBytes(1));
+        new Weight(
+            "uneven",
+            new long[] {7, 5},
+            trainer.layout(Placement.replicate(), Placement.shard(0)),
+            fleet.layout(Placement.shard(1))),
+        new Weight(
+            "sum wide",
+            new long[] {6, 9},
+            trainer.layout(Placement.partial(), Placement.shard(1)),
+            fleet.layout(Placement.shard(0))),
+        new Weight(
+            "scalar",
+            new long[0],
+            trainer.layout(Placement.replicate(), Placement.replicate()),
+            fleet.layout(Placement.replicate())));
+  }
+
+  /** How versions move. */
+  private enum Moved {
+    AS_THEY_ARE(batch -> {}, false),
+    IN_PLACE(LinkBatch::inPlace, false),
+    CHECKED(LinkBatch::checksums, true),
+    CHECKED_IN_PLACE(
+        batch -> batch.inPlace().checksums().mode(TransferMode.STAGED).bucketBytes(1), true);
+
+    private final Consumer<LinkBatch> options;
+    private final boolean hasChecksums;
+
+    Moved(Consumer<LinkBatch> options, boolean hasChecksums) {
+      this.options = options;
+      this.hasChecksums = hasChecksums;
+    }
   }
 
   @RandomSeeds(value = 20, inLong = 200)
   void anyLayoutOfEitherSide(long seed) {
+    Ranks.atLeast(Launch.THREADS, ranks(weights(seed))).run(comm -> syncAny(comm, seed, true));
+  }
+
+  @RandomSeeds(value = 5, inLong = 100)
+  void anyLayoutOfSidesInTwoProcesses(long seed) {
+    Ranks.atLeast(Launch.BOTH, ranks(weights(seed))).run(comm -> syncAny(comm, seed, false));
+  }
+
+  private static void syncAny(Communicator comm, long seed, boolean isWhole) {
+    Moved moved = Moved.values()[Math.floorMod(seed, 4)];
+    sync(comm, weights(seed), new Random(seed + comm.rank()), moved, isWhole);
+  }
+
+  private static List<Weight> weights(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(random.nextLong(), 8);
     List<Weight> weights = new ArrayList<>();
@@ -207,122 +248,119 @@ class LinkTest {
         weights.add(new Weight(name, shape, from, to));
       }
     }
-    int highest = Math.max(side(weights, true).highestRank(), side(weights, false).highestRank());
-    Consumer<LinkBatch> options = options().get(random.nextInt(4));
-    try (LocalGroup group = Communicator.local(highest + 1)) {
-      group.run(comm -> sync(comm, weights, new Random(seed + comm.rank()), options));
-    }
+    return weights;
   }
 
-  @Test
-  void paddingOfATargetIsZeroInBothHalves() {
-    DeviceMesh one = DeviceMesh.of(1);
-    DeviceMesh four = DeviceMesh.of(4).at(1);
-    try (LocalGroup group = Communicator.local(5)) {
-      group.run(
-          comm -> {
-            try (Link link = Link.open(comm, "weights", one, four)) {
-              LinkBatch batch = link.batch().checksums();
-              Tensor own = f32(link.sends() ? 10 : 4, 3);
-              own.fill(88);
-              if (link.sends()) {
-                Layout whole = one.layout(Placement.replicate());
-                batch.add("vocabulary", new long[] {10, 3}, own, whole);
-              } else {
-                Layout rows = four.layout(Placement.shard(0));
-                TensorSpec spec = TensorSpec.of("vocabulary", DType.F32, rows, 10, 3);
-                batch.into(spec.padded(16, 3), own);
-              }
-              try (LinkTransfer transfer = batch.register(SOON)) {
-                for (long version = 1; version <= 3; version++) {
-                  if (link.sends()) {
-                    own.fill(version);
-                    transfer.send(version);
-                    continue;
-                  }
-                  transfer.receive(version);
-                  int real = Math.min(4, Math.max(0, 10 - 4 * (comm.rank() - 1)));
-                  Tensor part = transfer.tensor("vocabulary");
-                  if (real > 0) {
-                    assertThat(values(part.narrow(0, 0, real))).containsOnly(version);
-                  }
-                  if (real < 4) {
-                    assertThat(values(part.narrow(0, real, 4 - real))).containsOnly(0);
-                  }
+  /** One more than the highest that they name. */
+  private static int ranks(List<Weight> weights) {
+    return 1 + Math.max(side(weights, true).highestRank(), side(weights, false).highestRank());
+  }
+
+  @OnRanks(5)
+  void paddingOfATargetIsZeroInBothHalves(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          DeviceMesh one = DeviceMesh.of(1);
+          DeviceMesh four = DeviceMesh.of(4).at(1);
+          try (Link link = Link.open(comm, "weights", one, four)) {
+            LinkBatch batch = link.batch().checksums();
+            Tensor own = f32(link.sends() ? 10 : 4, 3);
+            own.fill(88);
+            if (link.sends()) {
+              Layout whole = one.layout(Placement.replicate());
+              batch.add("vocabulary", new long[] {10, 3}, own, whole);
+            } else {
+              Layout rows = four.layout(Placement.shard(0));
+              TensorSpec spec = TensorSpec.of("vocabulary", DType.F32, rows, 10, 3);
+              batch.into(spec.padded(16, 3), own);
+            }
+            try (LinkTransfer transfer = batch.register(SOON)) {
+              for (long version = 1; version <= 3; version++) {
+                if (link.sends()) {
+                  own.fill(version);
+                  transfer.send(version);
+                  continue;
+                }
+                transfer.receive(version);
+                int real = Math.min(4, Math.max(0, 10 - 4 * (comm.rank() - 1)));
+                Tensor part = transfer.tensor("vocabulary");
+                if (real > 0) {
+                  assertThat(values(part.narrow(0, 0, real))).containsOnly(version);
+                }
+                if (real < 4) {
+                  assertThat(values(part.narrow(0, real, 4 - real))).containsOnly(0);
                 }
               }
             }
-          });
-    }
+          }
+        });
   }
 
-  @Test
-  void fusedAndTiedViewsAreOneTensorInBothHalves() {
-    DeviceMesh one = DeviceMesh.of(1);
-    Layout whole = one.layout(Placement.replicate());
-    try (LocalGroup group = Communicator.local(2)) {
-      group.run(
-          comm -> {
-            try (Link link = Link.open(comm, "weights", one, one.at(1))) {
-              if (comm.rank() == 0) {
-                Tensor q = Tensor.allocate(DType.F32, 4, 3);
-                Tensor k = Tensor.allocate(DType.F32, 2, 3);
-                LinkBatch batch =
-                    link.batch()
-                        .add("q", new long[] {4, 3}, q, whole)
-                        .add("k", new long[] {2, 3}, k, whole);
-                try (LinkTransfer transfer = batch.register(SOON)) {
-                  for (long version = 1; version <= 4; version++) {
-                    q.fill(version);
-                    k.fill(-version);
-                    transfer.send(version);
-                  }
-                }
-                return;
-              }
-              Tensor fused = Tensor.allocate(DType.F32, 7, 3);
-              Tensor tied = Tensor.allocate(DType.BF16, 3, 4);
-              fused.fill(77);
-              Layout here = one.at(1).layout(Placement.replicate());
+  @OnRanks(2)
+  void fusedAndTiedViewsAreOneTensorInBothHalves(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          DeviceMesh one = DeviceMesh.of(1);
+          Layout whole = one.layout(Placement.replicate());
+          try (Link link = Link.open(comm, "weights", one, one.at(1))) {
+            if (comm.rank() == 0) {
+              Tensor q = Tensor.allocate(DType.F32, 4, 3);
+              Tensor k = Tensor.allocate(DType.F32, 2, 3);
               LinkBatch batch =
                   link.batch()
-                      .into("q", new long[] {4, 3}, fused.narrow(0, 0, 4), here)
-                      .into("k", new long[] {2, 3}, fused.narrow(0, 4, 2), here)
-                      .into("q", new long[] {4, 3}, tied.transpose(0, 1), here);
-              LinkTransfer transfer = batch.register(SOON);
-              assertThat(transfer.version()).isEmpty();
-              assertThatThrownBy(() -> transfer.tensor("k"))
-                  .isInstanceOf(InvalidArgumentException.class)
-                  .hasMessageContaining("no version has arrived");
-              Tensor before = null;
-              for (long version = 1; version <= 4; version++) {
-                transfer.receive(version);
-                Tensor both = transfer.tensor(fused.narrow(0, 0, 6));
-                assertThat(values(both.narrow(0, 0, 4))).containsOnly(version);
-                assertThat(values(both.narrow(0, 4, 2))).containsOnly(-version);
-                assertThat(values(transfer.tensor("k"))).containsOnly(-version);
-                assertThat(transfer.tensor("k").address())
-                    .isEqualTo(both.narrow(0, 4, 2).address());
-                assertThat(values(transfer.tensor(tied))).containsOnly(version);
-                if (before != null) {
-                  assertThat(values(before)).containsOnly(1 - version);
+                      .add("q", new long[] {4, 3}, q, whole)
+                      .add("k", new long[] {2, 3}, k, whole);
+              try (LinkTransfer transfer = batch.register(SOON)) {
+                for (long version = 1; version <= 4; version++) {
+                  q.fill(version);
+                  k.fill(-version);
+                  transfer.send(version);
                 }
-                before = transfer.tensor("k");
               }
-              assertThat(values(fused.narrow(0, 6, 1))).containsOnly(77);
-              assertThatThrownBy(() -> transfer.tensor("q"))
-                  .hasMessageContaining("taken into 2 views");
-              assertThatThrownBy(() -> transfer.tensor("o")).hasMessageContaining("'o'");
-              assertThatThrownBy(() -> transfer.tensor(fused))
-                  .isInstanceOf(InvalidArgumentException.class);
-              assertThatThrownBy(() -> transfer.tensor(Tensor.allocate(DType.F32, 1)))
-                  .isInstanceOf(InvalidArgumentException.class);
-              transfer.close();
-              assertThat(values(transfer.tensor("k"))).containsOnly(-4);
-              assertThatThrownBy(transfer::progress).isInstanceOf(ClosedException.class);
+              return;
             }
-          });
-    }
+            Tensor fused = Tensor.allocate(DType.F32, 7, 3);
+            Tensor tied = Tensor.allocate(DType.BF16, 3, 4);
+            fused.fill(77);
+            Layout here = one.at(1).layout(Placement.replicate());
+            LinkBatch batch =
+                link.batch()
+                    .into("q", new long[] {4, 3}, fused.narrow(0, 0, 4), here)
+                    .into("k", new long[] {2, 3}, fused.narrow(0, 4, 2), here)
+                    .into("q", new long[] {4, 3}, tied.transpose(0, 1), here);
+            LinkTransfer transfer = batch.register(SOON);
+            assertThat(transfer.version()).isEmpty();
+            assertThatThrownBy(() -> transfer.tensor("k"))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContaining("no version has arrived");
+            Tensor before = null;
+            for (long version = 1; version <= 4; version++) {
+              transfer.receive(version);
+              Tensor both = transfer.tensor(fused.narrow(0, 0, 6));
+              assertThat(values(both.narrow(0, 0, 4))).containsOnly(version);
+              assertThat(values(both.narrow(0, 4, 2))).containsOnly(-version);
+              assertThat(values(transfer.tensor("k"))).containsOnly(-version);
+              assertThat(transfer.tensor("k").address())
+                  .isEqualTo(both.narrow(0, 4, 2).address());
+              assertThat(values(transfer.tensor(tied))).containsOnly(version);
+              if (before != null) {
+                assertThat(values(before)).containsOnly(1 - version);
+              }
+              before = transfer.tensor("k");
+            }
+            assertThat(values(fused.narrow(0, 6, 1))).containsOnly(77);
+            assertThatThrownBy(() -> transfer.tensor("q"))
+                .hasMessageContaining("taken into 2 views");
+            assertThatThrownBy(() -> transfer.tensor("o")).hasMessageContaining("'o'");
+            assertThatThrownBy(() -> transfer.tensor(fused))
+                .isInstanceOf(InvalidArgumentException.class);
+            assertThatThrownBy(() -> transfer.tensor(Tensor.allocate(DType.F32, 1)))
+                .isInstanceOf(InvalidArgumentException.class);
+            transfer.close();
+            assertThat(values(transfer.tensor("k"))).containsOnly(-4);
+            assertThatThrownBy(transfer::progress).isInstanceOf(ClosedException.class);
+          }
+        });
   }
 
   private static Tensor f32(long... shape) {

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.Communicator;
@@ -21,6 +21,9 @@ import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
+import org.windlass.testing.Launch;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /** Versions of a link: which one a receiver holds while the next arrives, and waits for. */
 @Timeout(120)
@@ -33,43 +36,50 @@ class LinkVersionsTest {
     return values;
   }
 
-  private interface Sender {
+  private interface Sender extends Serializable {
     void send(LinkTransfer transfer, Tensor source);
+  }
+
+  private interface Options extends Serializable {
+    void set(LinkBatch batch);
+  }
+
+  private interface Receiver extends Serializable {
+    void receive(LinkTransfer transfer);
   }
 
   /** Sender rank 0 and receiver rank 1 of one vector, for what happens around a transfer. */
   private static void pair(
-      Consumer<LinkBatch> options, long elements, Sender sender, Consumer<LinkTransfer> receiver) {
-    DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(2)) {
-      group.run(
-          comm -> {
-            try (Link link = Link.open(comm, "pair", one, one.at(1))) {
-              Tensor own = Tensor.allocate(DType.F32, elements);
-              LinkBatch batch = link.batch();
-              long[] shape = {elements};
+      Ranks ranks, Options options, long elements, Sender sender, Receiver receiver) {
+    ranks.run(
+        comm -> {
+          DeviceMesh one = DeviceMesh.of(1);
+          try (Link link = Link.open(comm, "pair", one, one.at(1))) {
+            Tensor own = Tensor.allocate(DType.F32, elements);
+            LinkBatch batch = link.batch();
+            long[] shape = {elements};
+            if (link.sends()) {
+              batch.add("w", shape, own.fill(1), one.layout(Placement.shard(0)));
+            } else {
+              options.set(batch);
+              batch.into("w", shape, own, one.at(1).layout(Placement.shard(0)));
+            }
+            try (LinkTransfer transfer = batch.register(SOON)) {
               if (link.sends()) {
-                batch.add("w", shape, own.fill(1), one.layout(Placement.shard(0)));
+                sender.send(transfer, own);
               } else {
-                options.accept(batch);
-                batch.into("w", shape, own, one.at(1).layout(Placement.shard(0)));
-              }
-              try (LinkTransfer transfer = batch.register(SOON)) {
-                if (link.sends()) {
-                  sender.send(transfer, own);
-                } else {
-                  receiver.accept(transfer);
-                }
+                receiver.receive(transfer);
               }
             }
-          });
-    }
+          }
+        });
   }
 
-  @Test
-  void theVersionBeforeIsReadWhileTheNextArrives() {
+  @OnRanks(2)
+  void theVersionBeforeIsReadWhileTheNextArrives(Ranks ranks) {
     long elements = 1 << 20;
     pair(
+        ranks,
         batch -> {},
         elements,
         (transfer, source) -> {
@@ -102,9 +112,10 @@ class LinkVersionsTest {
         });
   }
 
-  @Test
-  void whatIsWrittenInPlaceIsNotReadMeanwhile() {
+  @OnRanks(2)
+  void whatIsWrittenInPlaceIsNotReadMeanwhile(Ranks ranks) {
     pair(
+        ranks,
         LinkBatch::inPlace,
         4,
         (transfer, source) -> {
@@ -120,9 +131,11 @@ class LinkVersionsTest {
         });
   }
 
+  /** Those of the ranks of this process. */
   @Test
   void progressCountsTensorsAndBytes() {
     pair(
+        new Ranks(Launch.THREADS, 2),
         batch -> {},
         1000,
         (transfer, source) -> {
@@ -134,9 +147,10 @@ class LinkVersionsTest {
         LinkTransfer::receive);
   }
 
-  @Test
-  void anotherVersionThanWantedIsNotReceived() {
+  @OnRanks(2)
+  void anotherVersionThanWantedIsNotReceived(Ranks ranks) {
     pair(
+        ranks,
         batch -> {},
         4,
         (transfer, source) -> {
@@ -162,6 +176,7 @@ class LinkVersionsTest {
   void whatIsHeldInPlaceIsReadUntilTheSendersCome() {
     CountDownLatch read = new CountDownLatch(1);
     pair(
+        new Ranks(Launch.THREADS, 2),
         LinkBatch::inPlace,
         4,
         (transfer, source) -> {
@@ -209,9 +224,10 @@ class LinkVersionsTest {
     return link.communicator().report().ranks().get(0).recent().get(0);
   }
 
-  @Test
-  void aSenderThatNeverComesIsATimeout() {
+  @OnRanks(2)
+  void aSenderThatNeverComesIsATimeout(Ranks ranks) {
     pair(
+        ranks,
         LinkBatch::inPlace,
         4,
         (transfer, source) -> {

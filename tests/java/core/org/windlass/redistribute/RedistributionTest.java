@@ -4,23 +4,15 @@ package org.windlass.redistribute;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.ByteBuffer;
-import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
-import java.util.function.IntFunction;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Communicator;
-import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.LocalGroup;
 import org.windlass.MemoryPool;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
@@ -30,26 +22,23 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.DistributionReference;
-import org.windlass.testing.Processes;
+import org.windlass.testing.Launch;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Ranks;
 import org.windlass.testing.ScalarReference;
 
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
  * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
  * buckets of any size, on strided views, of memory pools or not, padded or not, with casts and
- * Partial. 2,000 tensors; 20,000 where the system property {@code windlass.long} is true.
+ * Partial. 2,000 tensors as threads; 20,000 where the system property {@code windlass.long} is
+ * true; some in each launch.
  */
 class RedistributionTest {
   private static final int TRIES = 100;
   private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 10 : 1;
   private static final int TENSORS_A_BATCH = 20;
-  private static final int BATCHES_IN_PROCESSES = Boolean.getBoolean("windlass.long") ? 100 : 10;
-  private static final Duration SOON = Duration.ofSeconds(60);
-
-  /** The variable that tells processes of a test what to make its cases of. */
-  private static final String SEED = "WINDLASS_TEST_SEED";
 
   /** Ranks of a batch's largest mesh, by chance: meshes lie apart, so that groups are larger. */
   private static final int[] MESHES = {3, 4, 7, 16};
@@ -63,58 +52,52 @@ class RedistributionTest {
   @RandomSeeds(TRIES)
   void everyTargetByteIsWhatTheReferenceSays(long seed) {
     for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
-      checkBatch(seed + batch, Communicator::local);
+      checkBatch(seed + batch, Launch.THREADS);
     }
   }
 
-  /** Of one rank each, as far as that goes, or of several. */
-  @ParameterizedTest(name = "{0} processes")
-  @ValueSource(ints = {2, 4})
+  @RandomSeeds(value = 5, inLong = 100)
   @Timeout(180)
-  void theSameWhereRanksLiveInSeveralProcesses(int count, @TempDir Path folder) throws Exception {
-    try (Processes processes = new Processes(RedistributionTest.class, count, folder)) {
-      processes.with(SEED, String.valueOf(new Random().nextLong()));
-      for (Processes.Rank process : processes.start("batches")) {
-        process.ended();
+  void theSameWhereRanksAreProcesses(long seed) {
+    checkBatch(seed, Launch.PROCESSES);
+  }
+
+  @RandomSeeds(value = 5, inLong = 100)
+  @Timeout(180)
+  void theSameWhereRanksLiveInTwoProcesses(long seed) {
+    checkBatch(seed, Launch.BOTH);
+  }
+
+  private static void checkBatch(long seed, Launch launch) {
+    int most = launch.most();
+    boolean isWhole = launch == Launch.THREADS;
+    Ranks.atLeast(launch, Cases.of(seed, most).ranks())
+        .run(comm -> redistribute(comm, Cases.of(seed, most).tensors, seed, isWhole));
+  }
+
+  /** The tensors of a batch. */
+  private record Cases(long seed, int most, List<Case> tensors) {
+    /** Those of the last batch, which the ranks of a process have in common. */
+    private static Cases last;
+
+    static synchronized Cases of(long seed, int most) {
+      if (last == null || last.seed != seed || last.most != most) {
+        Random random = new Random(seed);
+        RandomLayouts layouts = new RandomLayouts(random.nextLong(), MESHES[random.nextInt(4)]);
+        List<Case> tensors = new ArrayList<>();
+        while (tensors.size() < TENSORS_A_BATCH) {
+          Case next = Case.random("t" + tensors.size(), random, layouts);
+          if (next.ranks() <= most) {
+            tensors.add(next);
+          }
+        }
+        last = new Cases(seed, most, tensors);
       }
+      return last;
     }
-  }
 
-  /** What each of them runs. */
-  static void batches() {
-    long seed = Long.parseLong(System.getenv(SEED));
-    int count = Integer.parseInt(System.getenv("WINDLASS_WORLD_SIZE"));
-    for (int batch = 0; batch < BATCHES_IN_PROCESSES; batch++) {
-      System.out.println("seed " + (seed + batch));
-      checkBatch(
-          seed + batch,
-          ranks ->
-              LocalGroup.fromEnvironment(
-                  (ranks + count - 1) / count, CommunicatorOptions.defaults(), SOON));
-    }
-  }
-
-  /** @param start makes the ranks of this process, of so many in all, or a few more */
-  private static void checkBatch(long seed, IntFunction<LocalGroup> start) {
-    Random random = new Random(seed);
-    RandomLayouts layouts = new RandomLayouts(random.nextLong(), MESHES[random.nextInt(4)]);
-    List<Case> cases = new ArrayList<>();
-    while (cases.size() < TENSORS_A_BATCH) {
-      cases.add(Case.random("t" + cases.size(), random, layouts));
-    }
-    int ranks =
-        cases.stream()
-                .mapToInt(
-                    c ->
-                        Math.max(
-                            c.from.layout().mesh().highestRank(),
-                            c.to.layout().mesh().highestRank()))
-                .max()
-                .orElse(0)
-            + 1;
-    try (LocalGroup group = start.apply(ranks)) {
-      boolean isWhole = group.size() == ranks;
-      group.run(communicator -> redistribute(communicator, cases, seed, isWhole));
+    int ranks() {
+      return tensors.stream().mapToInt(Case::ranks).max().orElseThrow();
     }
   }
 
@@ -255,6 +238,13 @@ class RedistributionTest {
 
   private record Case(
       TensorSpec from, TensorSpec to, DType wire, TransferMode mode, long bucketBytes, long salt) {
+    /** One more than the highest that it names. */
+    int ranks() {
+      return 1
+          + Math.max(
+              from.layout().mesh().highestRank(), to.layout().mesh().highestRank());
+    }
+
     static Case random(String name, Random random, RandomLayouts layouts) {
       while (true) {
         long[] shape = layouts.shape(5, 300);

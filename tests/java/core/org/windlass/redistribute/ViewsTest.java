@@ -8,18 +8,21 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.LongFunction;
 import java.util.function.LongUnaryOperator;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
-import org.windlass.RankBody;
 import org.windlass.Tensor;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.testing.DistributionReference;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
 
 /**
  * The views and layouts that models need, moved for real between a trainer and a fleet. Every bit
@@ -110,20 +113,13 @@ class ViewsTest {
     }
   }
 
-  private static void onRanks(int ranks, RankBody<RuntimeException> body) {
-    try (LocalGroup group = Communicator.local(ranks)) {
-      group.run(body);
-    }
-  }
-
   /** Eight query and four KV heads over three ranks: 3, 3, 2 and 2, 2, none. */
-  @Test
-  void fusedQkvIsThreeNarrowViews() {
+  @OnRanks(7)
+  void fusedQkvIsThreeNarrowViews(Ranks ranks) {
     long[][] heads = {{3, 3, 2}, {2, 2, 0}, {2, 2, 0}};
     String[] names = {"q", "k", "v"};
     long[] rows = {8 * HEAD, 4 * HEAD, 4 * HEAD};
-    onRanks(
-        7,
+    ranks.run(
         comm -> {
           int place = comm.rank() - 4;
           boolean infers = place >= 0;
@@ -158,10 +154,9 @@ class ViewsTest {
   }
 
   /** Gate and up side by side in columns, one transposed on the trainer. */
-  @Test
-  void fusedGateAndUpMayBeColumns() {
-    onRanks(
-        5,
+  @OnRanks(5)
+  void fusedGateAndUpMayBeColumns(Ranks ranks) {
+    ranks.run(
         comm -> {
           boolean infers = comm.rank() >= 3;
           Tensor fused = dirty(infers ? 12 : 0, 5);
@@ -198,15 +193,18 @@ class ViewsTest {
         });
   }
 
+  static Stream<Arguments> interleaved() {
+    return Ranks.with(new int[] {5}, false, true);
+  }
+
   /** Groups of two query heads, a key and a value, over three ranks: 2, 2 and 1 groups. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void interleavedQkvIsSplitThenNarrowed(boolean interleavedAtSource) {
+  @MethodSource("interleaved")
+  void interleavedQkvIsSplitThenNarrowed(Ranks ranks, boolean interleavedAtSource) {
     long groups = 5;
     String[] names = {"q", "k", "v"};
     long[] perGroup = {2, 1, 1};
-    onRanks(
-        5,
+    ranks.run(
         comm -> {
           int place = comm.rank() - 2;
           boolean infers = place >= 0;
@@ -273,11 +271,10 @@ class ViewsTest {
   }
 
   /** Seven experts dealt out to three ranks, two whole and one cut; inference stacks them. */
-  @Test
-  void stackedExpertsAreSelected() {
+  @OnRanks(5)
+  void stackedExpertsAreSelected(Ranks ranks) {
     int experts = 7;
-    onRanks(
-        5,
+    ranks.run(
         comm -> {
           int place = comm.rank() - 3;
           boolean infers = place >= 0;
@@ -301,10 +298,9 @@ class ViewsTest {
   }
 
   /** Two KV heads under tensor parallelism of four: two ranks hold each. */
-  @Test
-  void kvHeadsAreReplicatedUnderWideTensorParallelism() {
-    onRanks(
-        6,
+  @OnRanks(6)
+  void kvHeadsAreReplicatedUnderWideTensorParallelism(Ranks ranks) {
+    ranks.run(
         comm -> {
           int place = comm.rank() - 2;
           TensorSpec from = spec("k", "2:S0*4", 2 * HEAD, HIDDEN);
@@ -317,15 +313,18 @@ class ViewsTest {
         });
   }
 
+  static Stream<Arguments> words() {
+    return Ranks.with(new int[] {7}, 50L, 48L, 47L, 1L, 0L);
+  }
+
   /**
    * 50 words, padded to 60 for three trainers and to 64 for four ranks, of which the last holds
    * padding alone once there are 48; columns are padded too.
    */
   @ParameterizedTest
-  @ValueSource(longs = {50, 48, 47, 1, 0})
-  void aPaddedVocabularyMovesItsWordsAndClearsTheRest(long words) {
-    onRanks(
-        7,
+  @MethodSource("words")
+  void aPaddedVocabularyMovesItsWordsAndClearsTheRest(Ranks ranks, long words) {
+    ranks.run(
         comm -> {
           int place = comm.rank() - 3;
           TensorSpec from = spec("embed", "3:S0", words, HIDDEN).padded(60, HIDDEN + 1);
@@ -392,10 +391,9 @@ class ViewsTest {
   }
 
   /** The first stage holds the input embedding, the last one the projection: one source. */
-  @Test
-  void tiedEmbeddingsFillTwoTargets() {
-    onRanks(
-        6,
+  @OnRanks(6)
+  void tiedEmbeddingsFillTwoTargets(Ranks ranks) {
+    ranks.run(
         comm -> {
           int rank = comm.rank();
           TensorSpec embed = spec("embed", "2:S0", 9, HIDDEN);
@@ -415,11 +413,10 @@ class ViewsTest {
   }
 
   /** Stages over some ranks only, in no order, onto two ranks that overlap the last stage. */
-  @Test
-  void pipelineStagesAreMeshesOverSomeRanks() {
+  @OnRanks(6)
+  void pipelineStagesAreMeshesOverSomeRanks(Ranks ranks) {
     String[] stages = {"2@[3,1]:S0", "2@[0,4]:S1"};
-    onRanks(
-        6,
+    ranks.run(
         comm -> {
           int rank = comm.rank();
           boolean infers = rank >= 4;
@@ -441,11 +438,10 @@ class ViewsTest {
   }
 
   /** A scale for every 128 rows; the last block is short. Rows and scales arrive together. */
-  @Test
-  void blockScalesStayBesideTheirWeights() {
+  @OnRanks(5)
+  void blockScalesStayBesideTheirWeights(Ranks ranks) {
     long rows = 3 * 128 + 9;
-    onRanks(
-        5,
+    ranks.run(
         comm -> {
           int place = comm.rank() - 3;
           boolean infers = place >= 0;
@@ -486,15 +482,14 @@ class ViewsTest {
   }
 
   /** Twelve tensor dimensions between two meshes of eight, in the opposite order of ranks. */
-  @Test
-  void manyDimensionsMove() {
+  @OnRanks(8)
+  void manyDimensionsMove(Ranks ranks) {
     long[] shape = {2, 1, 3, 2, 1, 2, 1, 1, 2, 3, 1, 2};
-    TensorSpec from = spec("t", "2x1x2x1x1x2x1x1:S0,S1,S2,R,S4,S9,S3,R", shape);
-    TensorSpec to =
-        spec("t", "1x2x1x2x1x1x1x2@[7,6,5,4,3,2,1,0]:R,S11,S10,S8,S7,R,S5,S3", shape);
-    onRanks(
-        8,
+    ranks.run(
         comm -> {
+          TensorSpec from = spec("t", "2x1x2x1x1x2x1x1:S0,S1,S2,R,S4,S9,S3,R", shape);
+          TensorSpec to =
+              spec("t", "1x2x1x2x1x1x1x2@[7,6,5,4,3,2,1,0]:R,S11,S10,S8,S7,R,S5,S3", shape);
           Tensor target = dirty(to.localShape(comm.rank()));
           move(Batch.of(comm).add(from, source(from, comm.rank()), to, target));
           assertThat(shorts(target)).isEqualTo(shorts(source(to, comm.rank())));

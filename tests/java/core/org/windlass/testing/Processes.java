@@ -4,7 +4,12 @@ package org.windlass.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
 import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -18,6 +23,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.windlass.internal.rendezvous.Token;
 
@@ -33,6 +40,9 @@ public final class Processes implements AutoCloseable {
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
           + "|WINDLASS_(RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
+
+  /** Of a process of ranks: what the test has sent to it. */
+  private static final BlockingQueue<Object> RECEIVED = new LinkedBlockingQueue<>();
 
   private final Class<?> bodies;
   private final int size;
@@ -83,6 +93,8 @@ public final class Processes implements AutoCloseable {
     private final Process process;
     private final StringBuilder said = new StringBuilder();
     private final Thread reader = new Thread(this::read, "test-output");
+    private final ByteArrayOutputStream unsent = new ByteArrayOutputStream();
+    private ObjectOutputStream objects;
 
     private Rank(int rank, Process process) {
       this.rank = rank;
@@ -114,13 +126,42 @@ public final class Processes implements AutoCloseable {
       }
     }
 
+    /** Forgets what it has said so far. */
+    void forget() {
+      synchronized (said) {
+        said.setLength(0);
+      }
+    }
+
+    /** For it to {@link #receive}. */
+    void send(Serializable object) throws IOException, InterruptedException {
+      if (objects == null) {
+        objects = new ObjectOutputStream(unsent);
+      }
+      objects.reset();
+      objects.writeObject(object);
+      objects.flush();
+      try {
+        unsent.writeTo(process.getOutputStream());
+        process.getOutputStream().flush();
+        unsent.reset();
+      } catch (IOException e) {
+        reader.join(LIMIT.toMillis());
+        throw new IOException("rank " + rank + " has ended; it said: " + said(), e);
+      }
+    }
+
     /** Until it has said {@code text}. */
     public void await(String text) throws InterruptedException {
+      await(text, LIMIT);
+    }
+
+    void await(String text, Duration limit) throws InterruptedException {
       long start = System.nanoTime();
       synchronized (said) {
         while (said.indexOf(text) < 0) {
-          long left = LIMIT.toMillis() - (System.nanoTime() - start) / 1_000_000;
-          assertThat(left > 0 && process.isAlive())
+          long left = limit.toMillis() - (System.nanoTime() - start) / 1_000_000;
+          assertThat(left > 0 && reader.isAlive()) // which reads to the end of a process
               .as("rank %d says \"%s\"; it said: %s", rank, text, said)
               .isTrue();
           said.wait(Math.min(left, 100));
@@ -203,7 +244,7 @@ public final class Processes implements AutoCloseable {
 
   /** Runs a method of a class in such a process. */
   public static void main(String[] arguments) throws Exception {
-    Thread parent = new Thread(Processes::endWithParent, "test-parent");
+    Thread parent = new Thread(Processes::listen, "test-parent");
     parent.setDaemon(true);
     parent.start();
     Method body = Class.forName(arguments[0]).getDeclaredMethod(arguments[1]);
@@ -217,13 +258,21 @@ public final class Processes implements AutoCloseable {
     System.exit(0);
   }
 
-  private static void endWithParent() {
-    try {
-      while (System.in.read() >= 0) {
-        // Nobody writes there.
+  /** The next of what the test sends to this process. */
+  static Object receive() throws InterruptedException {
+    return RECEIVED.take();
+  }
+
+  /** Until the test's JVM ends, and this process with it. */
+  private static void listen() {
+    try (ObjectInputStream objects = new ObjectInputStream(System.in)) {
+      while (true) {
+        RECEIVED.add(objects.readObject());
       }
-    } catch (IOException e) {
-      // As at the end.
+    } catch (EOFException e) {
+      // It has ended.
+    } catch (Throwable e) {
+      e.printStackTrace();
     }
     Runtime.getRuntime().halt(2);
   }

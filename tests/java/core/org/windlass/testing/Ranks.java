@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.testing;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
+
+/**
+ * The ranks of a test, and where they live. What a rank does is checked on that rank, in the body,
+ * which holds nothing that it shares with others or with the test but values.
+ */
+public record Ranks(Launch launch, int count) implements Serializable {
+  /** What each rank does; it goes to other processes with the values that it holds. */
+  @FunctionalInterface
+  public interface Body extends Serializable {
+    void run(Communicator comm) throws Exception;
+  }
+
+  /** Those of the ranks' communicator. */
+  @FunctionalInterface
+  public interface Options extends Serializable {
+    CommunicatorOptions get();
+  }
+
+  /** As many as {@code launch} takes, {@code count} or a few more. */
+  public static Ranks atLeast(Launch launch, int count) {
+    int taken = IntStream.range(count, count + 4).filter(launch::takes).findFirst().orElseThrow();
+    return new Ranks(launch, taken);
+  }
+
+  /** All launches of each of {@code counts}. */
+  public static Stream<Ranks> each(int... counts) {
+    return Arrays.stream(Launch.values())
+        .flatMap(
+            launch -> IntStream.of(launch.of(counts)).mapToObj(count -> new Ranks(launch, count)));
+  }
+
+  /**
+   * Pairs of ranks and {@code others}: all of them as threads, and in the long form; else each
+   * number of ranks and each other value at least once in each launch.
+   */
+  public static Stream<Arguments> with(int[] counts, Object... others) {
+    List<Arguments> pairs = new ArrayList<>();
+    for (Launch launch : Launch.values()) {
+      int[] taken = launch.of(counts);
+      for (int i = 0; i < taken.length; i++) {
+        for (int j = 0; j < others.length; j++) {
+          boolean isTurn = i % others.length == j || j % taken.length == i;
+          if (launch.isWhole() || isTurn) {
+            pairs.add(Arguments.of(new Ranks(launch, taken[i]), others[j]));
+          }
+        }
+      }
+    }
+    return pairs.stream();
+  }
+
+  /** Runs {@code body} on each rank, and then closes them all. */
+  public void run(Body body) {
+    run(CommunicatorOptions::defaults, body);
+  }
+
+  /** The same with options of their communicator. */
+  public void run(Options options, Body body) {
+    if (launch != Launch.THREADS) {
+      RankJvms.run(launch.processes(count), count, options, body);
+      return;
+    }
+    try (LocalGroup group = Communicator.local(count, options.get())) {
+      group.run(body::run);
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Whether every case of a test runs here; else some do, chosen by turns. */
+  public boolean isWhole() {
+    return launch.isWhole();
+  }
+
+  /** {@code rounds}, or a tenth where each takes switches between processes. */
+  public int rounds(int rounds) {
+    return isWhole() ? rounds : Math.max(1, rounds / 10);
+  }
+
+  @Override
+  public String toString() {
+    return count + (count == 1 ? " rank, as " : " ranks, as ") + launch;
+  }
+}
