@@ -9,23 +9,26 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.windlass.internal.rendezvous.Token;
+import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
-import org.windlass.testing.Resources;
+import org.windlass.testing.RandomSeeds;
 
 /**
  * Starts from launchers' variables, here those of threads of one JVM: what each rank is told where
  * one fails, and that nothing is left then.
  */
 @Timeout(60)
+@ExtendWith(NothingLeft.class)
 class StartTest {
   private static final Duration LONG = Duration.ofSeconds(30);
   private static final Duration SHORT = Duration.ofMillis(1500);
@@ -35,18 +38,6 @@ class StartTest {
 
   private final String address = Processes.loopback();
   private final String token = Token.random().digits();
-  private Resources before;
-
-  @BeforeEach
-  void count() {
-    Communicator.local(2).close(); // loads the natives
-    before = Resources.now();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    before.requireNoMoreNow();
-  }
 
   /** A rank's variables and what it asks for. */
   private final class Rank {
@@ -263,6 +254,68 @@ class StartTest {
         .isInstanceOf(MismatchException.class)
         .hasMessageContaining("is connected already, from 127.0.0.1:")
         .hasMessageContaining("two may not have one rank");
+  }
+
+  /**
+   * A rank joins after a moment, and stays until one is refused.
+   *
+   * @return its number, or why it was refused
+   */
+  private static Callable<Object> joining(Rank rank, long afterMs, CountDownLatch refused) {
+    return () -> {
+      Thread.sleep(afterMs);
+      try (Communicator communicator = rank.within(LONG).join()) {
+        communicator.barrier();
+        assertThat(refused.await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
+        return communicator.rank();
+      } catch (WindlassException e) {
+        refused.countDown();
+        return e;
+      }
+    };
+  }
+
+  @RandomSeeds(value = 10, inLong = 50)
+  @Timeout(300)
+  void aStrangerAtAnyMomentOfAStartHarmsNobody(long seed) throws Exception {
+    Random random = new Random(seed);
+    CountDownLatch refused = new CountDownLatch(1);
+    List<Callable<Object>> calls = new ArrayList<>();
+    for (int rank = 0; rank < 3; rank++) {
+      calls.add(joining(new Rank(rank, 3), random.nextInt(20), refused));
+    }
+    Rank stranger = new Rank(1, 3).with("WINDLASS_TOKEN", Token.random().digits());
+    calls.add(joining(stranger, random.nextInt(20), refused));
+    List<Object> results = all(calls);
+    assertThat(results.subList(0, 3)).containsExactly(0, 1, 2);
+    assertThat(results.get(3))
+        .isInstanceOf(ResourceException.class)
+        .asString()
+        .contains("the store holds another token than this member");
+  }
+
+  /** Two come as rank 1; the last rank comes once one of them is refused. */
+  @RandomSeeds(value = 10, inLong = 50)
+  @Timeout(300)
+  void aRankThatJoinsTwiceAtAnyMomentOfAStartHarmsNobody(long seed) throws Exception {
+    Random random = new Random(seed);
+    CountDownLatch refused = new CountDownLatch(1);
+    List<Callable<Object>> calls = new ArrayList<>();
+    for (int rank : new int[] {0, 1, 1}) {
+      calls.add(joining(new Rank(rank, 3), random.nextInt(20), refused));
+    }
+    calls.add(
+        () -> {
+          assertThat(refused.await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
+          return joining(new Rank(2, 3), 0, refused).call();
+        });
+    List<Object> results = all(calls);
+    assertThat(results).contains(0, 1, 2);
+    assertThat(results)
+        .filteredOn(MismatchException.class::isInstance)
+        .singleElement()
+        .asString()
+        .contains("two may not have one rank");
   }
 
   @Test

@@ -9,14 +9,12 @@ import static org.windlass.internal.rendezvous.StoreTest.start;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -57,32 +55,22 @@ class HostileConnectionsTest {
   void garbageAndHalfRequestsDoNotKeepMembersFromMeeting() throws Exception {
     int ranks = 8;
     Open before = Open.now();
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      InetSocketAddress address = meeting.server().address();
-      List<RawConnection> half = new ArrayList<>();
-      Member observer = Member.observer(Meeting.JOB, Meeting.LIBRARY);
-      byte[] hello = Greeting.hello(Meeting.rank(1, ranks));
-      byte[] greeting = Wire.frame(hello.length).put(hello).array();
-      for (int i = 0; i < HALF; i++) {
-        boolean belongs = i % 2 == 0;
-        byte[] whole = belongs ? request(new Random(i)) : greeting;
-        RawConnection connection =
-            belongs
-                ? RawConnection.member(address, meeting.token(), observer)
-                : new RawConnection(address);
-        half.add(connection);
-        connection.send(Arrays.copyOf(whole, i % whole.length));
-      }
-      AtomicBoolean over = new AtomicBoolean();
-      FutureTask<Integer> garbage = start(() -> garbage(address, over));
+    try (Meeting meeting = new Meeting(Kind.SOCKET);
+        Strangers strangers =
+            new Strangers(meeting.server().address(), meeting.token(), Meeting.LIBRARY)) {
+      strangers.sendHalves(HALF);
+      FutureTask<Void> garbage =
+          start(
+              () -> {
+                strangers.sendGarbage(GARBAGE);
+                return null;
+              });
       int meetings = 0;
-      while (meetings == 0 || !over.get()) {
+      while (meetings == 0 || !garbage.isDone()) {
         meet(meeting, ranks);
         meetings++;
       }
-      assertThat(garbage.get()).isEqualTo(GARBAGE);
-      assertThat(meetings).isPositive();
-      half.forEach(RawConnection::close);
+      garbage.get();
     }
     before.requireNoMoreNow();
   }
@@ -111,44 +99,6 @@ class HostileConnectionsTest {
       Thread.sleep(1);
     }
     watcher.close();
-  }
-
-  /** How many came. */
-  private static int garbage(InetSocketAddress address, AtomicBoolean over) throws IOException {
-    Random random = new Random(1);
-    int came = 0;
-    try {
-      while (came < GARBAGE) {
-        RawConnection connection = new RawConnection(address);
-        came++;
-        try (connection) {
-          connection.send(nonsense(random));
-        } catch (IOException e) {
-          // Turned away in the middle of a word.
-        }
-      }
-      return came;
-    } finally {
-      over.set(true);
-    }
-  }
-
-  private static byte[] nonsense(Random random) {
-    switch (random.nextInt(5)) {
-      case 0:
-        return "GET / HTTP/1.1\r\nHost: store\r\n\r\n".getBytes(StandardCharsets.US_ASCII);
-      case 1:
-        return new byte[] {0, 0, 0, 0};
-      case 2:
-        return ByteBuffer.allocate(8).putInt(Integer.MAX_VALUE).array();
-      case 3:
-        byte[] hello = Greeting.hello(Meeting.rank(0, 8));
-        return Wire.frame(hello.length).put(hello).array();
-      default:
-        byte[] bytes = new byte[random.nextInt(2000)];
-        random.nextBytes(bytes);
-        return bytes;
-    }
   }
 
   @Test
@@ -254,34 +204,12 @@ class HostileConnectionsTest {
     InetSocketAddress address = shared.server().address();
     try (RawConnection connection = RawConnection.member(address, shared.token(), observer)) {
       for (int i = 0; i < 4; i++) {
-        connection.send(Mutation.of(request(random), random));
+        connection.send(Mutation.of(Strangers.request(random), random));
       }
     } catch (IOException e) {
       // Turned away in the middle of a word.
     }
     requireServing();
-  }
-
-  /** A whole request of any kind. */
-  private static byte[] request(Random random) {
-    byte kind = (byte) (Wire.SET + random.nextInt(Wire.PING - Wire.SET + 1));
-    byte[] key = ("mutated/" + random.nextInt(5)).getBytes(StandardCharsets.UTF_8);
-    byte[] value = new byte[random.nextInt(20)];
-    ByteBuffer body = ByteBuffer.allocate(200).put(kind).putInt(random.nextInt(3));
-    if (kind != Wire.CANCEL && kind != Wire.PING) {
-      Wire.putText(body, key);
-    }
-    switch (kind) {
-      case Wire.SET, Wire.HOLD, Wire.AWAIT -> Wire.putArray(body, value);
-      case Wire.ADD -> body.putLong(random.nextLong());
-      case Wire.CAS -> {
-        Wire.putArray(body, null);
-        Wire.putArray(body, value);
-      }
-      default -> {}
-    }
-    body.flip();
-    return Wire.frame(body.remaining()).put(body).array();
   }
 
   private void requireServing() {
