@@ -282,12 +282,12 @@ class JobsTest {
           Launched bad = new Launched("bad", 2, "follows")) {
         trainer.rank(0).await("good: version 3, bad: version 3");
         bad.rank(1).await("has 3");
-        signal("STOP", bad.rank(1));
+        bad.rank(1).signal("STOP");
         trainer.rank(0).await("bad: lost");
         Files.createFile(endFile());
         trainer.end();
         good.end();
-        signal("CONT", bad.rank(1));
+        bad.rank(1).signal("CONT");
       }
       assertThat(trainer.rank(0).said()).doesNotContain("slow");
     }
@@ -312,22 +312,17 @@ class JobsTest {
           Launched other = new Launched("other", 2, "follows")) {
         other.rank(1).await("has 3");
         one.rank(0).await("has 3");
-        signal("STOP", owner.rank(0));
+        owner.rank(0).signal("STOP");
         Thread.sleep(6000); // beyond what a send may last
         Files.createFile(endFile());
         one.end();
         other.end();
         trainer.end();
         assertThat(trainer.rank(0).said()).doesNotContain("slow").doesNotContain("lost");
-        signal("CONT", owner.rank(0));
+        owner.rank(0).signal("CONT");
       }
       owner.end();
     }
-  }
-
-  private static void signal(String name, Processes.Rank rank) throws Exception {
-    int status = new ProcessBuilder("kill", "-" + name, "" + rank.pid()).start().waitFor();
-    assertThat(status).isZero();
   }
 
   static void leads() throws Exception {

@@ -34,11 +34,13 @@ import org.windlass.layout.Placement;
  * interrupted, or a rank stays away past the deadline. Whatever the moment, each receiver holds one
  * whole version or says that it holds none.
  *
- * <p>{@code -Dwindlass.link.kills=N} kills N links of each kind and form, 10 without it.
+ * <p>{@code -Dwindlass.link.kills=N} kills N links of each kind and form; without it they are 10, and
+ * 50 where {@code windlass.long} is true.
  */
 @Timeout(240)
 class LinkFailureTest {
-  private static final int KILLS = Integer.getInteger("windlass.link.kills", 10);
+  private static final int KILLS =
+      Integer.getInteger("windlass.link.kills", Boolean.getBoolean("windlass.long") ? 50 : 10);
   private static final int TENSORS = 6;
   private static final long ROWS = 64;
   private static final long[] SHAPE = {ROWS, 1500};
