@@ -116,6 +116,21 @@ class RunCommandTest {
     assertThat(ended.out().lines()).as(ended.err()).containsExactlyInAnyOrder("[0] open", "[1] open");
   }
 
+  /** Rank 1 fails while rank 0 runs, which goes on until its sibling's end has been told. */
+  @Test
+  void othersGoOnWhereTheyAreTo() throws Exception {
+    String script = "[ $RANK = 1 ] && exit 3; sleep 1; echo went on; exit $END";
+    for (int end : new int[] {0, 4}) {
+      Cli ended = finished(run("--keep-going", "-n", 2, "env", "END=" + end, "sh", "-c", script));
+      assertThat(ended.status()).isEqualTo(end);
+      assertThat(ended.out()).isEqualTo("[0] went on\n");
+      assertThat(ended.err().lines().findFirst().orElse(""))
+          .matches("windlass run: rank 1 .process [0-9]+. ended with status 3; no other is ended");
+      assertThat(ended.err().lines().count()).isEqualTo(end == 0 ? 1 : 2);
+    }
+    requireNothingLeft();
+  }
+
   @Test
   void whatStandsBehindTheCommandIsItsOwn() throws Exception {
     Cli ended = finished(run("-n", 1, "printf", "%s|", "--help", "@f", "-n", "--", "--json", ""));

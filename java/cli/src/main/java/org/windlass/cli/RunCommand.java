@@ -40,7 +40,9 @@ import picocli.CommandLine.Parameters;
           + " input, the others none.",
       "%nThe first rank that ends with another status than 0 ends all: they and what they have"
           + " started get SIGTERM, and 5 s later SIGKILL. Its status is that of run; 128 and the"
-          + " signal's number where a signal ended it. What ranks leave behind ends with the last."
+          + " signal's number where a signal ended it. With --keep-going the others go on, as those"
+          + " do that shrink their communicator, and the status is that of the rank that ends last."
+          + " What ranks leave behind ends with the last."
     })
 final class RunCommand implements Callable<Integer> {
   /** Each takes a process, and here its output two threads and two buffers. */
@@ -55,6 +57,11 @@ final class RunCommand implements Callable<Integer> {
       required = true,
       description = "Ranks, 1 to " + MOST + ".")
   private int ranks;
+
+  @Option(
+      names = "--keep-going",
+      description = "Ends no other rank where one fails; each that does is told of.")
+  private boolean keepGoing;
 
   @Parameters(
       arity = "1..*",
@@ -81,8 +88,8 @@ final class RunCommand implements Callable<Integer> {
       unfinished.add(processes);
       unfinished.add(token);
       Optional<RankProcesses.Failure> failure = run(processes, new RankVariables(ranks, token));
-      if (failure.isPresent() && !ProcessEnd.isNear()) {
-        processes.output().say(text(failure.get()));
+      if (failure.isPresent() && !keepGoing) {
+        say(processes, failure.get());
       }
       Optional<SharedOutput.Loss> loss = processes.output().loss();
       return loss.isPresent()
@@ -98,7 +105,8 @@ final class RunCommand implements Callable<Integer> {
     own.putAll(variables.of(0));
     try (LaunchStore store = LaunchStore.open(own)) {
       start(processes, variables, store);
-      Optional<RankProcesses.Failure> failure = processes.awaitEnd();
+      Optional<RankProcesses.Failure> failure =
+          keepGoing ? processes.awaitAll(each -> say(processes, each)) : processes.awaitEnd();
       processes.end();
       processes.finishOutput();
       return failure;
@@ -135,7 +143,13 @@ final class RunCommand implements Callable<Integer> {
         .anyMatch(folder -> Files.exists(Path.of(folder, name)));
   }
 
-  private static String text(RankProcesses.Failure failure) {
+  private void say(RankProcesses processes, RankProcesses.Failure failure) {
+    if (!ProcessEnd.isNear()) {
+      processes.output().say(text(failure));
+    }
+  }
+
+  private String text(RankProcesses.Failure failure) {
     return "windlass run: rank "
         + failure.rank()
         + " (process "
@@ -143,7 +157,7 @@ final class RunCommand implements Callable<Integer> {
         + ") ended with status "
         + failure.status()
         + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
-        + "; all are ended";
+        + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
   /** The status of output that cannot be written: without a word where its reader went away. */

@@ -45,7 +45,7 @@ import org.windlass.plan.Plan;
  *       .register(ofMinutes(1));
  *   while (serving) {
  *     batch.receive(ofSeconds(30));
- *     engine.swap(batch.version());
+ *     engine.swap(batch.tensor("l0.q_proj"), batch.version()); // one of two halves
  *   }
  * }
  * }</pre>

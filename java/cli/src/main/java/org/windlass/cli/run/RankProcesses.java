@@ -22,6 +22,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
 /**
@@ -124,6 +125,25 @@ public final class RankProcesses implements AutoCloseable {
       }
     }
     return Optional.empty();
+  }
+
+  /**
+   * Waits until all have ended, or no more output can be written.
+   *
+   * @param failed gets each rank that fails, as it does
+   * @return that which ended last, if it failed
+   */
+  public Optional<Failure> awaitAll(Consumer<Failure> failed) throws InterruptedException {
+    Optional<Failure> last = Optional.empty();
+    for (int left = processes().size(); left > 0; left--) {
+      int index = events.take();
+      if (index == OUTPUT_LOST) {
+        return Optional.empty();
+      }
+      last = Optional.of(failure(index)).filter(each -> each.status() != 0);
+      last.ifPresent(failed);
+    }
+    return last;
   }
 
   private Failure failure(int index) {

@@ -290,7 +290,7 @@ public final class Pairing {
                 + ", at the store at "
                 + store.address()
                 + ", when the deadline passed; see whether the other job runs, meets there by that"
-                + " name, and has the other role",
+                + " name, with the same token where it has one, and has the other role",
             failure,
             "",
             List.of())
