@@ -56,8 +56,10 @@ public final class Processes implements AutoCloseable {
     this.bodies = bodies;
     this.size = size;
     token =
-        Files.createFile(
-            folder.resolve("token-" + address.replace(':', '-')),
+        Files.createTempFile(
+            folder,
+            "token",
+            null,
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     Files.writeString(token, Token.random().digits());
   }
