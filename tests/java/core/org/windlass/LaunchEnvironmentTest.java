@@ -42,8 +42,8 @@ class LaunchEnvironmentTest {
             "WINDLASS_RANK=3 WINDLASS_WORLD_SIZE=8 WINDLASS_LOCAL_RANK=1"
                 + " WINDLASS_LOCAL_WORLD_SIZE=4 WINDLASS_JOB=policy"
                 + " WINDLASS_RENDEZVOUS=head:7000 WINDLASS_TOKEN_FILE=/run/token",
-            "windlass run: rank 3 of 8, local rank 1, 4 on this host, job policy, rendezvous head"
-                + " port 7000, token from WINDLASS_TOKEN_FILE"),
+            "windlass run, or by hand: rank 3 of 8, local rank 1, 4 on this host, job policy,"
+                + " rendezvous head port 7000, token from WINDLASS_TOKEN_FILE"),
         arguments(
             "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=10.0.0.1"
                 + " MASTER_PORT=29500 TORCHELASTIC_RUN_ID=ab12",
@@ -58,13 +58,15 @@ class LaunchEnvironmentTest {
             "torchrun: rank 0 of 1, no other rank to meet"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1",
-            "windlass run: rank 0 of 2, no job, rendezvous or token, so that ranks can't meet"),
+            "windlass run, or by hand: rank 0 of 2, no job, rendezvous or token, so that ranks can't"
+                + " meet; set WINDLASS_JOB to a name of the job's own"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:1",
-            "windlass run: rank 0 of 2, rendezvous h port 1, no token"),
+            "windlass run, or by hand: rank 0 of 2, rendezvous h port 1, no token"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=etcd://h:1,[::1]:2/p/q",
-            "windlass run: rank 0 of 2, rendezvous etcd://h:1,[::1]:2/p/q, no job or token"),
+            "windlass run, or by hand: rank 0 of 2, rendezvous etcd://h:1,[::1]:2/p/q, no job or"
+                + " token; set WINDLASS_JOB"),
         arguments(
             "RANK=0 WORLD_SIZE=2 WINDLASS_RENDEZVOUS=etcd://h:1/p MASTER_ADDR=a MASTER_PORT=1"
                 + " TORCHELASTIC_RUN_ID=j WINDLASS_TOKEN_FILE=/t",
@@ -84,8 +86,8 @@ class LaunchEnvironmentTest {
             "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
             "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks meet by a file of this host"),
         arguments(
-            "SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_JOB_ID=77",
-            "Slurm: rank 0 of 6, job 77, ranks meet by a file of this host"));
+            "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=77",
+            "Slurm: rank 0 of 1, job 77, no other rank to meet"));
   }
 
   @ParameterizedTest
@@ -133,7 +135,7 @@ class LaunchEnvironmentTest {
 
   @Test
   void theFirstLauncherInOrderCounts() {
-    String slurm = "SLURM_PROCID=4 SLURM_NTASKS=5";
+    String slurm = "SLURM_PROCID=4 SLURM_NTASKS=5 SLURM_STEP_ID=0";
     String pmix = slurm + " PMIX_RANK=4 PMIX_NAMESPACE=n";
     String openMpi = pmix + " OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3";
     String torchrun = openMpi + " RANK=1 WORLD_SIZE=2";
@@ -164,6 +166,10 @@ class LaunchEnvironmentTest {
         arguments(
             "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE is not set; start it with mpirun"),
         arguments("SLURM_PROCID=0", "SLURM_NTASKS is not set; start it with srun"),
+        arguments(
+            "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_ID=77",
+            "SLURM_NTASKS is '2', and SLURM_STEP_ID is not set, as in a batch script, which is one"
+                + " process; start it with srun"),
         arguments(
             "PMIX_RANK=0", "SLURM_NTASKS is not set; set WINDLASS_RANK and WINDLASS_WORLD_SIZE"),
         arguments("PMIX_RANK=0 SLURM_NTASKS=4", "PMIX_RANK is '0', and SLURM_PROCID is not set"),

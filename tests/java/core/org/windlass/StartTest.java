@@ -376,7 +376,12 @@ class StartTest {
     assertThatThrownBy(() -> new EnvironmentStart(Map.of(), 1, CommunicatorOptions.defaults(), LONG))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("no launcher has set its variables")
-        .hasMessageContaining("windlass run");
+        .hasMessageContaining("windlass run, Open MPI's mpirun, torchrun or srun");
+    Map<String, String> mpich = Map.of("PMI_RANK", "0", "PMI_SIZE", "2");
+    assertThatThrownBy(() -> new EnvironmentStart(mpich, 1, CommunicatorOptions.defaults(), LONG))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("MPICH's mpiexec")
+        .hasMessageContaining("WINDLASS_RANK to $PMI_RANK");
     for (int ranks : new int[] {0, -1, 2049}) {
       assertThatThrownBy(() -> new Rank(0, 2).bringing(ranks).join())
           .isInstanceOf(InvalidArgumentException.class)

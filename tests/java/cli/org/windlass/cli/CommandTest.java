@@ -256,7 +256,7 @@ class CommandTest {
   void doctorDetectsLaunchers() {
     assertThat(DoctorCommand.launch(Map.of("HOME", "/"))).isEqualTo("none detected");
     assertThat(DoctorCommand.launch(Map.of("RANK", "3", "WORLD_SIZE", "8")))
-        .isEqualTo("torchrun: rank 3 of 8, no job, rendezvous or token, so that ranks can't meet");
+        .startsWith("torchrun: rank 3 of 8, no job, rendezvous or token, so that ranks can't meet");
     assertThat(DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
         .startsWith("refused: OMPI_COMM_WORLD_RANK is '1', and OMPI_COMM_WORLD_SIZE is not set");
   }

@@ -32,6 +32,9 @@ final class EnvironmentStart {
   /** Of all keys of starts, which tell themselves apart. */
   private static final String PREFIX = "start/";
 
+  /** Of a launcher that tells no name of the job, which ranks need to meet. */
+  private static final String PMI_RANK = "PMI_RANK";
+
   /** Which call at the store failed, and of which key, as an error begins that tells of one. */
   private static final Pattern CALL = Pattern.compile("^[a-z ]+ (start|process)/\\S*: ");
 
@@ -57,11 +60,7 @@ final class EnvironmentStart {
     environment =
         LaunchEnvironment.of(variables)
             .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "fromEnvironment: no launcher has set its variables; start the program with"
-                            + " windlass run, mpirun, torchrun or srun, or set WINDLASS_RANK,"
-                            + " WINDLASS_WORLD_SIZE and WINDLASS_JOB, a name of the job's own"));
+                () -> new InvalidArgumentException("fromEnvironment: " + noLauncher(variables)));
     int most = Native.WL_MAX_RANKS / environment.size();
     if (ranks < 1 || ranks > most) {
       throw new InvalidArgumentException(
@@ -75,6 +74,20 @@ final class EnvironmentStart {
     int first = environment.rank() * ranks;
     own = IntStream.range(first, first + ranks).boxed().toList();
     size = environment.size() * ranks;
+  }
+
+  private static String noLauncher(Map<String, String> variables) {
+    LaunchVariables all = new LaunchVariables(variables);
+    if (all.isSet(PMI_RANK)) {
+      return "only "
+          + PMI_RANK
+          + " is set, as MPICH's mpiexec does, which is not supported; have each rank set"
+          + " WINDLASS_RANK to $PMI_RANK, WINDLASS_WORLD_SIZE to $PMI_SIZE and WINDLASS_JOB to a"
+          + " name of the job's own, or start it with windlass run or Open MPI's mpirun";
+    }
+    return "no launcher has set its variables; start the program with windlass run, Open MPI's"
+        + " mpirun, torchrun or srun, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB, a"
+        + " name of the job's own";
   }
 
   /** The one rank of this process. */

@@ -27,7 +27,7 @@ public final class LaunchEnvironment {
   public enum Launcher {
     /** {@code windlass run}, or who sets {@code WINDLASS_RANK} and {@code WINDLASS_WORLD_SIZE}. */
     WINDLASS(
-        "windlass run",
+        "windlass run, or by hand",
         "WINDLASS_RANK",
         "WINDLASS_WORLD_SIZE",
         "WINDLASS_LOCAL_RANK",
@@ -107,6 +107,7 @@ public final class LaunchEnvironment {
   private static final String JOB = "WINDLASS_JOB";
   private static final String TOKEN_FILE = Token.FILE_VARIABLE;
   private static final String TOKEN = Token.VARIABLE;
+  private static final String SLURM_STEP = "SLURM_STEP_ID";
   private static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
 
@@ -133,6 +134,7 @@ public final class LaunchEnvironment {
     requireOneRank(variables, launcher);
     size = variables.number(launcher.size, 1, Native.WL_MAX_RANKS);
     rank = below(variables, launcher.rank, size, launcher.size);
+    requireStep(variables, launcher, size);
     localSize = localSize(variables, launcher, size);
     localRank = localRank(variables, launcher, localSize, size);
     tokenVariable = tokenVariable(variables);
@@ -261,14 +263,16 @@ public final class LaunchEnvironment {
           + store.get()
           + tokenVariable
               .map(name -> ", token from " + name)
-              .orElse(job.isPresent() || size == 1 ? "" : ", no job or token");
+              .orElse(job.isPresent() || size == 1 ? "" : ", no job or token; set " + JOB);
     }
     if (rendezvous.isEmpty() && tokenVariable.isEmpty()) {
       return size == 1
           ? "no other rank to meet"
           : job.isPresent()
               ? "ranks meet by a file of this host"
-              : "no job, rendezvous or token, so that ranks can't meet";
+              : "no job, rendezvous or token, so that ranks can't meet; set "
+                  + JOB
+                  + " to a name of the job's own";
     }
     return rendezvous
             .map(at -> "rendezvous " + at.getHostString() + " port " + at.getPort())
@@ -291,6 +295,17 @@ public final class LaunchEnvironment {
       throw new InvalidArgumentException(
           variables.quoted(launcher.rank, other)
               + ": one launcher runs inside another; unset the variables of the one not meant");
+    }
+  }
+
+  /** A batch script of Slurm has a rank and a size too, and runs once. */
+  private static void requireStep(LaunchVariables variables, Launcher launcher, int size) {
+    if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
+      throw new InvalidArgumentException(
+          variables.quoted(launcher.rank, launcher.size)
+              + ", and "
+              + SLURM_STEP
+              + " is not set, as in a batch script, which is one process; start it with srun");
     }
   }
 
@@ -341,7 +356,7 @@ public final class LaunchEnvironment {
       case SLURM ->
           // Each srun of an allocation is a step of its own.
           job(variables, "SLURM_JOB_ID")
-              .map(id -> id + job(variables, "SLURM_STEP_ID").map(step -> "." + step).orElse(""));
+              .map(id -> id + job(variables, SLURM_STEP).map(step -> "." + step).orElse(""));
     };
   }
 
