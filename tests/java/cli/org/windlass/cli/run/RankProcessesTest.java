@@ -169,6 +169,17 @@ class RankProcessesTest {
   }
 
   @Test
+  void aStoppedRankIsNotWaitedFor() throws Exception {
+    grace = Duration.ofDays(1);
+    try (RankProcesses processes = started(2, "[ $RANK = 0 ] || kill -STOP $$; exit 3")) {
+      assertThat(processes.awaitEnd().orElseThrow().rank()).isZero();
+      assertThat(processes.failures(Duration.ofDays(1)))
+          .extracting(RankProcesses.Failure::rank)
+          .containsExactly(0);
+    }
+  }
+
+  @Test
   void onceClosedNoneIsStarted() throws Exception {
     RankProcesses processes = started(1, "exec sleep 60");
     processes.end();

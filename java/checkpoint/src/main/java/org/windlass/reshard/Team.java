@@ -11,12 +11,14 @@ import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
+import org.windlass.Report;
 import org.windlass.Window;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
@@ -207,17 +209,32 @@ final class Team implements AutoCloseable {
     return first.failure();
   }
 
-  /** Whom ranks wait for now, as a message ends; empty where they wait for nobody. */
+  /**
+   * Whom ranks wait for now, as a message ends; empty where they wait for nobody. What a stopped
+   * rank waited for tells nothing, and of those that wait for one another the last one holds them up.
+   */
   String awaited() {
+    List<Report.Rank> all = first.report().ranks();
+    List<Report.Rank> awaited =
+        all.stream().flatMap(rank -> rank.waitsFor().stream()).distinct().sorted().map(all::get)
+            .toList();
+    List<Predicate<Report.Rank>> signs =
+        List.of(Team::isStopped, rank -> rank.waitsFor().isEmpty(), rank -> true);
     String names =
-        first.report().ranks().stream()
-            .flatMap(rank -> rank.waitsFor().stream())
-            .distinct()
-            .sorted()
+        signs.stream()
+            .map(sign -> awaited.stream().filter(sign).toList())
+            .filter(found -> !found.isEmpty())
+            .findFirst()
+            .orElse(List.of())
+            .stream()
             .limit(4)
-            .map(this::name)
+            .map(rank -> name(rank.rank()))
             .collect(Collectors.joining(", "));
     return names.isEmpty() ? "" : "; the others wait for " + names;
+  }
+
+  private static boolean isStopped(Report.Rank rank) {
+    return rank.process().filter(its -> its.state() == Report.ProcessState.STOPPED).isPresent();
   }
 
   private String name(int rank) {

@@ -20,7 +20,9 @@ final class LaunchOptions extends MovingOptions {
       names = "--launch",
       paramLabel = "LAUNCH",
       defaultValue = "threads",
-      description = "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}).")
+      description =
+          "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}). Processes have 60"
+              + " seconds to come up, or those of --deadline where they are more.")
   private String launch;
 
   @Override

@@ -47,6 +47,11 @@ public final class RankProcesses implements AutoCloseable {
   /** How long processes that outlive a rank may hold its output without a word. */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
+  /** Letters of /proc/PID/stat. */
+  private static final char ZOMBIE = 'Z';
+
+  private static final char STOPPED = 'T';
+
   /** In {@code events}, beside the places in {@code processes} of those that have ended. */
   private static final int OUTPUT_LOST = -1;
 
@@ -151,13 +156,21 @@ public final class RankProcesses implements AutoCloseable {
     return new Failure(first + index, process.pid(), process.exitValue());
   }
 
-  /** Lets ranks end by themselves for so long; those that have ended with another status than 0. */
+  /**
+   * Lets ranks that are not stopped end by themselves for so long; those that have ended with another
+   * status than 0.
+   */
   public List<Failure> failures(Duration within) {
+    long start = System.nanoTime();
     List<Process> all = processes();
-    CompletableFuture.allOf(
-            all.stream().map(Process::onExit).toArray(CompletableFuture<?>[]::new))
-        .completeOnTimeout(null, within.toMillis(), TimeUnit.MILLISECONDS)
-        .join();
+    CompletableFuture<Void> end =
+        CompletableFuture.allOf(
+            all.stream().map(Process::onExit).toArray(CompletableFuture<?>[]::new));
+    while (!end.isDone()
+        && all.stream().anyMatch(each -> each.isAlive() && !isStopped(each.toHandle()))
+        && System.nanoTime() - start < within.toNanos()) {
+      end.copy().completeOnTimeout(null, LOOK.toMillis(), TimeUnit.MILLISECONDS).join();
+    }
     return IntStream.range(0, all.size())
         .filter(index -> !all.get(index).isAlive() && all.get(index).exitValue() != 0)
         .mapToObj(this::failure)
@@ -181,7 +194,8 @@ public final class RankProcesses implements AutoCloseable {
 
   /**
    * Ends all that still runs and lets its last words through; none is started any more. Ranks and
-   * what is below them get SIGTERM; what has outlived its rank, as one that writes its log, may end
+   * what is below them get SIGTERM, or SIGKILL where they are stopped, since what is stopped answers
+   * nothing; what has outlived its rank, as one that writes its log, may end
    * by itself for a fifth of the grace period, and gets it then. Last words have half of it.
    */
   public void end() {
@@ -207,12 +221,12 @@ public final class RankProcesses implements AutoCloseable {
     long start = System.nanoTime();
     Set<ProcessHandle> below = new HashSet<>();
     found.stream().filter(each -> isOf(ranks, each)).forEach(below::add);
-    below.forEach(ProcessHandle::destroy);
+    below.forEach(RankProcesses::terminate);
     awaitGone(found, start + grace.toNanos() / 5);
     look(ranks, found);
     found.stream()
         .filter(each -> !below.contains(each) && isRunning(each))
-        .forEach(ProcessHandle::destroy);
+        .forEach(RankProcesses::terminate);
     awaitGone(found, start + grace.toNanos());
     for (int i = 0; i < KILLS && look(ranks, found); i++) {
       found.stream().filter(RankProcesses::isRunning).forEach(ProcessHandle::destroyForcibly);
@@ -224,6 +238,14 @@ public final class RankProcesses implements AutoCloseable {
   @Override
   public void close() {
     end();
+  }
+
+  private static void terminate(ProcessHandle process) {
+    if (isStopped(process)) {
+      process.destroyForcibly();
+    } else {
+      process.destroy();
+    }
   }
 
   private void awaitLastWords() {
@@ -277,16 +299,21 @@ public final class RankProcesses implements AutoCloseable {
 
   /** Alive, and not merely left for its parent to ask after. */
   private static boolean isRunning(ProcessHandle process) {
-    return process.isAlive() && !isZombie(process.pid());
+    return process.isAlive() && state(process) != ZOMBIE;
   }
 
-  private static boolean isZombie(long pid) {
+  private static boolean isStopped(ProcessHandle process) {
+    return state(process) == STOPPED;
+  }
+
+  /** The letter that the system has for it; that of a zombie where it is gone. */
+  private static char state(ProcessHandle process) {
     try {
-      Path file = Path.of("/proc", "" + pid, "stat");
+      Path file = Path.of("/proc", "" + process.pid(), "stat");
       String stat = Files.readString(file, StandardCharsets.ISO_8859_1);
-      return stat.startsWith("Z", stat.lastIndexOf(')') + 2);
+      return stat.charAt(stat.lastIndexOf(')') + 2);
     } catch (IOException gone) {
-      return true;
+      return ZOMBIE;
     }
   }
 }
