@@ -162,6 +162,11 @@ class RunningJobTest {
       try (RunningJob job = at(started.get(1));
           RunningJob ofStopped = at(started.get(0))) {
         awaitReport(job, report -> waitsFor(0, 2, report) && waitsFor(1, 2, report));
+        String own = "" + ProcessHandle.current().pid();
+        assertThatThrownBy(() -> RunningJob.at(own, processes.variables(), MOMENT))
+            .isInstanceOf(InvalidArgumentException.class)
+            .hasMessageContaining("name one of those that it has started: ")
+            .hasMessageContaining("" + started.get(2).pid());
         started.get(0).signal("STOP");
         awaitReport(job, report -> state(0, report) == Report.ProcessState.STOPPED);
         JobReport stopped = ofStopped.report();
@@ -385,7 +390,7 @@ class RunningJobTest {
     assertThatThrownBy(() -> RunningJob.at("0", token, MOMENT))
         .isInstanceOf(InvalidArgumentException.class);
     assertThatThrownBy(() -> RunningJob.at("999999999", token, MOMENT))
-        .isInstanceOf(PeerLostException.class)
+        .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("no process 999999999");
     long own = ProcessHandle.current().pid();
     assertThatThrownBy(() -> RunningJob.at("" + own, token, MOMENT))

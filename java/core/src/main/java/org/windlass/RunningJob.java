@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Leaks;
@@ -142,14 +143,14 @@ public final class RunningJob implements AutoCloseable {
    * @param variables for HOST:PORT, those that have the job's token: {@code WINDLASS_TOKEN_FILE} or
    *     {@code WINDLASS_TOKEN}
    * @param deadline for the job's store to answer
-   * @throws InvalidArgumentException if it is no address, or something else listens there, or the
-   *     process has no communicator that spans processes
+   * @throws InvalidArgumentException if it is no address, or something else listens there, or
+   *     there is no such process, or it has no communicator that spans processes; where some that it
+   *     has started have one, as those of a launcher, it names them
    * @throws DeadlineExceededException if nobody listens there, or answers
    * @throws ResourceException if the token is another one, or this process may not look into the
    *     job's: it runs as another user
    * @throws MismatchException if the job runs another version
    * @throws UnsupportedException if the job runs on another host or in another pid namespace
-   * @throws PeerLostException if there is no such process
    */
   public static RunningJob at(String address, Map<String, String> variables, Duration deadline) {
     Objects.requireNonNull(address, "address");
@@ -198,12 +199,14 @@ public final class RunningJob implements AutoCloseable {
     if (number < 1 || number > Integer.MAX_VALUE) {
       throw new InvalidArgumentException("report: " + pid + " is no process id");
     }
-    Set<ProcessName> one = Set.of(ProcessName.of((int) number, WindlassException::of));
+    Set<ProcessName> one = Set.of(named(pid, (int) number));
     RunningJob job = new RunningJob(pid, () -> one);
     try {
       Search search = job.search();
       if (job.seen.groups.isEmpty()) {
-        throw search.refusal != null ? search.refusal : nothingIn(pid, search.other);
+        throw search.refusal != null
+            ? search.refusal
+            : nothingIn(pid, search.other, job.startedBy(number));
       }
       return job;
     } catch (Throwable e) {
@@ -212,14 +215,49 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  private static WindlassException nothingIn(String pid, WindlassException other) {
+  private static ProcessName named(String pid, int number) {
+    try {
+      return ProcessName.of(number, WindlassException::of);
+    } catch (PeerLostException gone) {
+      throw new InvalidArgumentException(
+          "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
+    }
+  }
+
+  /** Of what that process has started, or what is below, those that have a communicator. */
+  private List<Long> startedBy(long pid) {
+    return ProcessHandle.of(pid).stream()
+        .flatMap(ProcessHandle::descendants)
+        .map(ProcessHandle::pid)
+        .filter(this::hasCommunicator)
+        .sorted()
+        .toList();
+  }
+
+  private boolean hasCommunicator(long pid) {
+    try {
+      Search search = new Search();
+      search.look(ProcessName.of((int) pid, WindlassException::of));
+      return !search.held.isEmpty();
+    } catch (PeerLostException gone) {
+      return false;
+    }
+  }
+
+  private static WindlassException nothingIn(
+      String pid, WindlassException other, List<Long> ranks) {
+    String cure =
+        ranks.isEmpty()
+            ? "; name a process of the job's ranks. Where all ranks are threads of one process,"
+                + " comm.report() tells there"
+            : "; name one of those that it has started: "
+                + ranks.stream().limit(8).map(String::valueOf).collect(Collectors.joining(", "));
     return new InvalidArgumentException(
         "report: process "
             + pid
             + " has no communicator whose ranks live in several processes"
             + (other == null ? "" : ", as this build has them: " + other.getMessage())
-            + "; name a process of the job's ranks. Where all ranks are threads of one process,"
-            + " comm.report() tells there",
+            + cure,
         other);
   }
 
