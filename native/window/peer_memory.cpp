@@ -106,7 +106,7 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
     std::snprintf(why, room, "%s", yama.text());
     return false;
   }
-  std::snprintf(why, room, "process_vm_readv works");
+  std::snprintf(why, room, "works here");
   return true;
 }
 

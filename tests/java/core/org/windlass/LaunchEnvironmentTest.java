@@ -58,8 +58,8 @@ class LaunchEnvironmentTest {
             "torchrun: rank 0 of 1, no other rank to meet"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1",
-            "windlass run, or by hand: rank 0 of 2, no job, rendezvous or token, so that ranks can't"
-                + " meet; set WINDLASS_JOB to a name of the job's own"),
+            "windlass run, or by hand: rank 0 of 2, no job, rendezvous or token, so that ranks"
+                + " can't meet; set WINDLASS_JOB to a name of the job's own"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:1",
             "windlass run, or by hand: rank 0 of 2, rendezvous h port 1, no token"),

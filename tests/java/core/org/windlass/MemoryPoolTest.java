@@ -67,6 +67,20 @@ class MemoryPoolTest {
     }
   }
 
+  @Test
+  void whatItIsIsTold() {
+    try (LocalGroup group = Communicator.local(1)) {
+      group.run(
+          comm -> {
+            try (MemoryPool pool = comm.memoryPool(4096);
+                Window window = comm.window(64)) {
+              assertThat(pool).hasToString("memory pool of 4096 bytes, rank 0 of 1");
+              assertThat(window).hasToString("window of 64 bytes, rank 0 of 1");
+            }
+          });
+    }
+  }
+
   @RandomSeeds(10)
   void tensorsKeepWhatTheyHoldWhileOthersComeAndGo(long seed) {
     try (LocalGroup group = Communicator.local(2)) {

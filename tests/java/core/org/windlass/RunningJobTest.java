@@ -437,7 +437,7 @@ class RunningJobTest {
       Map<String, String> other = Map.of("WINDLASS_TOKEN", Token.random().digits());
       assertThatThrownBy(() -> RunningJob.at(address, other, SOON))
           .isInstanceOf(ResourceException.class)
-          .hasMessageContaining("the store holds another token");
+          .hasMessageContaining("the store holds another token than this member; set WINDLASS");
       // The next start of this job meets there while the first one runs.
       try (PairOfRanks second = new PairOfRanks(address, token);
           RunningJob job = RunningJob.at(address, token, SOON)) {

@@ -248,7 +248,8 @@ class CommandTest {
     assertThat(facts.get("abi")).isInstanceOf(Long.class);
     assertThat(facts.get("shm_free_bytes")).isInstanceOf(Long.class);
     assertThat(facts.get("version")).isInstanceOf(String.class);
-    assertThat((String) facts.get("peer_memory")).matches("(process_vm_readv|stage): .+");
+    assertThat((String) facts.get("peer_memory"))
+        .matches("process_vm_readv: works here|stage: .+");
     assertThat(facts).containsKeys("features", "targets", "transports");
   }
 
@@ -259,6 +260,16 @@ class CommandTest {
         .startsWith("torchrun: rank 3 of 8, no job, rendezvous or token, so that ranks can't meet");
     assertThat(DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
         .startsWith("refused: OMPI_COMM_WORLD_RANK is '1', and OMPI_COMM_WORLD_SIZE is not set");
+  }
+
+  @Test
+  void doctorSaysWhereJobsMeet() {
+    assertThat(DoctorCommand.meeting(Map.of())).isEqualTo("WINDLASS_MEETING is not set");
+    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "demo")))
+        .isEqualTo("WINDLASS_MEETING is demo");
+    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "etcd://u:secret@h:1/p\n")))
+        .isEqualTo("WINDLASS_MEETING is ...@h:1/p?");
+    assertThat(Cli.run("doctor", "--json").out()).contains("\"meeting\":\"WINDLASS_MEETING is ");
   }
 
   @Test

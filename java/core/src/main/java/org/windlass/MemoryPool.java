@@ -55,6 +55,12 @@ public final class MemoryPool implements AutoCloseable {
     return bytes;
   }
 
+  /** Such as {@code memory pool of 4096 bytes, rank 0 of 2}. */
+  @Override
+  public String toString() {
+    return "memory pool of " + bytes + " bytes, " + communicator;
+  }
+
   /** Bytes that this rank's tensors take, each in whole 64. */
   public long used() {
     if (!part.pin()) {

@@ -144,8 +144,8 @@ public final class RunningJob implements AutoCloseable {
    *     {@code WINDLASS_TOKEN}
    * @param deadline for the job's store to answer
    * @throws InvalidArgumentException if it is no address, or something else listens there, or
-   *     there is no such process, or it has no communicator that spans processes; where some that it
-   *     has started have one, as those of a launcher, it names them
+   *     there is no such process, or it has no communicator that spans processes; those that it has
+   *     started and that have one, as those of a launcher, are named
    * @throws DeadlineExceededException if nobody listens there, or answers
    * @throws ResourceException if the token is another one, or this process may not look into the
    *     job's: it runs as another user

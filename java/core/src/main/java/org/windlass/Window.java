@@ -63,6 +63,12 @@ public final class Window implements AutoCloseable {
     return used;
   }
 
+  /** Such as {@code window of 4096 bytes, rank 0 of 2}. */
+  @Override
+  public String toString() {
+    return "window of " + bytes() + " bytes, " + communicator;
+  }
+
   /**
    * A tensor in the next free bytes, aligned to 64; zeroed unless something wrote there.
    *

@@ -210,8 +210,8 @@ final class Team implements AutoCloseable {
   }
 
   /**
-   * Whom ranks wait for now, as a message ends; empty where they wait for nobody. What a stopped
-   * rank waited for tells nothing, and of those that wait for one another the last one holds them up.
+   * Whom ranks wait for now, as a message ends; empty where they wait for nobody. Of several those
+   * hold up the others that are stopped, or else that wait for nobody themselves.
    */
   String awaited() {
     List<Report.Rank> all = first.report().ranks();

@@ -32,6 +32,7 @@ import picocli.CommandLine.Spec;
     name = "doctor",
     description = "Shows version, JDK, processor, launch environment, targets and transports.")
 final class DoctorCommand implements Runnable {
+  private static final String MEETING = "WINDLASS_MEETING";
   private static final String AVAILABLE = "available";
   private static final String NO_NATIVES = "the natives do not load";
 
@@ -114,6 +115,7 @@ final class DoctorCommand implements Runnable {
             bytes -> facts.put("shm_free_bytes", bytes),
             () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
+    facts.put("meeting", meeting(System.getenv()));
     return facts;
   }
 
@@ -168,6 +170,14 @@ final class DoctorCommand implements Runnable {
     } catch (InvalidArgumentException refused) {
       return "refused: " + refused.getMessage();
     }
+  }
+
+  /** Where these variables have jobs meet; nothing of a password that an address may not have. */
+  static String meeting(Map<String, String> variables) {
+    String place = variables.getOrDefault(MEETING, "");
+    return place.isEmpty()
+        ? MEETING + " is not set"
+        : MEETING + " is " + place.replaceAll("(?s).*@", "...@").replaceAll("\\p{Cntrl}", "?");
   }
 
   /** Each way between ranks, with "available" or why not. */

@@ -21,8 +21,8 @@ final class LaunchOptions extends MovingOptions {
       paramLabel = "LAUNCH",
       defaultValue = "threads",
       description =
-          "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}). Processes have 60"
-              + " seconds to come up, or those of --deadline where they are more.")
+          "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}). Processes have"
+              + " 60 seconds to come up, or those of --deadline where they are more.")
   private String launch;
 
   @Override

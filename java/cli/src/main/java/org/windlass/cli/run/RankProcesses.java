@@ -157,8 +157,8 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Lets ranks that are not stopped end by themselves for so long; those that have ended with another
-   * status than 0.
+   * Lets ranks end by themselves for so long, but for those that are stopped; those that have ended
+   * with another status than 0.
    */
   public List<Failure> failures(Duration within) {
     long start = System.nanoTime();
@@ -194,8 +194,8 @@ public final class RankProcesses implements AutoCloseable {
 
   /**
    * Ends all that still runs and lets its last words through; none is started any more. Ranks and
-   * what is below them get SIGTERM, or SIGKILL where they are stopped, since what is stopped answers
-   * nothing; what has outlived its rank, as one that writes its log, may end
+   * what is below them get SIGTERM, or SIGKILL where they are stopped, since those answer nothing;
+   * what has outlived its rank, as one that writes its log, may end
    * by itself for a fifth of the grace period, and gets it then. Last words have half of it.
    */
   public void end() {

@@ -129,7 +129,9 @@ final class Connector {
     ByteBuffer proof =
         Greeting.answer(token, hello, Wire.bytes(challenge, challenge.remaining()));
     if (proof == null) {
-      throw failure(Native.WL_RESOURCE, "the store holds another token than this member");
+      throw failure(
+          Native.WL_RESOURCE,
+          "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the store's");
     }
     send(proof);
     ByteBuffer welcome = receive(Wire.WELCOME);
