@@ -33,6 +33,21 @@ Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char*
   return WL_OK;
 }
 
+Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const char* message,
+                 uint32_t size, wl_error_t* record, wl_error_t* error) {
+  if (Code wrong = checkNotNull(message, "message", error); wrong != WL_OK) return wrong;
+  if (code <= WL_OK || code > WL_INTERNAL)
+    return fail(error, WL_INVALID_ARGUMENT, "code %d is no failure", code);
+  if (count > 0) {
+    const Code wrong = checkRanks(culprits, count, size, "culprits", error);
+    if (wrong != WL_OK) return wrong;
+  }
+  *record = errorOf(static_cast<Code>(code), "%s", message);
+  record->culprit_count = static_cast<int32_t>(count);
+  std::copy_n(culprits, std::min<uint32_t>(count, WL_ERROR_CULPRITS), record->culprits);
+  return WL_OK;
+}
+
 Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   return group->group->config().spansProcesses
@@ -153,18 +168,21 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
 int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, uint32_t count,
                       const char* message, wl_error_t* error) {
   if (Code wrong = checkNotNull(group, "group", error); wrong != WL_OK) return wrong;
-  if (Code wrong = checkNotNull(message, "message", error); wrong != WL_OK) return wrong;
-  if (code <= WL_OK || code > WL_INTERNAL)
-    return fail(error, WL_INVALID_ARGUMENT, "code %d is no failure", code);
-  if (count > 0) {
-    const Code wrong = checkRanks(culprits, count, group->group->ranks(), "culprits", error);
-    if (wrong != WL_OK) return wrong;
-  }
-  wl_error_t record = errorOf(static_cast<Code>(code), "%s", message);
-  record.culprit_count = static_cast<int32_t>(count);
-  std::copy_n(culprits, std::min<uint32_t>(count, WL_ERROR_CULPRITS), record.culprits);
+  wl_error_t record;
+  const Code wrong = readFailure(code, culprits, count, message, group->group->ranks(), &record,
+                                 error);
+  if (wrong != WL_OK) return wrong;
   group->group->publishFailure(record);
   return WL_OK;
+}
+
+int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
+                     const char* message, wl_error_t* error) {
+  if (Code wrong = checkNotNull(comm, "comm", error); wrong != WL_OK) return wrong;
+  wl_error_t record;
+  const Code wrong = readFailure(code, culprits, count, message, comm->comm.group().ranks(),
+                                 &record, error);
+  return wrong != WL_OK ? wrong : comm->comm.blame(record, error);
 }
 
 }  // extern "C"

@@ -135,6 +135,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
 
   // Legal from any thread.
   Code abort(const char* reason, wl_error_t* error);
+  // Publishes what only the caller can see. Any thread.
+  Code blame(const wl_error_t& record, wl_error_t* error);
   // Mismatch, once this rank has left, where ranks called different things and no call of this rank
   // has said so.
   Code close(wl_error_t* error);

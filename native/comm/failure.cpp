@@ -47,6 +47,12 @@ Code Comm::abort(const char* reason, wl_error_t* error) {
   return WL_OK;
 }
 
+Code Comm::blame(const wl_error_t& record, wl_error_t* error) {
+  if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
+  group_->publishFailure(record);
+  return WL_OK;
+}
+
 Code Comm::ended(Deadline& deadline, int64_t now) {
   if (group_->failure() != nullptr) return WL_ABORTED;
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {

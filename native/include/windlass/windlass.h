@@ -289,6 +289,10 @@ WL_API int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** 
  * `reason`. Any thread. The first failure stands; a later abort changes nothing, but that it ends
  * this rank's wl_comm_shrink where that is in progress. */
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
+/* wl_group_fail as one of the ranks: it blames those that it names, where wl_comm_abort blames the
+ * caller. */
+WL_API int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
+                            const char* message, wl_error_t* error);
 
 /* The failure record: WL_OK while the communicator lives. Any thread. */
 WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);

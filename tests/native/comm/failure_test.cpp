@@ -138,6 +138,29 @@ TEST(Abort, FirstReasonStands) {
   EXPECT_EQ(WL_ABORTED, wl_comm_status(ranks.comms[0], &error));
 }
 
+TEST(Fail, NamesThoseWhomTheCallerBlames) {
+  LocalRanks ranks(3);
+  Error error;
+  const int32_t culprits[] = {1, 3};
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_comm_fail(ranks.comms[0], WL_TIMEOUT, culprits, 2, "late", &error));
+  EXPECT_TRUE(contains(error.message, "culprits[1] is 3, not 0 to 2")) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_fail(ranks.comms[0], WL_OK, culprits, 1, "", &error));
+  EXPECT_EQ(WL_OK, wl_comm_status(ranks.comms[0], &error));
+
+  EXPECT_EQ(WL_OK, wl_comm_fail(ranks.comms[0], WL_TIMEOUT, culprits, 1, "late", &error));
+  EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "second", &error));
+  EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[2], 0, &error));
+  EXPECT_TRUE(contains(error.message, "late")) << error.message;
+  EXPECT_EQ(1, error.culprit_count);
+  EXPECT_EQ(1, error.culprits[0]);
+
+  LocalRanks others(2);
+  wl_comm_close(others.comms[0], &error);
+  wl_comm_fail(others.comms[0], WL_TIMEOUT, culprits, 1, "late", &error);
+  EXPECT_EQ(WL_OK, wl_comm_status(others.comms[1], &error));
+}
+
 TEST(Close, EndsItsCallInFlightAndTellsPeers) {
   for (const int n : {2, 5}) {
     LocalRanks ranks(n, 30'000 * kMs);

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -142,7 +143,7 @@ class JobsTest {
             }
           }
         } catch (PeerLostException | AbortedException e) {
-          System.out.println("lost: " + e.getMessage());
+          System.out.println("lost: " + e.culprits() + " " + e.getMessage());
         }
       }
     }
@@ -168,7 +169,7 @@ class JobsTest {
             }
           }
         } catch (PeerLostException | AbortedException e) {
-          System.out.println("lost: " + e.getMessage());
+          System.out.println("lost: " + e.culprits() + " " + e.getMessage());
         }
       }
     }
@@ -213,6 +214,31 @@ class JobsTest {
       jobs.values().forEach(Launched::close);
     }
     requireNothingLeft();
+  }
+
+  /**
+   * All ranks that are left of both jobs are told of the one rank that is lost. Only where the
+   * system property {@code windlass.long} is true.
+   */
+  @ParameterizedTest
+  @CsvSource({"trainer, 0, 0", "trainer, 1, 1", "inference, 0, 2", "inference, 1, 3"})
+  void aRankThatIsKilledIsNamedInBothJobs(String job, int rank, int linked) throws Exception {
+    assumeTrue(Boolean.getBoolean("windlass.long"), "-Dwindlass.long=true runs it");
+    try (Launched trainer = new Launched("trainer", 2, "trainer");
+        Launched inference = new Launched("inference", 2, "inference")) {
+      inference.rank(1).await("has ");
+      Launched killed = job.equals("trainer") ? trainer : inference;
+      killed.rank(rank).kill();
+      for (Launched each : List.of(trainer, inference)) {
+        for (int r = 0; r < 2; r++) {
+          if (each != killed || r != rank) {
+            each.rank(r).await("lost: ");
+            String said = each.rank(r).said();
+            assertThat(said.substring(said.indexOf("lost: "))).startsWith("lost: [" + linked + "]");
+          }
+        }
+      }
+    }
   }
 
   /** A job is killed at any moment, of a meeting, a registration or a move, and started again. */

@@ -3,6 +3,8 @@ package org.windlass.internal;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -270,6 +272,26 @@ public final class Endpoint {
     if (nativeHandle.pin()) {
       try {
         Native.wl_comm_abort(handle, text(reason), 0);
+      } finally {
+        nativeHandle.unpin();
+      }
+    }
+  }
+
+  /**
+   * Ends the communicator on every rank, unless it has ended, as a failure of {@code culprits},
+   * where {@link #abort} names this rank.
+   *
+   * @param code a {@code wl_code} other than Ok
+   */
+  public void fail(int code, List<Integer> culprits, String message) {
+    if (nativeHandle.pin()) {
+      try {
+        int[] ranks = culprits.stream().mapToInt(Integer::intValue).toArray();
+        ByteBuffer list = NativeMemory.copy(ranks);
+        Native.wl_comm_fail(
+            handle, code, NativeMemory.address(list), ranks.length, text(message), 0);
+        Reference.reachabilityFence(list);
       } finally {
         nativeHandle.unpin();
       }

@@ -2,8 +2,11 @@
 package org.windlass.redistribute;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -68,7 +71,7 @@ final class Handover implements AutoCloseable {
   private final Communicator communicator;
 
   /** The ranks of this job alone. */
-  private final Communicator side;
+  private final LinkSide side;
 
   /** Ranks of the link: of the other job's rank 0, and of the first receiver. */
   private final int other;
@@ -96,8 +99,10 @@ final class Handover implements AutoCloseable {
    */
   Handover(Communicator communicator, Communicator side, int senders, Until until) {
     this.communicator = communicator;
-    this.side = side;
     this.firstReceiver = senders;
+    int first = communicator.rank() < senders ? 0 : senders;
+    int[] linked = IntStream.range(first, first + side.size()).toArray();
+    this.side = new LinkSide(communicator, side, linked, "its job");
     this.other = communicator.rank() < senders ? senders : 0;
     long bytes = Signals.bytes(SIGNALS, communicator.size()) + WORDS * (long) Long.BYTES;
     window = communicator.window(bytes, until.left());
@@ -107,7 +112,7 @@ final class Handover implements AutoCloseable {
     own.copyFrom(new long[] {NONE, 0, NONE, NONE});
   }
 
-  Communicator side() {
+  LinkSide side() {
     return side;
   }
 
@@ -143,7 +148,7 @@ final class Handover implements AutoCloseable {
     long leastNs = until.leftNs(communicator);
     // What this job's own ranks have for one another: not all come at one time.
     Until coming = new Until(leastNs).later(GRACE);
-    for (long[] each : Gathered.words(side, coming, Native.WL_OP_LINK_MOVE, leastNs)) {
+    for (long[] each : side.words(coming, Native.WL_OP_LINK_MOVE, leastNs)) {
       leastNs = Math.min(leastNs, each[0]);
     }
     Until agreed = new Until(leastNs);
@@ -152,6 +157,10 @@ final class Handover implements AutoCloseable {
       if (side.rank() == 0) {
         own = step.within(agreed);
       }
+    } catch (RuntimeException | Error e) {
+      // Before others of this job are told: they would take the end of the link upon themselves.
+      Link.end(communicator, "the handover", e, List.of());
+      throw e;
     } finally {
       own = tell(agreed, own);
     }
@@ -162,7 +171,7 @@ final class Handover implements AutoCloseable {
   }
 
   private long[] tell(Until agreed, long[] own) {
-    return Gathered.words(side, agreed.later(GRACE), Native.WL_OP_LINK_MOVE, own)[0];
+    return side.words(agreed.later(GRACE), Native.WL_OP_LINK_MOVE, own)[0];
   }
 
   /** Why the link can't go on, as a rank sees it whose rank 0 has failed. */
@@ -211,7 +220,9 @@ final class Handover implements AutoCloseable {
         return false;
       }
       if (until.isOver()) {
-        throw new AbortedException(
+        throw side.failed(
+            Native.WL_ABORTED,
+            List.of(other),
             "the receivers have asked for a version, and don't answer to version "
                 + version
                 + ", which they were offered; see whether rank "
@@ -266,24 +277,29 @@ final class Handover implements AutoCloseable {
     if (Thread.interrupted()) {
       Thread thread = Thread.currentThread();
       thread.interrupt();
-      throw new AbortedException("thread \"" + thread.getName() + "\" was interrupted");
+      throw side.failed(
+          Native.WL_ABORTED,
+          List.of(communicator.rank()),
+          "thread \"" + thread.getName() + "\" was interrupted");
     }
     return Math.min(2 * pauseNs, LONGEST_PAUSE_NS);
   }
 
   /**
-   * Collective over the receivers, after a move: whether all of them have the version whole, so
-   * that all of them commit it, or none.
+   * Collective over the receivers, after a move: the ranks of this job, as the link counts them,
+   * that don't have the version whole. All commit it where there is none, or none does.
    *
    * @param until of the move
    */
-  boolean allHave(boolean has, Until until) {
-    boolean all = true;
-    Until telling = until.later(GRACE);
-    for (long[] each : Gathered.words(side, telling, Native.WL_OP_LINK_MOVE, has ? 1 : 0)) {
-      all &= each[0] == 1;
+  List<Integer> without(boolean has, Until until) {
+    List<Integer> without = new ArrayList<>();
+    long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);
+    for (int rank = 0; rank < all.length; rank++) {
+      if (all[rank][0] == 0) {
+        without.add(side.linked(rank));
+      }
     }
-    return all;
+    return without;
   }
 
   /** Says how long a move took. */

@@ -54,7 +54,7 @@ public final class Link implements AutoCloseable {
   private final Communicator communicator;
 
   /** The senders alone; null on other ranks. */
-  private final Communicator senders;
+  private final LinkSide senders;
 
   /** For each rank of {@code senders} its rank of the link, ascending. */
   private final int[] senderRanks;
@@ -122,12 +122,14 @@ public final class Link implements AutoCloseable {
     this.sends = Arrays.binarySearch(senderRanks, communicator.rank()) >= 0;
     this.receives = Arrays.binarySearch(receiving.linked(), communicator.rank()) >= 0;
     if (handover == null) {
-      this.senders = communicator.subset(senderRanks);
+      Communicator own = communicator.subset(senderRanks);
+      this.senders =
+          own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
     } else {
       this.senders = sends ? handover.side() : null;
     }
     if (senders != null) {
-      Access.ENDPOINT.of(communicator).abortsToo(Access.ENDPOINT.of(senders));
+      Access.ENDPOINT.of(communicator).abortsToo(Access.ENDPOINT.of(senders.communicator()));
     }
   }
 
@@ -403,7 +405,7 @@ public final class Link implements AutoCloseable {
   }
 
   /** The senders alone, in ascending order; null on another rank. */
-  Communicator senders() {
+  LinkSide senders() {
     return senders;
   }
 
@@ -475,8 +477,8 @@ public final class Link implements AutoCloseable {
     if (handover != null) {
       handover.close();
     }
-    Communicator part = handover == null ? senders : handover.side();
-    WindlassException first = part == null ? null : closing(part);
+    LinkSide part = handover == null ? senders : handover.side();
+    WindlassException first = part == null ? null : closing(part.communicator());
     WindlassException second = closing(communicator);
     if (first != null && second != null) {
       first.addSuppressed(second);

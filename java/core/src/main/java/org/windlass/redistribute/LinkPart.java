@@ -4,11 +4,11 @@ package org.windlass.redistribute;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import org.windlass.AbortedException;
 import org.windlass.MismatchException;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Native;
 
 /**
  * The part of a {@link LinkTransfer} that one link moves: what it has registered there, and how a
@@ -99,7 +99,7 @@ final class LinkPart {
       return;
     }
     boolean isDone = false;
-    boolean all = true;
+    List<Integer> without = List.of();
     try {
       long startNs = System.nanoTime();
       moveHere(half, named, version, until);
@@ -107,23 +107,29 @@ final class LinkPart {
       isDone = true;
     } finally {
       if (link.receives()) {
-        all = allHave(handover, isDone, until);
+        without = without(handover, isDone, until);
       }
     }
-    if (!all) {
-      throw new AbortedException(
-          "another rank of this job has not got it, so that none of them takes it");
+    if (!without.isEmpty()) {
+      throw handover
+          .side()
+          .failed(
+              Native.WL_ABORTED,
+              without,
+              "ranks "
+                  + without
+                  + " have not got it, so that no rank of their job takes it");
     }
   }
 
-  private static boolean allHave(Handover handover, boolean has, Until until) {
+  private static List<Integer> without(Handover handover, boolean has, Until until) {
     try {
-      return handover.allHave(has, until);
+      return handover.without(has, until);
     } catch (WindlassException e) {
       if (has) {
         throw e;
       }
-      return false; // why this rank has it not says more
+      return List.of(); // why this rank has it not says more
     }
   }
 
@@ -209,12 +215,21 @@ final class LinkPart {
 
   void checkReplicas(Until until) {
     try {
-      Replicas.check(until, link.senders(), link.senderRanks(), transfers.get(0).tensors());
+      LinkSide senders = link.senders();
+      senders.on(
+          () -> {
+            Replicas.check(
+                until,
+                senders.communicator(),
+                link.senderRanks(),
+                transfers.get(0).tensors());
+            return null;
+          });
     } catch (RuntimeException | Error e) {
       List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
       // The link's failure too, which the other ranks of the link look at.
       Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
-      throw Link.failed(link.senders(), link.operation("checkReplicas"), e, shared);
+      throw Link.failed(link.senders().communicator(), link.operation("checkReplicas"), e, shared);
     }
   }
 
