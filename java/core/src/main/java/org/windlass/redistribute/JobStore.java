@@ -163,33 +163,31 @@ final class JobStore implements AutoCloseable {
 
   /** Collective: sees to it that every rank has a way into the store. */
   void connect(Until until) {
-    Way led = ranks.led(until, WAY, () -> reached(until));
-    WindlassException failure = null;
-    if (ranks.rank() > 0) {
-      try {
-        follow(led, until);
-      } catch (WindlassException e) {
-        failure = e;
-      }
-    }
+    WindlassException failure;
+    boolean goesOn;
+    do {
+      Way led = ranks.led(until, WAY, () -> reached(until));
+      failure = ranks.rank() == 0 ? null : follow(led, until);
+      // It may have been told of a store that has gone since.
+      boolean isGone =
+          failure instanceof DeadlineExceededException || failure instanceof PeerLostException;
+      goesOn = isGone && !until.isOver();
+    } while (ranks.most(until, goesOn ? 1 : 0)[0] != 0);
     ranks.together(failure, "finds no way to the store", until);
   }
 
-  private void follow(Way led, Until until) {
-    if (way != null && way.instance.equals(led.instance) && !isLost(until)) {
-      return;
-    }
-    while (true) {
-      means.take(null);
-      try {
-        means.take(connected(led.place, UUID.randomUUID().toString(), until));
-        way = led;
-        return;
-      } catch (DeadlineExceededException e) {
-        if (until.isOver()) {
-          throw e;
-        }
+  /** One step in rank 0's way; null, or what it failed of. */
+  private WindlassException follow(Way led, Until until) {
+    try {
+      if (way != null && way.instance.equals(led.instance) && !isLost(until)) {
+        return null;
       }
+      means.take(null);
+      means.take(connected(led.place, UUID.randomUUID().toString(), until));
+      way = led;
+      return null;
+    } catch (WindlassException e) {
+      return e;
     }
   }
 
