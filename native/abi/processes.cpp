@@ -9,6 +9,8 @@
 #include "native/abi/handles.h"
 #include "native/base/process.h"
 #include "native/comm/watch.h"
+#include "native/window/shared_files.h"
+#include "native/window/shared_mapping.h"
 #include "native/window/shared_memory.h"
 
 using namespace windlass;

@@ -8,7 +8,7 @@
 
 #include "native/base/error.h"
 #include "native/comm/control_block.h"
-#include "native/window/shared_memory.h"
+#include "native/window/shared_mapping.h"
 
 namespace windlass {
 

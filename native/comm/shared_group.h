@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "native/comm/group.h"
-#include "native/window/shared_memory.h"
+#include "native/window/shared_mapping.h"
 
 namespace windlass {
 

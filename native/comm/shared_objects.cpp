@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "native/comm/shared_group.h"
-#include "native/window/shared_memory.h"
+#include "native/window/shared_mapping.h"
 
 namespace windlass {
 namespace {

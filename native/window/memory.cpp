@@ -6,15 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "native/window/shared_memory.h"
+#include "native/base/free_memory.h"
 
 namespace windlass {
-namespace {
-
-// From which on it is worth a look at what is free.
-constexpr uint64_t kLargeBytes = uint64_t{64} << 20;
-
-}  // namespace
 
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
@@ -31,10 +25,8 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
   if (bytes >= kLargeBytes) {
     const FreeMemory free = FreeMemory::look();
     if (bytes > free.bytes) {
-      return fail(error, WL_RESOURCE,
-                  "cannot allocate %llu bytes: %llu are free, says %s; ask for less, or free some",
-                  static_cast<unsigned long long>(bytes),
-                  static_cast<unsigned long long>(free.bytes), free.limit);
+      return free.refuse(error, "cannot allocate %llu bytes",
+                         static_cast<unsigned long long>(bytes));
     }
   }
   // calloc zeroes what was in use before; pages that come from the system are zero, and are taken

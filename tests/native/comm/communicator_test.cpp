@@ -10,9 +10,9 @@
 
 #include "native/abi/handles.h"
 #include "native/base/cores.h"
+#include "native/base/free_memory.h"
 #include "native/comm/control_block.h"
 #include "native/comm/signal.h"
-#include "native/window/shared_memory.h"
 
 namespace windlass_test {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <map>
 
+#include "native/base/free_memory.h"
 #include "native/window/memory.h"
-#include "native/window/shared_memory.h"
 #include "tests/native/comm/guests.h"
 #include "tests/native/comm/windows.h"
 

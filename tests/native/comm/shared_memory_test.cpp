@@ -16,6 +16,7 @@
 #include <fstream>
 #include <string>
 
+#include "native/window/shared_mapping.h"
 #include "native/window/shared_memory.h"
 #include "tests/native/comm/local_ranks.h"
 

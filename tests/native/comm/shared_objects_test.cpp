@@ -14,7 +14,7 @@
 #include "native/comm/control_block.h"
 #include "native/comm/group.h"
 #include "native/comm/shared_group.h"
-#include "native/window/shared_memory.h"
+#include "native/window/shared_mapping.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
