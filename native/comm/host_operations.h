@@ -37,6 +37,7 @@ struct NewWindow {
   uint64_t bytes;
 
   bool isSparse() const { return operation == WL_OP_MEMORY_POOL; }
+  const char* name() const { return isSparse() ? "memory pool" : "window"; }
   Descriptor descriptor() const { return Descriptor::of(operation, bytes); }
 };
 

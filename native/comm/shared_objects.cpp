@@ -80,7 +80,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
                                      [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
-    if (Window::strideOf(asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
+    if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
         group.isHere(0)) {
       const uint64_t whole = stride * group.ranks();
       made->mapping().make(whole, &failure, asked.isSparse() ? whole : 0);

@@ -11,13 +11,14 @@ namespace windlass {
 class Window {
  public:
   // Whose ranks all live in this process: one anonymous mapping, every segment page-aligned and
-  // zeroed.
+  // zeroed. WL_RESOURCE where a large one is more than what is free.
   static Code map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
   // The same whose pages have no memory until a MemoryPool of each rank reserves them.
   static Code mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
-  // From one segment to the next; WL_RESOURCE where `ranks` of them are more than a process can
-  // address.
-  static Code strideOf(uint64_t bytes, uint32_t ranks, uint64_t* stride, wl_error_t* error);
+  // From one segment of a `what` to the next; WL_RESOURCE where `ranks` of them are more than a
+  // process can address.
+  static Code strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t* stride,
+                       wl_error_t* error);
   // Over memory that processes map, and that lasts as long as the window: segments `stride` apart.
   Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
   ~Window();
@@ -33,8 +34,8 @@ class Window {
   }
 
  private:
-  static Code mapBy(void* (*map)(uint64_t), uint64_t bytes, uint32_t ranks, Window** window,
-                    wl_error_t* error);
+  static Code mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uint32_t ranks,
+                    Window** window, wl_error_t* error);
   Window(void* base, uint64_t bytes, uint64_t stride, uint64_t mapped)
       : base_(base), bytes_(bytes), stride_(stride), mapped_(mapped) {}
 

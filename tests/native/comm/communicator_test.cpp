@@ -262,6 +262,22 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   EXPECT_TRUE(contains(error.message, "are free, says")) << error.message;
 }
 
+TEST(Communicator, AWindowThatIsLargerThanWhatIsFreeIsRefusedOnAllRanks) {
+  LocalRanks ranks(2);
+  const uint64_t beyond = windlass::FreeMemory::look().bytes / 2 + (uint64_t{1} << 30);
+  ranks.run([&](int, wl_comm_t* comm) {
+    Error error;
+    wl_window_t* window = nullptr;
+    EXPECT_EQ(WL_RESOURCE, wl_window_create(comm, beyond, 0, &window, &error));
+    EXPECT_TRUE(contains(error.message, "are free, says")) << error.message;
+    EXPECT_EQ(nullptr, window);
+    wl_memory_pool_t* pool = nullptr;
+    EXPECT_EQ(WL_RESOURCE, wl_memory_pool_create(comm, uint64_t{1} << 62, 0, &pool, &error));
+    EXPECT_TRUE(contains(error.message, "cannot map a memory pool of ")) << error.message;
+    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
+}
+
 TEST(Error, IsNeverWrittenBeyondItsStructSize) {
   LocalRanks ranks(1);
   struct {
