@@ -38,6 +38,7 @@ final class TwoProcesses implements AutoCloseable {
   private static final Duration START = Duration.ofSeconds(60);
 
   private final TokenFile token = new TokenFile();
+  private final RankVariables variables;
   private final Process other;
   private final BufferedWriter asked;
   private final BufferedReader said;
@@ -45,7 +46,7 @@ final class TwoProcesses implements AutoCloseable {
 
   TwoProcesses() {
     try {
-      RankVariables variables = new RankVariables(2, token);
+      variables = new RankVariables(2, token);
       ProcessBuilder builder =
           ChildCommand.program(
               TwoProcesses.class, System.getProperty("org.windlass.library.path"));
@@ -183,6 +184,7 @@ final class TwoProcesses implements AutoCloseable {
     group.close();
     other.destroyForcibly();
     other.onExit().join();
+    variables.close();
     token.close();
   }
 }

@@ -7,10 +7,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -21,12 +24,17 @@ import org.windlass.LaunchEnvironment;
 class RankVariablesTest {
   private final TokenFile token = new TokenFile();
 
+  private final List<RankVariables> open = new ArrayList<>();
+
   private RankVariables variables(int ranks) throws IOException {
-    return new RankVariables(ranks, token);
+    RankVariables variables = new RankVariables(ranks, token);
+    open.add(variables);
+    return variables;
   }
 
   @AfterEach
-  void removeToken() throws IOException {
+  void nothingIsLeft() throws IOException {
+    open.forEach(RankVariables::close);
     token.close();
   }
 
@@ -41,6 +49,7 @@ class RankVariablesTest {
       assertThat(read.localRank()).hasValue(rank);
       assertThat(read.localSize()).hasValue(3);
       assertThat(read.rendezvous().orElseThrow().getHostString()).isEqualTo("127.0.0.1");
+      assertThat(read.launcherHasStore()).isTrue();
     }
   }
 
@@ -59,13 +68,14 @@ class RankVariablesTest {
   }
 
   @Test
-  void bothPortsCanBeServedAt() throws IOException {
+  void theMasterPortCanBeServedAtAndTheStoreIsThere() throws IOException {
     Map<String, String> told = variables(2).of(0);
     InetAddress host = InetAddress.getByName(told.get("MASTER_ADDR"));
     int meeting = LaunchEnvironment.of(told).orElseThrow().rendezvous().orElseThrow().getPort();
     try (ServerSocket master = new ServerSocket(Integer.parseInt(told.get("MASTER_PORT")), 1, host);
-        ServerSocket store = new ServerSocket(meeting, 1, host)) {
-      assertThat(store.getLocalPort()).isNotEqualTo(master.getLocalPort());
+        Socket store = new Socket(host, meeting)) {
+      assertThat(store.isConnected()).isTrue();
+      assertThat(master.getLocalPort()).isNotEqualTo(meeting);
     }
   }
 

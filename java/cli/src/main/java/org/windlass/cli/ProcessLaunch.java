@@ -81,12 +81,16 @@ final class ProcessLaunch {
       unfinished.add(others);
       unfinished.add(token);
       unfinished.add(complaints);
-      RankVariables variables = new RankVariables(processes, token);
-      for (int process = 1; process < processes; process++) {
-        List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
-        others.start(OwnJvm.command(option, Main.class, arguments), variables.of(process));
+      try (RankVariables variables = new RankVariables(processes, token)) {
+        for (int process = 1; process < processes; process++) {
+          List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
+          others.start(
+              OwnJvm.command(option, Main.class, arguments), variables.of(process));
+        }
+        Map<String, String> own = new HashMap<>(System.getenv());
+        own.putAll(variables.of(0));
+        run(own, body, others, complaints);
       }
-      run(variables, body, others, complaints);
     } catch (IOException fault) {
       throw new ResourceException("--launch processes: " + fault.getMessage(), fault);
     }
@@ -98,13 +102,11 @@ final class ProcessLaunch {
   }
 
   private void run(
-      RankVariables variables,
+      Map<String, String> own,
       Consumer<LocalGroup> body,
       RankProcesses others,
       Complaints complaints)
       throws IOException {
-    Map<String, String> own = new HashMap<>(System.getenv());
-    own.putAll(variables.of(0));
     try (StartWatch watch = new StartWatch(others)) {
       runRank(own, body, watch::close);
     } catch (RuntimeException failure) {

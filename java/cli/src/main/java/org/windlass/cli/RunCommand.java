@@ -8,15 +8,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
-import org.windlass.LaunchStore;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
 import org.windlass.cli.run.RankProcesses;
@@ -87,7 +84,7 @@ final class RunCommand implements Callable<Integer> {
                 0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
       unfinished.add(token);
-      Optional<RankProcesses.Failure> failure = run(processes, new RankVariables(ranks, token));
+      Optional<RankProcesses.Failure> failure = run(processes, token);
       if (failure.isPresent() && !keepGoing) {
         say(processes, failure.get());
       }
@@ -98,13 +95,11 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /** Until all of it has ended, with a store where ranks meet. */
-  private Optional<RankProcesses.Failure> run(RankProcesses processes, RankVariables variables)
-      throws InterruptedException {
-    Map<String, String> own = new HashMap<>(System.getenv());
-    own.putAll(variables.of(0));
-    try (LaunchStore store = LaunchStore.open(own)) {
-      start(processes, variables, store);
+  /** Until all of it has ended. */
+  private Optional<RankProcesses.Failure> run(RankProcesses processes, TokenFile token)
+      throws IOException, InterruptedException {
+    try (RankVariables variables = new RankVariables(ranks, token)) {
+      start(processes, variables);
       Optional<RankProcesses.Failure> failure =
           keepGoing ? processes.awaitAll(each -> say(processes, each)) : processes.awaitEnd();
       processes.end();
@@ -113,12 +108,10 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private void start(RankProcesses processes, RankVariables variables, LaunchStore store) {
+  private void start(RankProcesses processes, RankVariables variables) {
     for (int rank = 0; rank < ranks; rank++) {
-      Map<String, String> told = new HashMap<>(variables.of(rank));
-      told.putAll(store.variables());
       try {
-        processes.start(command, told);
+        processes.start(command, variables.of(rank));
       } catch (IOException refused) {
         throw refusal(rank, refused);
       }

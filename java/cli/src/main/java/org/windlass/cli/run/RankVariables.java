@@ -4,17 +4,19 @@ package org.windlass.cli.run;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.LaunchStore;
 
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that
- * torchrun gives them and under Windlass's own, two ports of the loopback interface that the first
- * rank may serve at, {@code MASTER_PORT} and that of {@code WINDLASS_RENDEZVOUS} unless who launches
- * them has a store, and a token.
+ * torchrun gives them and under Windlass's own, a port of the loopback interface that the first rank
+ * may serve at, {@code MASTER_PORT}, a token, and where the ranks meet, which is a store of this
+ * process: open until this is closed.
  */
-public final class RankVariables {
+public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
@@ -23,12 +25,12 @@ public final class RankVariables {
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;
-  private final int masterPort;
-  private final int meetingPort;
   private final Map<String, String> token;
+  private final LaunchStore store;
+  private final int masterPort;
 
   /**
-   * The variables of {@code ranks} ranks; both ports are free now, and nobody holds them.
+   * The variables of {@code ranks} ranks; {@code MASTER_PORT} is free now, and nobody holds it.
    *
    * @param token is made where this process's environment has none for them
    */
@@ -37,11 +39,14 @@ public final class RankVariables {
     boolean isSet =
         TOKENS.stream().anyMatch(name -> !System.getenv().getOrDefault(name, "").isEmpty());
     this.token = isSet ? Map.of() : Map.of(TOKEN_FILE, token.create().toString());
-    InetAddress loopback = InetAddress.getByName(LOOPBACK);
-    try (ServerSocket master = new ServerSocket(0, 1, loopback);
-        ServerSocket meeting = new ServerSocket(0, 1, loopback)) {
+    Map<String, String> all = new HashMap<>(System.getenv());
+    all.putAll(this.token);
+    store = LaunchStore.open(all);
+    try (ServerSocket master = new ServerSocket(0, 1, InetAddress.getByName(LOOPBACK))) {
       masterPort = master.getLocalPort();
-      meetingPort = meeting.getLocalPort();
+    } catch (IOException e) {
+      store.close();
+      throw e;
     }
   }
 
@@ -56,7 +61,12 @@ public final class RankVariables {
     }
     variables.put("MASTER_ADDR", LOOPBACK);
     variables.put("MASTER_PORT", "" + masterPort);
-    variables.put("WINDLASS_RENDEZVOUS", LOOPBACK + ":" + meetingPort);
+    variables.putAll(store.variables());
     return variables;
+  }
+
+  @Override
+  public void close() {
+    store.close();
   }
 }
