@@ -3,6 +3,7 @@ package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -84,6 +85,24 @@ class LaunchersTest {
       }
     }
     assertThat(folder).isEmptyDirectory();
+  }
+
+  /** Open MPI's own, with the variables that it sets by itself. */
+  @Test
+  void processesMeetUnderMpirun() throws Exception {
+    String mpirun = "/usr/bin/mpirun.openmpi";
+    assumeTrue(
+        Files.isExecutable(Path.of(mpirun)),
+        "no "
+            + mpirun
+            + ": apt-get install openmpi-bin, as scripts/bench --peers does, and this runs under it");
+    String options = " --allow-run-as-root --oversubscribe --bind-to none --stdin all -n 2";
+    List<String> ranks = List.of((mpirun + options).split(" "));
+    Map<String, String> where = Map.of("XDG_RUNTIME_DIR", folder.toString());
+    try (Processes processes = new Processes(LaunchersTest.class, 2, tokens)) {
+      assertThat(processes.launch(ranks, "sums", where).ended()).isEqualTo("3\n".repeat(4));
+    }
+    assertThat(folder.toFile().list((any, name) -> name.startsWith("windlass-"))).isEmpty();
   }
 
   private Communicator join(String text, Duration deadline) {

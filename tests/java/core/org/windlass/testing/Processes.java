@@ -206,21 +206,40 @@ public final class Processes implements AutoCloseable {
 
   /** One that is told {@code variables}, and nothing else of a launcher's. */
   public Rank start(int rank, String body, Map<String, String> variables) throws IOException {
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Xmx128m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Xshare:auto",
-            "--enable-native-access=ALL-UNNAMED",
-            "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
-            "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
-            "-cp",
-            System.getProperty("java.class.path"),
-            Processes.class.getName(),
-            bodies.getName(),
-            body);
+    return start(rank, command(body), variables);
+  }
+
+  /**
+   * A command that starts as many as there are, each with what it says of it; they go where its
+   * standard input ends, which it passes on.
+   */
+  public Rank launch(List<String> launcher, String body, Map<String, String> variables)
+      throws IOException {
+    List<String> command = new ArrayList<>(launcher);
+    command.addAll(command(body));
+    return start(0, command, variables);
+  }
+
+  private List<String> command(String body) {
+    return List.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "-Xmx128m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+        "--enable-native-access=ALL-UNNAMED",
+        "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
+        "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+        "-cp",
+        System.getProperty("java.class.path"),
+        Processes.class.getName(),
+        bodies.getName(),
+        body);
+  }
+
+  private Rank start(int rank, List<String> command, Map<String, String> variables)
+      throws IOException {
+    ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
     builder.environment().putAll(variables);
     builder.environment().putAll(settings);
