@@ -8,15 +8,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
+import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.OwnStore;
+import org.windlass.internal.rendezvous.Refusal;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.Store;
@@ -34,9 +35,6 @@ final class EnvironmentStart {
 
   /** Of a launcher that tells no name of the job, which ranks need to meet. */
   private static final String PMI_RANK = "PMI_RANK";
-
-  /** Which call at the store failed, and of which key, as an error begins that tells of one. */
-  private static final Pattern CALL = Pattern.compile("^[a-z ]+ (start|process)/\\S*: ");
 
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
@@ -92,13 +90,12 @@ final class EnvironmentStart {
 
   /** The one rank of this process. */
   Communicator join() {
-    long limitNs = Deadlines.nanos(deadline, WindlassException::of);
-    long startNs = System.nanoTime();
+    Until until = Until.of(deadline, WindlassException::of);
     Communicator communicator =
-        new Communicator(handles(startNs, limitNs)[0], options.deadline(), null, "fromEnvironment");
+        new Communicator(handles(until)[0], options.deadline(), null, "fromEnvironment");
     communicator.keep(kept);
     try {
-      meetOnceMore(communicator, startNs, limitNs);
+      meetOnceMore(communicator, until);
       return communicator;
     } catch (Throwable e) {
       close(communicator, e);
@@ -108,13 +105,12 @@ final class EnvironmentStart {
 
   /** The ranks of this process. */
   LocalGroup joinAll() {
-    long limitNs = Deadlines.nanos(deadline, WindlassException::of);
-    long startNs = System.nanoTime();
+    Until until = Until.of(deadline, WindlassException::of);
     LocalGroup group =
-        new LocalGroup(handles(startNs, limitNs), options.deadline(), "fromEnvironment");
+        new LocalGroup(handles(until), options.deadline(), "fromEnvironment");
     group.communicators().get(0).keep(kept);
     try {
-      group.run(communicator -> meetOnceMore(communicator, startNs, limitNs));
+      group.run(communicator -> meetOnceMore(communicator, until));
       return group;
     } catch (Throwable e) {
       close(group, e);
@@ -123,8 +119,8 @@ final class EnvironmentStart {
   }
 
   /** Behind it no rank finds the store of this start where it looks for that of the next one. */
-  private static void meetOnceMore(Communicator communicator, long startNs, long limitNs) {
-    communicator.within(left(startNs, limitNs)).barrier();
+  private static void meetOnceMore(Communicator communicator, Until until) {
+    communicator.within(until.left()).barrier();
   }
 
   private static void close(AutoCloseable started, Throwable failure) {
@@ -136,7 +132,7 @@ final class EnvironmentStart {
   }
 
   /** Those of this process's ranks, once all have met. */
-  private long[] handles(long startNs, long limitNs) {
+  private long[] handles(Until until) {
     Natives.require(WindlassException::of);
     if (environment.size() == 1) {
       return LocalHandles.create(size, options);
@@ -150,35 +146,35 @@ final class EnvironmentStart {
                   storeName(),
                   member(),
                   variables,
-                  left(startNs, limitNs),
+                  until.left(),
                   WindlassException::of)) {
-        return start(store, startNs, limitNs);
+        return start(store, until);
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
       MeetingFile.Place place = new MeetingFile.Place(address(), token());
       return environment.rank() > 0 || environment.launcherHasStore()
-          ? meet(place, startNs, limitNs)
-          : meetAtOwn(place, startNs, limitNs);
+          ? meet(place, until)
+          : meetAtOwn(place, until);
     }
     try (MeetingFile file = MeetingFile.of(fileJob(), variables, WindlassException::of)) {
       if (environment.rank() > 0) {
-        return meet(file.await(left(startNs, limitNs)), startNs, limitNs);
+        return meet(file.await(until.left()), until);
       }
       // Nobody is told of it but by the file, which goes once all have come, and so does this.
       MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
       try (OwnStore opened = open(any)) {
         file.write(opened.place());
-        return meet(opened.place(), startNs, limitNs);
+        return meet(opened.place(), until);
       }
     }
   }
 
   /** Meets the others at a store of this process, which stays. */
-  private long[] meetAtOwn(MeetingFile.Place place, long startNs, long limitNs) {
+  private long[] meetAtOwn(MeetingFile.Place place, Until until) {
     OwnStore opened = open(place);
     try {
-      long[] handles = meet(opened.place(), startNs, limitNs);
+      long[] handles = meet(opened.place(), until);
       opened.started();
       kept = opened;
       return handles;
@@ -190,7 +186,7 @@ final class EnvironmentStart {
   }
 
   /** Meets the others at a store, which rank 0's process has, or the launcher. */
-  private long[] meet(MeetingFile.Place place, long startNs, long limitNs) {
+  private long[] meet(MeetingFile.Place place, Until until) {
     try {
       while (true) {
         try (Store store =
@@ -198,13 +194,13 @@ final class EnvironmentStart {
                 place.address(),
                 place.token(),
                 member(),
-                left(startNs, limitNs),
+                until.left(),
                 WindlassException::of)) {
           if (environment.rank() == 0
               || environment.launcherHasStore()
-              || isStart(store, startNs, limitNs)) {
-            JobProcesses.tell(store, own.get(0), left(startNs, limitNs), WindlassException::of);
-            return start(store, startNs, limitNs);
+              || isStart(store, until)) {
+            JobProcesses.tell(store, own.get(0), until.left(), WindlassException::of);
+            return start(store, until);
           }
         }
       }
@@ -223,9 +219,10 @@ final class EnvironmentStart {
         environment.launcherHasStore()
             ? "waiting for the launcher, which has the store where ranks meet: "
             : "waiting for rank 0, whose process has the store where ranks meet: ";
+    String why = e.getCause() instanceof Refusal refusal ? refusal.getMessage() : e.getMessage();
     return WindlassException.of(
         e.code().number(),
-        whose + CALL.matcher(e.getMessage()).replaceFirst(""),
+        whose + why,
         e,
         "",
         environment.launcherHasStore() ? List.of() : List.of(0));
@@ -235,7 +232,7 @@ final class EnvironmentStart {
     return new Member(job(), own.get(0), size, Native.wl_version());
   }
 
-  private long[] start(Store store, long startNs, long limitNs) {
+  private long[] start(Store store, Until until) {
     return Start.join(
         store,
         PREFIX,
@@ -248,7 +245,7 @@ final class EnvironmentStart {
             options.blocks(),
             Deadlines.nanos(options.deadline(), WindlassException::of),
             options.adjustThreads()),
-        left(startNs, limitNs),
+        until.left(),
         WindlassException::of);
   }
 
@@ -256,9 +253,9 @@ final class EnvironmentStart {
    * Waits until rank 0 has opened a start; false where the store went before, which was that of an
    * earlier start then.
    */
-  private static boolean isStart(Store store, long startNs, long limitNs) {
+  private static boolean isStart(Store store, Until until) {
     try {
-      Start.awaitOpen(store, PREFIX, left(startNs, limitNs));
+      Start.awaitOpen(store, PREFIX, until.left());
       return true;
     } catch (PeerLostException e) {
       return false;
@@ -278,10 +275,6 @@ final class EnvironmentStart {
               + "; another process that has rank 0 too, or another program, may listen there",
           e);
     }
-  }
-
-  private static Duration left(long startNs, long limitNs) {
-    return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
   }
 
   private InetSocketAddress address() {

@@ -170,13 +170,10 @@ public final class Job implements AutoCloseable {
   public static Job fromEnvironment(
       String name, CommunicatorOptions options, Duration deadline) {
     Names.require("name", name);
-    long startNs = System.nanoTime();
+    Until until = until(deadline);
     Communicator communicator = Communicator.fromEnvironment(options, deadline);
     try {
-      long leftNs = Deadlines.nanos(deadline, WindlassException::of);
-      leftNs = Math.max(1, leftNs - (System.nanoTime() - startNs));
-      Duration left = Duration.ofNanos(leftNs);
-      return new Job(name, communicator, true, options, System.getenv(), left);
+      return new Job(name, communicator, true, options, System.getenv(), until.left());
     } catch (RuntimeException | Error e) {
       try (communicator) {
         throw e;

@@ -2,7 +2,6 @@
 package org.windlass.redistribute;
 
 import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -14,6 +13,7 @@ import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Encoding;
 
 /**
  * The ranks of a job in the steps that it takes on its way to others: rank 0 leads, and all are
@@ -85,7 +85,7 @@ final class JobRanks implements AutoCloseable {
         made = step.get();
         T done = made;
         own =
-            written(
+            Encoding.bytes(
                 out -> {
                   out.writeByte(DONE);
                   form.write(done, out);
@@ -140,28 +140,13 @@ final class JobRanks implements AutoCloseable {
     }
   }
 
-  @FunctionalInterface
-  private interface Writing {
-    void to(DataOutputStream out) throws IOException;
-  }
-
   private static byte[] written(WindlassException failure) {
-    return written(
+    return Encoding.bytes(
         out -> {
           out.writeByte(FAILED);
           out.writeInt(failure.code().number());
           out.write(String.valueOf(failure.getMessage()).getBytes(StandardCharsets.UTF_8));
         });
-  }
-
-  private static byte[] written(Writing writing) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      writing.to(out);
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-    return bytes.toByteArray();
   }
 
   private static <T> T read(byte[] told, Form<T> form) {

@@ -28,6 +28,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.Limits;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Refusal;

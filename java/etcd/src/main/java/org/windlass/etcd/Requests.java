@@ -17,6 +17,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.Refusal;
 import org.windlass.internal.rendezvous.Waits;
 

@@ -2,9 +2,7 @@
 package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.util.List;
 import java.util.Objects;
@@ -42,24 +40,21 @@ public record Announcement(
   }
 
   public byte[] toBytes() {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      out.writeInt(MAGIC);
-      out.writeUTF(versions);
-      out.writeUTF(job);
-      out.writeUTF(instance);
-      out.writeLong(pid);
-      out.writeInt(ranks);
-      out.writeUTF(layout);
-      out.writeInt(options.firstSequence());
-      out.writeInt(options.cores());
-      out.writeInt(options.blocks());
-      out.writeLong(options.deadlineNs());
-      out.writeBoolean(options.adjustThreads());
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-    return bytes.toByteArray();
+    return Encoding.bytes(
+        out -> {
+          out.writeInt(MAGIC);
+          out.writeUTF(versions);
+          out.writeUTF(job);
+          out.writeUTF(instance);
+          out.writeLong(pid);
+          out.writeInt(ranks);
+          out.writeUTF(layout);
+          out.writeInt(options.firstSequence());
+          out.writeInt(options.cores());
+          out.writeInt(options.blocks());
+          out.writeLong(options.deadlineNs());
+          out.writeBoolean(options.adjustThreads());
+        });
   }
 
   /**

@@ -2,9 +2,7 @@
 package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -71,23 +69,20 @@ record Arrival(
   }
 
   byte[] toBytes() {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      out.writeInt(PROTOCOL);
-      out.writeUTF(library);
-      out.writeInt(rank);
-      out.writeUTF(target);
-      out.writeUTF(host);
-      out.writeInt(process.pid());
-      out.writeLong(process.started());
-      out.writeLong(process.pidNamespace());
-      out.writeInt(cores);
-      out.writeUTF(cpus);
-      out.writeUTF(options);
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-    return bytes.toByteArray();
+    return Encoding.bytes(
+        out -> {
+          out.writeInt(PROTOCOL);
+          out.writeUTF(library);
+          out.writeInt(rank);
+          out.writeUTF(target);
+          out.writeUTF(host);
+          out.writeInt(process.pid());
+          out.writeLong(process.started());
+          out.writeLong(process.pidNamespace());
+          out.writeInt(cores);
+          out.writeUTF(cpus);
+          out.writeUTF(options);
+        });
   }
 
   /** What {@code rank} says. */

@@ -14,9 +14,9 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
-import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.Until;
 
 /**
  * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
@@ -30,10 +30,9 @@ final class Connector {
   private final InetSocketAddress address;
   private final Token token;
   private final Member member;
-  private final Duration deadline;
   private final FailureMaker failures;
   private final String call;
-  private final long endNs;
+  private final Until until;
 
   /** Of the attempt in progress. */
   private SocketChannel socket;
@@ -54,12 +53,9 @@ final class Connector {
     this.address = address;
     this.token = token;
     this.member = member;
-    this.deadline = deadline;
     this.failures = failures;
     this.call = "connect to the store at " + Sockets.name(address) + " as " + member;
-    // Far ahead of any deadline that is meant, so that sums of it don't overflow.
-    this.endNs =
-        System.nanoTime() + Math.min(Deadlines.nanos(deadline, failures), Long.MAX_VALUE / 2);
+    this.until = Until.of(deadline, failures);
   }
 
   Connection connect() {
@@ -84,7 +80,7 @@ final class Connector {
     }
     throw failure(
         Native.WL_TIMEOUT,
-        "no store there after " + deadline + ": " + why + "; does its owner run?");
+        "no store there after " + until.deadline() + ": " + why + "; does its owner run?");
   }
 
   private Connection attempt() throws IOException {
@@ -191,7 +187,7 @@ final class Connector {
   }
 
   private long leftMs() {
-    long left = endNs - System.nanoTime();
+    long left = until.leftNs();
     return left <= 0 ? 0 : TimeUnit.NANOSECONDS.toMillis(left) + 1;
   }
 

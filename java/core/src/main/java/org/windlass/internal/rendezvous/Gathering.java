@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
-import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.Until;
 
 /**
  * The steps by which all ranks of a start tell one another something at a store, within one
@@ -41,8 +41,7 @@ final class Gathering {
   private final String decisions;
   private final Sign others;
   private final int size;
-  private final long startNs;
-  private final long limitNs;
+  private final Until until;
   private final FailureMaker failures;
 
   /** Tells what is said here from what is said of the same ranks elsewhere. */
@@ -87,8 +86,7 @@ final class Gathering {
     this.decisions = decisions(prefix);
     this.others = others;
     this.size = size;
-    this.startNs = System.nanoTime();
-    this.limitNs = Deadlines.nanos(deadline, failures);
+    this.until = Until.of(deadline, failures);
     this.failures = failures;
     this.seen = new byte[size][];
     this.heard = new Word[size];
@@ -100,25 +98,16 @@ final class Gathering {
 
   /** Returns once rank 0 has opened a start under this prefix, which has not come to anything. */
   static void awaitOpen(Store store, String prefix, Duration deadline) {
-    long startNs = System.nanoTime();
+    Until until = Until.of(deadline);
     byte[] now = null;
     do {
-      now = store.awaitOther(decisions(prefix), now, left(startNs, deadline)).orElse(null);
+      now = store.awaitOther(decisions(prefix), now, until.left()).orElse(null);
     } while (!isOpen(now));
   }
 
   private static boolean isOpen(byte[] decision) {
     Outcome outcome = Outcome.peek(decision);
     return outcome != null && outcome.kind() == Outcome.Kind.OPEN;
-  }
-
-  /** What is left of the deadline, at least a moment. */
-  private Duration left() {
-    return left(startNs, Duration.ofNanos(limitNs));
-  }
-
-  private boolean isOver() {
-    return System.nanoTime() - startNs >= limitNs;
   }
 
   /** A failure as ranks tell it. */
@@ -142,10 +131,10 @@ final class Gathering {
       say(step, own, refused);
       outcome =
           isRankZero
-              ? decided(collected(step), left()).orElseThrow(() -> another(0))
+              ? decided(collected(step), until.left()).orElseThrow(() -> another(0))
               : told();
     } catch (RuntimeException e) {
-      if (!isOver()) {
+      if (!until.isOver()) {
         throw e;
       }
       outcome = late(step, isRankZero, e);
@@ -157,18 +146,18 @@ final class Gathering {
   private void open() {
     start = UUID.randomUUID();
     decision = Outcome.open(start).toValues().get(0);
-    while (!store.hold(decisions, decision, left())) {
+    while (!store.hold(decisions, decision, until.left())) {
       // The rest of an earlier start, whose rank 0 has ended or was started again.
-      Optional<byte[]> rest = store.get(decisions, left());
+      Optional<byte[]> rest = store.get(decisions, until.left());
       if (rest.isPresent()) {
-        store.compareAndSet(decisions, rest.get(), null, left());
+        store.compareAndSet(decisions, rest.get(), null, until.left());
       }
     }
   }
 
   /** As another: takes part in the start that is open, as soon as one is. */
   private void join(String step, Map<Integer, byte[]> own) {
-    byte[] now = store.get(decisions, left()).orElse(null);
+    byte[] now = store.get(decisions, until.left()).orElse(null);
     boolean isThere = false;
     while (!isOpen(now)) {
       if (!isThere) {
@@ -197,12 +186,12 @@ final class Gathering {
 
   /** After the last step: waits until all ranks but {@code own} have left. */
   void end(List<Integer> own) {
-    awaitOthersLeft(own, left());
+    awaitOthersLeft(own, until);
   }
 
   /** The same after a failure, for as long as telling it takes. */
   void fail(List<Integer> own) {
-    long startNs = System.nanoTime();
+    Until last = Until.of(LAST_LOOK);
     try {
       if (isOpen(decision)) {
         decided(failed("", rankZeroLeft()), LAST_LOOK);
@@ -210,16 +199,15 @@ final class Gathering {
     } catch (RuntimeException e) {
       // Who waits sees then that rank 0 is gone.
     }
-    awaitOthersLeft(own, left(startNs, LAST_LOOK));
+    awaitOthersLeft(own, last);
   }
 
-  private void awaitOthersLeft(List<Integer> own, Duration limit) {
-    long startNs = System.nanoTime();
+  private void awaitOthersLeft(List<Integer> own, Until end) {
     try {
       for (int rank = 0; rank < size; rank++) {
-        byte[] last = own.contains(rank) ? null : lastOf(rank, left(startNs, limit));
+        byte[] last = own.contains(rank) ? null : lastOf(rank, end.left());
         while (isOfThisStart(Word.peek(last))) {
-          last = store.awaitOther(key(rank), last, left(startNs, limit)).orElse(null);
+          last = store.awaitOther(key(rank), last, end.left()).orElse(null);
         }
       }
     } catch (RuntimeException e) {
@@ -238,10 +226,6 @@ final class Gathering {
 
   private boolean isOfThisStart(Outcome outcome) {
     return outcome != null && outcome.start().equals(start);
-  }
-
-  private static Duration left(long startNs, Duration limit) {
-    return Duration.ofNanos(Math.max(1, limit.toNanos() - (System.nanoTime() - startNs)));
   }
 
   /**
@@ -295,16 +279,16 @@ final class Gathering {
     String key = key(rank);
     byte[] before = said.put(rank, word);
     if (before != null) {
-      if (!store.compareAndSet(key, before, word, left())) {
+      if (!store.compareAndSet(key, before, word, until.left())) {
         throw another(rank);
       }
       return;
     }
-    while (!store.hold(key, word, left())) {
+    while (!store.hold(key, word, until.left())) {
       // What a process has left, or says, that was this rank before.
-      Optional<byte[]> rest = store.get(key, left());
+      Optional<byte[]> rest = store.get(key, until.left());
       if (rest.isPresent()) {
-        store.compareAndSet(key, rest.get(), null, left());
+        store.compareAndSet(key, rest.get(), null, until.left());
       }
     }
   }
@@ -334,8 +318,8 @@ final class Gathering {
 
   /** What is decided next. */
   private Outcome told() {
-    byte[] now = store.awaitOther(decisions, decision, left()).orElse(null);
-    return outcome(now, left()).orElseThrow(() -> thrown(rankZeroLeft(), null));
+    byte[] now = store.awaitOther(decisions, decision, until.left()).orElse(null);
+    return outcome(now, until.left()).orElseThrow(() -> thrown(rankZeroLeft(), null));
   }
 
   /** That of this start which a decision is; empty for null, and for one of another start. */
@@ -375,14 +359,14 @@ final class Gathering {
   private Optional<byte[]> awaitComing(String key, byte[] seen) {
     while (others != null) {
       long lookNs = System.nanoTime();
-      Duration once = left().compareTo(LOOK) < 0 ? left() : LOOK;
+      Duration once = until.left(LOOK);
       try {
         return store.awaitOther(key, seen, once);
       } catch (RuntimeException e) {
-        if (isOver() || System.nanoTime() - lookNs < once.toNanos()) {
+        if (until.isOver() || System.nanoTime() - lookNs < once.toNanos()) {
           throw e;
         }
-        if (!others.isThere(store, left())) {
+        if (!others.isThere(store, until.left())) {
           throw failures.make(
               Native.WL_PEER_LOST,
               "the others have ended, or met anew, before they came; see what they say",
@@ -392,7 +376,7 @@ final class Gathering {
         }
       }
     }
-    return store.awaitOther(key, seen, left());
+    return store.awaitOther(key, seen, until.left());
   }
 
   /** The outcome of a step: what all said, or the first failure. */
@@ -450,7 +434,7 @@ final class Gathering {
 
   /** What {@code rank} says after its last word; null where it has left. */
   private Word awaitNextWord(int rank) throws MalformedException {
-    byte[] next = store.awaitOther(key(rank), seen[rank], left()).orElse(null);
+    byte[] next = store.awaitOther(key(rank), seen[rank], until.left()).orElse(null);
     Word word = next == null ? null : Word.of(next);
     if (!isOfThisStart(word) || !word.member().equals(heard[rank].member())) {
       return null;
@@ -504,12 +488,12 @@ final class Gathering {
 
   /** The outcome of a step whose deadline has passed: who has not come so far. */
   private Outcome late(String step, boolean isRankZero, RuntimeException failure) {
-    long nowNs = System.nanoTime();
+    Until last = Until.of(LAST_LOOK);
     Outcome.Failed why;
     try {
-      why = missing(step, isRankZero, nowNs);
+      why = missing(step, isRankZero, last);
       if (start != null) {
-        Optional<Outcome> outcome = decided(failed(step, why), left(nowNs, LAST_LOOK));
+        Optional<Outcome> outcome = decided(failed(step, why), last.left());
         if (outcome.isPresent()) {
           return outcome.get();
         }
@@ -533,11 +517,11 @@ final class Gathering {
   }
 
   /** What a deadline that has passed comes to. */
-  private Outcome.Failed missing(String step, boolean isRankZero, long nowNs) {
+  private Outcome.Failed missing(String step, boolean isRankZero, Until last) {
     List<Integer> missing = new ArrayList<>();
     List<Integer> elsewhere = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
-      Word word = Word.peek(store.get(key(rank), left(nowNs, LAST_LOOK)).orElse(null));
+      Word word = Word.peek(store.get(key(rank), last.left()).orElse(null));
       boolean isWaiting = word != null && word.start().equals(Word.NO_START);
       if (word == null || !word.step().equals(step) || !isWaiting && !isOfThisStart(word)) {
         missing.add(rank);

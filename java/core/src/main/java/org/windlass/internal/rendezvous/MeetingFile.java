@@ -26,10 +26,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.Until;
 
 /**
  * The file by which those meet who were given neither an address nor a token: whoever opens the
@@ -164,15 +164,14 @@ public final class MeetingFile implements AutoCloseable {
    * @param deadline to wait for another that does the same; Timeout
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
-    long limitNs = Deadlines.nanos(deadline, failures);
-    long startNs = System.nanoTime();
+    Until until = Until.of(deadline, failures);
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     try {
       while (!OPEN_LOCKS.add(lock)) {
-        pause(lock, "another thread", startNs, limitNs);
+        pause(lock, "another thread", until);
       }
       try {
-        return findOr(open, lock, startNs, limitNs);
+        return findOr(open, lock, until);
       } finally {
         OPEN_LOCKS.remove(lock);
       }
@@ -184,13 +183,13 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  private Place findOr(Supplier<Place> open, Path lock, long startNs, long limitNs)
+  private Place findOr(Supplier<Place> open, Path lock, Until until)
       throws IOException, InterruptedException {
     Set<StandardOpenOption> options =
         Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
     try (FileChannel channel = FileChannel.open(lock, options, only("rw-------"))) {
       while (channel.tryLock() == null) {
-        pause(lock, "another process", startNs, limitNs);
+        pause(lock, "another process", until);
       }
       Place place = look().place();
       if (place == null) {
@@ -202,12 +201,10 @@ public final class MeetingFile implements AutoCloseable {
   }
 
   /** Before the next attempt to get {@code lock}; Timeout where there is to be none. */
-  private void pause(Path lock, String holder, long startNs, long limitNs)
-      throws InterruptedException {
-    if (System.nanoTime() - startNs >= limitNs) {
+  private void pause(Path lock, String holder, Until until) throws InterruptedException {
+    if (until.isOver()) {
       throw failures.make(
-          Native.WL_TIMEOUT,
-          lock + ": " + holder + " has held it for " + Duration.ofNanos(limitNs));
+          Native.WL_TIMEOUT, lock + ": " + holder + " has held it for " + until.deadline());
     }
     Thread.sleep(LOCK_PAUSE.toMillis());
   }
@@ -247,15 +244,14 @@ public final class MeetingFile implements AutoCloseable {
 
   /** Waits until rank 0's process has said where the store is; Timeout where it has not. */
   public Place await(Duration deadline) {
-    long limitNs = Deadlines.nanos(deadline, failures);
-    long startNs = System.nanoTime();
+    Until until = Until.of(deadline, failures);
     long pause = FIRST_PAUSE_MS;
     while (true) {
       Seen seen = look();
       if (seen.place() != null) {
         return seen.place();
       }
-      if (System.nanoTime() - startNs >= limitNs) {
+      if (until.isOver()) {
         throw failures.make(
             Native.WL_TIMEOUT,
             "rank 0 has not said where the ranks meet within "

@@ -8,9 +8,9 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
-import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.Until;
 
 /**
  * The way of two jobs to one another at a store, by the name of their pair: what rank 0 of each
@@ -39,8 +39,7 @@ public final class Pairing {
   private final String path;
   private final Announcement own;
   private final FailureMaker failures;
-  private final long startNs = System.nanoTime();
-  private final long limitNs;
+  private final Until until;
 
   /**
    * Two jobs that have found one another.
@@ -80,16 +79,8 @@ public final class Pairing {
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
-    this.limitNs = Deadlines.nanos(deadline, failures);
+    this.until = Until.of(deadline, failures);
     this.failures = failures;
-  }
-
-  private Duration left() {
-    return Duration.ofNanos(Math.max(1, limitNs - (System.nanoTime() - startNs)));
-  }
-
-  private boolean isOver() {
-    return System.nanoTime() - startNs >= limitNs;
   }
 
   /**
@@ -122,7 +113,7 @@ public final class Pairing {
         return open;
       }
       try {
-        calls = store.awaitOther(path + "calls", calls, left()).orElse(null);
+        calls = store.awaitOther(path + "calls", calls, until.left()).orElse(null);
       } catch (RuntimeException e) {
         throw late(e, "no job receives it here that is not linked already");
       }
@@ -133,9 +124,9 @@ public final class Pairing {
   public List<String> open() {
     takeSource();
     String targets = path + "target/";
-    return store.keys(targets, left()).stream()
+    return store.keys(targets, until.left()).stream()
         .filter(
-            key -> store.get(key, left()).map(Standing::of).filter(Standing::isOpen).isPresent())
+            key -> store.get(key, until.left()).map(Standing::of).filter(Standing::isOpen).isPresent())
         .map(key -> key.substring(targets.length()))
         .toList();
   }
@@ -147,19 +138,19 @@ public final class Pairing {
         own.toBytes(),
         value -> value,
         other -> "another sends it already: " + other + "; a pair has one source");
-    store.hold(path + "calls", NO_CALLS, left()); // or has it
+    store.hold(path + "calls", NO_CALLS, until.left()); // or has it
   }
 
   /** As a target that is open: tells a source that waits. One that comes finds it open. */
   private void call() {
     String calls = path + "calls";
     while (true) {
-      byte[] seen = store.get(calls, left()).orElse(null);
+      byte[] seen = store.get(calls, until.left()).orElse(null);
       if (seen == null) {
         return;
       }
       byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(Limits.sum(seen, 1)).array();
-      if (store.compareAndSet(calls, seen, next, left())) {
+      if (store.compareAndSet(calls, seen, next, until.left())) {
         return;
       }
     }
@@ -173,18 +164,18 @@ public final class Pairing {
    */
   private void take(
       String key, byte[] value, UnaryOperator<byte[]> said, Function<String, String> why) {
-    while (!store.hold(key, value, left())) {
-      byte[] there = store.get(key, left()).orElse(null);
+    while (!store.hold(key, value, until.left())) {
+      byte[] there = store.get(key, until.left()).orElse(null);
       if (there == null) {
         continue;
       }
       Announcement holder = Announcement.peek(said.apply(there));
       if (holder != null && holder.instance().equals(own.instance())) {
-        store.set(key, value, left());
+        store.set(key, value, until.left());
         return;
       }
       try {
-        store.awaitOther(key, there, left());
+        store.awaitOther(key, there, until.left());
       } catch (RuntimeException e) {
         throw late(e, why.apply(holder == null ? "a job of another version" : holder.toString()));
       }
@@ -194,18 +185,18 @@ public final class Pairing {
   /** Null where the target is open no more. */
   private Match match(String target) {
     String key = path + "target/" + target;
-    byte[] seen = store.get(key, left()).orElse(null);
+    byte[] seen = store.get(key, until.left()).orElse(null);
     Standing standing = seen == null ? null : Standing.of(seen);
     if (standing == null || !standing.isOpen()) {
       return null;
     }
-    long meeting = store.add("meetings", 1, left());
+    long meeting = store.add("meetings", 1, until.left());
     Sign own = ofSource(meeting);
-    store.hold(own.key(), own.value(), left());
+    store.hold(own.key(), own.value(), until.left());
     boolean isMatched = false;
     try {
       byte[] answered = new Standing(standing.target(), meeting, this.own.toBytes()).toBytes();
-      if (!store.compareAndSet(key, seen, answered, left())) {
+      if (!store.compareAndSet(key, seen, answered, until.left())) {
         return null;
       }
       // Where versions differ, the target finds that too.
@@ -238,7 +229,7 @@ public final class Pairing {
     byte[] answered;
     try {
       call();
-      answered = store.awaitOther(key, open, left()).orElse(new byte[0]);
+      answered = store.awaitOther(key, open, until.left()).orElse(new byte[0]);
     } catch (RuntimeException e) {
       throw unanswered(key, e);
     }
@@ -280,7 +271,7 @@ public final class Pairing {
   }
 
   private RuntimeException late(RuntimeException failure, String why) {
-    return isOver()
+    return until.isOver()
         ? failures.make(
             Native.WL_TIMEOUT,
             "pair '"

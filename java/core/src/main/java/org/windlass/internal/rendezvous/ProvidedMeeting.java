@@ -3,8 +3,8 @@ package org.windlass.internal.rendezvous;
 
 import java.time.Duration;
 import java.util.Map;
-import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Until;
 
 /**
  * The owner of a store that another artifact brings along, where jobs meet: what rank 0 of a start
@@ -15,9 +15,6 @@ final class ProvidedMeeting implements AutoCloseable {
 
   /** For an owner that is there to let one in. */
   private static final Duration LOOK = Duration.ofSeconds(3);
-
-  /** So that sums of times don't overflow. */
-  private static final long LONGEST_NS = Long.MAX_VALUE / 4;
 
   private final MeetingPlace.Provided place;
   private final Map<String, String> variables;
@@ -44,11 +41,11 @@ final class ProvidedMeeting implements AutoCloseable {
    * @param deadline Timeout where another becomes it, or one that has ended is not known to have
    */
   MeetingPlace find(Duration deadline) {
-    long endNs = System.nanoTime() + Math.min(Deadlines.nanos(deadline, failures), LONGEST_NS);
-    if (own != null && !isThere(own, left(endNs, LOOK.toNanos()))) {
+    Until until = Until.of(deadline, failures);
+    if (own != null && !isThere(own, until.left(LOOK))) {
       close();
     }
-    if (own == null && !hasOwner(left(endNs, LOOK.toNanos()))) {
+    if (own == null && !hasOwner(until.left(LOOK))) {
       own =
           StoreProviders.of(place.address(), failures)
               .connect(
@@ -56,14 +53,10 @@ final class ProvidedMeeting implements AutoCloseable {
                   place.name(),
                   new Member(JOBS, 0, 1, library),
                   variables,
-                  left(endNs, LONGEST_NS),
+                  until.left(),
                   failures);
     }
     return place;
-  }
-
-  private static Duration left(long endNs, long mostNs) {
-    return Duration.ofNanos(Math.max(1, Math.min(mostNs, endNs - System.nanoTime())));
   }
 
   private static boolean isThere(Store store, Duration deadline) {

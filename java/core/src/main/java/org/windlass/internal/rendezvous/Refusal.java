@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
+import java.util.List;
 import org.windlass.internal.FailureMaker;
 
 /**
@@ -21,8 +22,8 @@ public final class Refusal extends RuntimeException {
     return code;
   }
 
-  /** What the caller of {@code call} gets. */
+  /** What the caller of {@code call} gets; this is its cause, which names no call. */
   public RuntimeException thrown(String call, FailureMaker failures) {
-    return failures.make(code, call + ": " + getMessage());
+    return failures.make(code, call + ": " + getMessage(), this, "", List.of());
   }
 }

@@ -241,9 +241,8 @@ public final class SocketStore implements Store {
       Wire.end(body);
       return result;
     } catch (TimeoutException e) {
-      throw failures.make(
-          Native.WL_TIMEOUT,
-          what + ": " + lacking + "the store at " + address + " after " + deadline);
+      String why = lacking + "the store at " + address + " after " + deadline;
+      throw new Refusal(Native.WL_TIMEOUT, why).thrown(what, failures);
     } catch (InterruptedException e) {
       throw Waits.interrupted(what, failures);
     } catch (ExecutionException e) {
