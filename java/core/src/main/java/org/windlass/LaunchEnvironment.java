@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.HostAndPort;
+import org.windlass.internal.rendezvous.StoreAddress;
 import org.windlass.internal.rendezvous.Token;
 
 /**
@@ -110,9 +111,6 @@ public final class LaunchEnvironment {
   private static final String SLURM_STEP = "SLURM_STEP_ID";
   private static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
-
-  /** Of a store that an artifact of its own brings along. */
-  private static final Pattern STORE = Pattern.compile("[a-z][a-z0-9]*://[!-~&&[^@]]{1,1000}");
 
   /** Job ids of launchers are texts of their own making. */
   private static final Pattern JOB_ID = Pattern.compile("\\P{Cntrl}{1,255}");
@@ -378,18 +376,9 @@ public final class LaunchEnvironment {
   }
 
   private static Optional<String> store(LaunchVariables variables) {
-    if (!variables.isSet(RENDEZVOUS) || !variables.get(RENDEZVOUS).contains("://")) {
-      return Optional.empty();
-    }
-    String address = variables.get(RENDEZVOUS);
-    if (!STORE.matcher(address).matches()) {
-      // Which may have a password.
-      throw new InvalidArgumentException(
-          RENDEZVOUS
-              + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at most"
-              + " 1000 letters of ASCII behind ://, and neither user nor password");
-    }
-    return Optional.of(address);
+    return variables.isSet(RENDEZVOUS)
+        ? StoreAddress.parse(RENDEZVOUS, variables.get(RENDEZVOUS), WindlassException::of)
+        : Optional.empty();
   }
 
   private static Optional<InetSocketAddress> rendezvous(LaunchVariables variables) {

@@ -6,6 +6,7 @@ import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
@@ -55,10 +56,12 @@ public final class MeetingStore implements AutoCloseable {
               + " is not set, and nothing else says where jobs meet; set it to one name for all of"
               + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
     }
-    if (setting.contains("://")) {
+    Optional<String> address = StoreAddress.parse(VARIABLE, setting, failures);
+    if (address.isPresent()) {
       named = null;
       file = null;
-      provided = new ProvidedMeeting(place(setting, environment), environment, library, failures);
+      provided =
+          new ProvidedMeeting(place(address.get(), environment), environment, library, failures);
     } else if (setting.contains(":")) {
       named = new MeetingFile.Place(resolved(setting), token(environment));
       file = null;
