@@ -11,16 +11,26 @@ final class Hooked {
 
   /** The same, where {@code hook} is told of each call first: {@code get KEY}. */
   static Store before(Store store, Consumer<String> hook) {
+    return of(store, hook, call -> {});
+  }
+
+  /** The same, where {@code hook} is told of each call once it is done. */
+  static Store after(Store store, Consumer<String> hook) {
+    return of(store, call -> {}, hook);
+  }
+
+  private static Store of(Store store, Consumer<String> before, Consumer<String> after) {
     return (Store)
         Proxy.newProxyInstance(
             Store.class.getClassLoader(),
             new Class<?>[] {Store.class},
             (proxy, method, arguments) -> {
-              if (arguments != null) {
-                hook.accept(method.getName() + " " + arguments[0]);
-              }
+              String call = method.getName() + " " + (arguments == null ? "" : arguments[0]);
+              before.accept(call);
               try {
-                return method.invoke(store, arguments);
+                Object result = method.invoke(store, arguments);
+                after.accept(call);
+                return result;
               } catch (InvocationTargetException e) {
                 throw e.getCause();
               }

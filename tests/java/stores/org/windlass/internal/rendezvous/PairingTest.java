@@ -96,6 +96,28 @@ class PairingTest {
     }
   }
 
+  /** The interrupt comes before it is told that it has come to be open. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aTargetThatIsInterruptedAsItOpensIsOpenNoMore(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store =
+          Hooked.after(
+              meeting.join(),
+              call -> {
+                if (call.equals("hold pair/policy/target/a")) {
+                  throw Failure.make(Native.WL_ABORTED, "interrupted", null, "", List.of());
+                }
+              });
+      Failure.assertFails(Native.WL_ABORTED, () -> pairing(store, "a", Meeting.LONG).target());
+      Store other = meeting.join();
+      assertThat(other.keys("pair/policy/target/", Meeting.LONG)).isEmpty();
+      other.hold("pair/policy/target/a", new byte[] {1}, Meeting.LONG);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(meeting.join(), "a", MOMENT).target());
+      assertThat(other.keys("pair/policy/target/", Meeting.LONG)).hasSize(1); // another's stays
+    }
+  }
+
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
   void whoHasEndedIsInNobodysWay(Meeting.Kind kind) throws Exception {

@@ -215,17 +215,19 @@ public final class Pairing {
   public Match target() {
     String key = path + "target/" + own.job();
     byte[] open = new Standing(own.toBytes(), Standing.OPEN, new byte[0]).toBytes();
-    take(
-        key,
-        open,
-        value -> {
-          Standing standing = Standing.of(value);
-          return standing == null ? new byte[0] : standing.target();
-        },
-        other ->
-            other
-                + " receives it already, under the name that this job has too; give each job a name"
-                + " of its own");
+    try {
+      take(
+          key,
+          open,
+          Pairing::targetOf,
+          other ->
+              other
+                  + " receives it already, under the name that this job has too; give each job a"
+                  + " name of its own");
+    } catch (RuntimeException e) {
+      takeBack(key, e);
+      throw e;
+    }
     byte[] answered;
     try {
       call();
@@ -246,19 +248,21 @@ public final class Pairing {
         answer.meeting(), ofSource(answer.meeting()), new Sign(key, answered), source);
   }
 
-  /** What a target throws that has waited in vain, and is there no more. */
-  private RuntimeException unanswered(String key, RuntimeException failure) {
-    String source = "no job sends it here yet";
+  /** What a target says of itself. */
+  private static byte[] targetOf(byte[] value) {
+    Standing standing = Standing.of(value);
+    return standing == null ? new byte[0] : standing.target();
+  }
+
+  /** As a target: is there no more, also where it was not told that it had come to be there. */
+  private void takeBack(String key, RuntimeException failure) {
     boolean interrupted = Thread.interrupted(); // it may not be waited for either
     try {
-      Optional<byte[]> own = store.get(key, LAST_LOOK);
-      while (own.isPresent() && !store.compareAndSet(key, own.get(), null, LAST_LOOK)) {
-        own = store.get(key, LAST_LOOK); // the source answers just now
-      }
-      Announcement there =
-          Announcement.peek(store.get(path + "source", LAST_LOOK).orElse(new byte[0]));
-      if (there != null) {
-        source = "the source, " + there + ", has not answered";
+      Optional<byte[]> there = store.get(key, LAST_LOOK);
+      while (there.isPresent()
+          && isOwn(there.get())
+          && !store.compareAndSet(key, there.get(), null, LAST_LOOK)) {
+        there = store.get(key, LAST_LOOK); // the source answers just now
       }
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
@@ -267,7 +271,30 @@ public final class Pairing {
         Thread.currentThread().interrupt();
       }
     }
-    return late(failure, source);
+  }
+
+  private boolean isOwn(byte[] value) {
+    Announcement target = Announcement.peek(targetOf(value));
+    return target != null && target.instance().equals(own.instance());
+  }
+
+  /** What a target throws that has waited in vain, and is there no more. */
+  private RuntimeException unanswered(String key, RuntimeException failure) {
+    takeBack(key, failure);
+    return until.isOver() ? late(failure, whoSends(failure)) : failure;
+  }
+
+  private String whoSends(RuntimeException failure) {
+    try {
+      Announcement there =
+          Announcement.peek(store.get(path + "source", LAST_LOOK).orElse(new byte[0]));
+      if (there != null) {
+        return "the source, " + there + ", has not answered";
+      }
+    } catch (RuntimeException e) {
+      failure.addSuppressed(e);
+    }
+    return "no job sends it here yet";
   }
 
   private RuntimeException late(RuntimeException failure, String why) {
