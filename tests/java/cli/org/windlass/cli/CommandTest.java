@@ -115,7 +115,7 @@ class CommandTest {
         arguments(List.of("report", "127.0.0.1:1"), 2, "report: there is no token"),
         arguments(List.of("report", "here"), 2, "it must be HOST:PORT"),
         arguments(List.of("report", "0"), 2, "report: 0 is no process id"),
-        arguments(List.of("report", "999999999"), 5, "there is no process 999999999"),
+        arguments(List.of("report", "999999999"), 2, "there is no process 999999999"),
         arguments(List.of("report", "1", "--every", "0"), 2, "report: --every 0.0: not in"),
         arguments(List.of("report", "1", "--deadline", "-1"), 2, "report: --deadline -1.0: not in"),
         arguments(List.of("report", "etcd://127.0.0.1:1/a"), 3, "name the process id of a rank"),

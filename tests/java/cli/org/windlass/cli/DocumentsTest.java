@@ -55,7 +55,7 @@ class DocumentsTest {
         Window window;
         Link link;
         Batch batch;
-        interface Engine { void swap(OptionalLong version); }
+        interface Engine { void swap(Tensor weights, OptionalLong version); }
         Engine engine;
         DeviceMesh trainers, fleet, dp, tp;
         Layout from, to;
