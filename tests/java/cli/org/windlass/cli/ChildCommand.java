@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 
 /** {@code windlass} in a process of its own, from the classes under test. */
 public final class ChildCommand {
@@ -15,6 +18,23 @@ public final class ChildCommand {
   /** The command with these arguments, each by its text. */
   public static ProcessBuilder of(Object... arguments) {
     return withNatives(System.getProperty(NATIVES), arguments);
+  }
+
+  /**
+   * The second process of a started command with {@code --launch processes}, once it runs its own
+   * program: a child is the JDK's helper before.
+   */
+  public static Optional<ProcessHandle> secondOf(Process command) {
+    return command.children().filter(ChildCommand::isRank).findFirst();
+  }
+
+  private static boolean isRank(ProcessHandle process) {
+    try {
+      return Files.readString(Path.of("/proc/" + process.pid() + "/cmdline"))
+          .contains(LaunchedRank.option(Path.of("/")));
+    } catch (IOException ended) {
+      return false;
+    }
   }
 
   /** The same with natives from {@code folder}; where it is null, from where they are found. */

@@ -105,7 +105,7 @@ class ProcessLaunchTest {
             .redirectOutput(folder.resolve("out").toFile())
             .redirectError(folder.resolve("err").toFile())
             .start();
-    return await(() -> started.children().findFirst());
+    return await(() -> ChildCommand.secondOf(started));
   }
 
   private static <T> T await(Supplier<Optional<T>> look) throws InterruptedException {
@@ -121,7 +121,8 @@ class ProcessLaunchTest {
 
   /** Until both ranks have what they share to meet, and windows besides. */
   private void awaitMeeting() throws InterruptedException {
-    for (long pid : new long[] {started.pid(), started.children().findFirst().orElseThrow().pid()}) {
+    long second = ChildCommand.secondOf(started).orElseThrow().pid();
+    for (long pid : new long[] {started.pid(), second}) {
       await(() -> hasSharedMemory(pid) ? Optional.of(pid) : Optional.empty());
     }
   }

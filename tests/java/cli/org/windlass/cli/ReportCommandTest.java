@@ -54,7 +54,7 @@ class ReportCommandTest {
       assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_S));
       Thread.sleep(20);
     }
-    second = bench.children().findFirst().orElseThrow();
+    second = ChildCommand.secondOf(bench).orElseThrow();
   }
 
   private boolean awaitsReport() {

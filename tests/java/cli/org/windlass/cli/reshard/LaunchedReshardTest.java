@@ -235,7 +235,7 @@ class LaunchedReshardTest {
             .redirectOutput(folder.resolve("log").toFile())
             .redirectError(folder.resolve("err").toFile())
             .start();
-    ProcessHandle other = await(() -> started.children().findFirst());
+    ProcessHandle other = await(() -> ChildCommand.secondOf(started));
     await(() -> hasOpened(other) ? Optional.of(other) : Optional.empty());
     return other;
   }
