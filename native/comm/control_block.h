@@ -244,10 +244,10 @@ struct GroupConfig {
     return eagerBytes() < words ? words : eagerBytes();
   }
   // Bytes of one half of a rank's stage, a line or more for each rank: all of them together take
-  // some MiB up to 64 ranks, and 64 KiB a rank from there.
+  // 4 MiB at most up to 64 ranks, and 64 KiB a rank from there.
   uint64_t stageHalfBytes() const {
     if (!spansProcesses) return 0;
-    constexpr uint64_t kMost = uint64_t{128} << 10;
+    constexpr uint64_t kMost = uint64_t{512} << 10;
     const uint64_t share = (uint64_t{4} << 20) / ranks / 4096 * 4096;
     const uint64_t least = ranks <= 1024 ? uint64_t{64} << 10 : uint64_t{WL_MAX_RANKS} * kLine;
     return share < least ? least : share > kMost ? kMost : share;

@@ -25,9 +25,6 @@ constexpr uint32_t kSaid = 7;     // bits of the above
 constexpr uint32_t kReserved = 1;
 constexpr uint32_t kLacked = 2;  // it had no memory for its stage
 
-// Two copies of a part of up to so many bytes take less than the system calls that read it.
-constexpr uint64_t kShortBytes = uint64_t{64} << 10;
-
 // From when the memory of a process is gone to when its end shows; and between two looks for that.
 constexpr int64_t kLongestEndNs = 1'000'000'000;
 constexpr useconds_t kEndPauseUs = 100;
@@ -141,14 +138,10 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   return WL_OK;
 }
 
-bool PeerAccess::isStaged(uint64_t bytes) const {
-  return !reads_ || (!readsShort_ && bytes > 0 && bytes <= kShortBytes);
-}
-
-Code PeerAccess::choose(uint64_t bytes, bool* staged, Deadline& deadline) {
+Code PeerAccess::choose(bool isShort, bool* staged, Deadline& deadline) {
   Code code = WL_OK;
-  if (isStaged(bytes) && !areReserved_) code = reserveStages(deadline);
-  *staged = isStaged(bytes);
+  if (isStaged(isShort) && !areReserved_) code = reserveStages(deadline);
+  *staged = isStaged(isShort);
   return code;
 }
 

@@ -42,10 +42,10 @@ class PeerAccess {
   // Once they have: whether it is by process_vm_readv.
   bool reads() const { return reads_; }
   // Whether a collective goes through stages, the same on all ranks, which have settled: where they
-  // don't read, and where a part of so many bytes is short; 0: parts differ in size. They are
-  // reserved then, or what is short is read too.
-  Code choose(uint64_t bytes, bool* staged, Deadline& deadline);
-  bool isStaged(uint64_t bytes) const;
+  // don't read, and where its parts are short, as all ranks find alike. Stages are reserved then, or
+  // what is short is read too.
+  Code choose(bool isShort, bool* staged, Deadline& deadline);
+  bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }
   // While ranks agree: whether they do, and whether `rank` has told what the others wait for.
   bool isAgreeing() const { return agreeing_ != nullptr; }

@@ -16,9 +16,9 @@ uint32_t Pulling::stepsOver(uint32_t rank) const {
   return over < 2 * rounds_ ? 0 : static_cast<uint32_t>(over - 2 * rounds_);
 }
 
-uint64_t Pulling::segmentOf(const Phase& phase) const {
+uint64_t Pulling::segmentOf(const PullPhase& phase) const {
   const GroupConfig& config = comm_.group().config();
-  return phase.of().apart ? config.stagePartBytes() : config.stageHalfBytes();
+  return phase.apart ? config.stagePartBytes() : config.stageHalfBytes();
 }
 
 // All ranks take part in all rounds, so that they count alike.
@@ -85,13 +85,14 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
 
 void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
   // What is read where parts differ in size the others state.
-  if (launch.bytes == 0 || !access_.isStaged(launch.bytes) || !access_.areReserved()) return;
+  if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
+    return;
   Deadline none(0);
   const Phase phase = {form, launch, 0, true, none};
   if (!isReadFrom(phase, 0)) return;
   for (uint32_t reader = 0; reader < ranks_; ++reader)
     if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
-  copyHalf(phase, segmentOf(phase), 0);
+  copyHalf(phase, segmentOf(phase.of()), 0);
   comm_.group().block().stageLine(rank_).filled.store(rounds_ + 1, std::memory_order_release);
   isFilled_ = true;
 }

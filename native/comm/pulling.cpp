@@ -16,6 +16,10 @@ constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 // Between two looks at whether the operation goes on.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
+// Up to how many bytes a part is short. Where each rank has a core, system calls of ranks that only
+// copy take place side by side, and pay sooner.
+constexpr uint64_t kShortBytes = uint64_t{256} << 10;
+constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
 
 }  // namespace
 
@@ -57,6 +61,21 @@ bool Pulling::isAnyRemote(const PullForm& form, const Launch& launch) const {
   return false;
 }
 
+bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
+  // Parts that differ in size others state.
+  if (launch.bytes == 0) return false;
+  const uint64_t copied = comm_.group().oversubscribed() ? kShortBytes : kShortCopiedBytes;
+  for (uint32_t k = 0; k < form.phases; ++k) {
+    const PullPhase& phase = form.phase[k];
+    // What is copied fits into one round: in each, ranks wait for one another.
+    const uint64_t most = phase.folds ? kShortBytes : std::min(copied, segmentOf(phase));
+    // Their size depends on who reads or on who is read: neighbours show all.
+    for (uint32_t from = 0; from < ranks_; ++from)
+      if (form.pulled(launch, from, (from + 1) % ranks_, k).bytes > most) return false;
+  }
+  return true;
+}
+
 bool Pulling::meetInStages(const Launch& launch) const {
   // Of parts that differ in size ranks read one another's tables.
   if (launch.bytes == 0) return false;
@@ -76,7 +95,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   bool staged = false;
   if (isAnyRemote(form, launch)) {
     if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
-    if (Code code = access_.choose(launch.bytes, &staged, deadline); code != WL_OK) return code;
+    if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK) return code;
   }
   const bool isFree = staged && meetInStages(launch);
   for (uint32_t k = 0; k < form.phases; ++k) {
@@ -99,7 +118,7 @@ Code Pulling::goesOn(const Phase& phase) {
 }
 
 Code Pulling::runPhase(const Phase& phase) {
-  const uint64_t segment = segmentOf(phase);
+  const uint64_t segment = segmentOf(phase.of());
   uint64_t most = 0;
   for (uint32_t from = 0; phase.staged && from < ranks_; ++from) {
     for (uint32_t to = 0; to < ranks_; ++to)

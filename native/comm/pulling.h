@@ -64,6 +64,9 @@ class Pulling {
 
   bool isRemote(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyRemote(const PullForm& form, const Launch& launch) const;
+  // Whether two copies of its parts take less than the system calls that read them; every rank can
+  // tell before others have entered.
+  bool isShort(const PullForm& form, const Launch& launch) const;
   // Whether peers reach nothing of this rank's but its stage, nor it of theirs.
   bool meetInStages(const Launch& launch) const;
 
@@ -81,7 +84,7 @@ class Pulling {
   // native/comm/pull_rounds.cpp
   //
   // How much a round moves at most from one rank to another.
-  uint64_t segmentOf(const Phase& phase) const;
+  uint64_t segmentOf(const PullPhase& phase) const;
   Code runRounds(const Phase& phase, uint64_t segment, uint64_t rounds);
   Code fill(const Phase& phase, uint64_t segment, uint64_t round);
   // Whether a rank that lives elsewhere reads this one's memory from `at` on.
