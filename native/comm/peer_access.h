@@ -42,8 +42,8 @@ class PeerAccess {
   // Once they have: whether it is by process_vm_readv.
   bool reads() const { return reads_; }
   // Whether a collective goes through stages, the same on all ranks, which have settled: where they
-  // don't read, and where its parts are short, as all ranks find alike. Stages are reserved then, or
-  // what is short is read too.
+  // don't read, and where its parts are short, as all ranks find alike. Stages are reserved then,
+  // or what is short is read too.
   Code choose(bool isShort, bool* staged, Deadline& deadline);
   bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }

@@ -95,7 +95,8 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   bool staged = false;
   if (isAnyRemote(form, launch)) {
     if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
-    if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK) return code;
+    if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
+      return code;
   }
   const bool isFree = staged && meetInStages(launch);
   for (uint32_t k = 0; k < form.phases; ++k) {
