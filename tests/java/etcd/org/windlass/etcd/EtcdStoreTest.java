@@ -266,6 +266,26 @@ class EtcdStoreTest {
   }
 
   @Test
+  void aSizeThatIsNoneCountsNothing() throws Exception {
+    Etcd etcd = Etcd.shared();
+    String name = Etcd.newName();
+    try (Store store = rank(etcd, name, 0, 1);
+        Client client = etcd.client()) {
+      store.set("a", ONE, LONG);
+      String size =
+          etcd.keys(Etcd.PREFIX + "/" + name).stream()
+              .filter(key -> key.endsWith("/size/a"))
+              .findFirst()
+              .orElseThrow();
+      client.getKVClient().put(Etcd.bytes(size), Etcd.bytes("none")).get();
+      byte[] large = new byte[100_000]; // beyond what is written without a look at the sizes
+      store.set("b", large, LONG);
+      assertThat(store.get("b", LONG)).contains(large);
+      client.getKVClient().delete(Etcd.bytes(size)).get();
+    }
+  }
+
+  @Test
   void anEtcdThatForgetsRevisionsHidesNoChange() throws Exception {
     Etcd etcd = Etcd.shared();
     try (Store store = rank(etcd, Etcd.newName(), 0, 1);

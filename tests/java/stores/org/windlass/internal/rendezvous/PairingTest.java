@@ -196,6 +196,27 @@ class PairingTest {
 
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
+  void whatNoJobSaysIsInNobodysWay(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      Store stranger = meeting.join();
+      CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
+      byte[] open = stranger.await("pair/policy/target/a", Meeting.LONG);
+      for (String other : List.of("", "a/b", "\u0007")) {
+        stranger.set("pair/policy/target/" + other, open, Meeting.LONG);
+      }
+      assertThat(pairing(store, "source", Meeting.LONG).open()).containsExactly("a");
+      stranger.set("pair/policy/calls", new byte[] {1, 2, 3}, Meeting.LONG);
+      CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");
+      Pairing.Match found = pairing(store, "source", Meeting.LONG).source("b");
+      assertThat(found.meeting()).isEqualTo(of(b).meeting());
+      found = pairing(store, "source", Meeting.LONG).source(null);
+      assertThat(found.meeting()).isEqualTo(of(a).meeting());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
   void bothSidesNameTheVersionsThatDiffer(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store = meeting.join();

@@ -321,6 +321,12 @@ final class EtcdStore implements Store {
     return ByteBuffer.allocate(Long.BYTES).putLong(value).array();
   }
 
+  /** What {@link #number(long)} gave; 0 for what somebody else has written there. */
+  private static long number(ByteSequence stored) {
+    byte[] bytes = stored.getBytes();
+    return bytes.length == Long.BYTES ? Math.max(0, ByteBuffer.wrap(bytes).getLong()) : 0;
+  }
+
   private Stored look(String call, String key, Until until) {
     ByteSequence place = owner.keys().value(key);
     TxnResponse response =
@@ -411,8 +417,7 @@ final class EtcdStore implements Store {
         GetOption.DEFAULT,
         until,
         each ->
-            sums[each.getKey().equals(size) ? 1 : 0] +=
-                ByteBuffer.wrap(each.getValue().getBytes()).getLong());
+            sums[each.getKey().equals(size) ? 1 : 0] += number(each.getValue()));
     long others = sums[0];
     long own = sums[1];
     if (others + after > Limits.TOTAL) {

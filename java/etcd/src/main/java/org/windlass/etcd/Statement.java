@@ -53,7 +53,11 @@ record Statement(int protocol, String library, int size, String who) {
   /** What {@code bytes} say; of protocol -1 where they say nothing. */
   static Statement of(ByteSequence bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.getBytes()))) {
-      return new Statement(in.readInt(), in.readUTF(), in.readInt(), Texts.printable(in.readUTF()));
+      return new Statement(
+          in.readInt(),
+          Texts.printable(in.readUTF()),
+          in.readInt(),
+          Texts.printable(in.readUTF()));
     } catch (IOException e) {
       return new Statement(-1, "?", 0, "someone who says nothing that can be read");
     }

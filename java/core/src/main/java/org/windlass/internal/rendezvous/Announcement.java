@@ -75,7 +75,7 @@ public record Announcement(
     } catch (IOException e) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "what the other job says of itself can't be read: " + e.getMessage(),
+          "what the other job says of itself can't be read: " + Encoding.why(e),
           e,
           "",
           List.of());

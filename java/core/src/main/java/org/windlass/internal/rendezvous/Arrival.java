@@ -87,7 +87,16 @@ record Arrival(
 
   /** What {@code rank} says. */
   static Arrival of(int rank, byte[] bytes, FailureMaker failures) {
-    return of("rank " + rank, List.of(rank), bytes, failures);
+    Arrival told = of("rank " + rank, List.of(rank), bytes, failures);
+    if (told.rank != rank) {
+      throw failures.make(
+          Native.WL_MISMATCH,
+          "rank " + rank + " says that it is rank " + told.rank + "; start all ranks again",
+          null,
+          "",
+          List.of(rank));
+    }
+    return told;
   }
 
   /**
@@ -99,7 +108,7 @@ record Arrival(
   static Arrival of(String who, List<Integer> culprits, byte[] bytes, FailureMaker failures) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int protocol = in.readInt();
-      String library = in.readUTF();
+      String library = Texts.printable(in.readUTF());
       if (protocol != PROTOCOL) {
         throw failures.make(
             Native.WL_MISMATCH,
@@ -113,16 +122,16 @@ record Arrival(
       return new Arrival(
           in.readInt(),
           library,
-          in.readUTF(),
+          Texts.printable(in.readUTF()),
           in.readUTF(),
           new ProcessName(in.readInt(), in.readLong(), in.readLong()),
           in.readInt(),
           in.readUTF(),
-          in.readUTF());
+          Texts.printable(in.readUTF()));
     } catch (IOException e) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "what " + who + " says of itself can't be read: " + e.getMessage(),
+          "what " + who + " says of itself can't be read: " + Encoding.why(e),
           e,
           "",
           culprits);

@@ -24,6 +24,11 @@ public interface Encoding {
     return bytes.toByteArray();
   }
 
+  /** What reading a value failed of. */
+  static String why(IOException failure) {
+    return failure instanceof EOFException ? "it ends early" : failure.getMessage();
+  }
+
   /** Sixteen bytes. */
   static void putId(DataOutputStream out, UUID id) throws IOException {
     out.writeLong(id.getMostSignificantBits());

@@ -348,7 +348,7 @@ final class Gathering {
   private RuntimeException unreadable(IOException e) {
     return failures.make(
         Native.WL_MISMATCH, "what ranks say at the start can't be read: "
-            + e.getMessage()
+            + Encoding.why(e)
             + "; run one version of windlass on all of them");
   }
 

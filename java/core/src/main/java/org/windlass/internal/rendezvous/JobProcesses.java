@@ -63,9 +63,9 @@ public final class JobProcesses {
       throw failures.make(
           Native.WL_MISMATCH,
           "the job runs windlass "
-              + Texts.printable(told.library())
+              + told.library()
               + " for "
-              + Texts.printable(told.target())
+              + told.target()
               + "; this one is "
               + Native.wl_version()
               + " for "

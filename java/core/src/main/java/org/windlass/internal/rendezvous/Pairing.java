@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
@@ -18,7 +19,7 @@ import org.windlass.internal.Until;
  *
  * <pre>
  * pair/P/source     what the source says of itself, which holds it
- * pair/P/calls      the source's too: goes up with each target that has come to be open
+ * pair/P/calls      the source's too: another value with each target that has come to be open
  * pair/P/target/J   of target J, which holds it: a {@link Standing}, open or answered by the source
  * meeting/N/source  held by the source of meeting N, until all have met there or it gives up
  * meetings          how many there have been, of all pairs
@@ -128,7 +129,13 @@ public final class Pairing {
         .filter(
             key -> store.get(key, until.left()).map(Standing::of).filter(Standing::isOpen).isPresent())
         .map(key -> key.substring(targets.length()))
+        .filter(Pairing::isName)
         .toList();
+  }
+
+  /** Whether a job may have it for a name; strangers may leave other keys in a store of theirs. */
+  private static boolean isName(String target) {
+    return !target.isEmpty() && !target.contains("/") && Texts.printable(target).equals(target);
   }
 
   /** Holds the source's place, as long as this way in lasts. */
@@ -149,11 +156,16 @@ public final class Pairing {
       if (seen == null) {
         return;
       }
-      byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(Limits.sum(seen, 1)).array();
-      if (store.compareAndSet(calls, seen, next, until.left())) {
+      if (store.compareAndSet(calls, seen, anyCall(), until.left())) {
         return;
       }
     }
+  }
+
+  /** A value that no call had before, whatever others have left there. */
+  private static byte[] anyCall() {
+    long any = UUID.randomUUID().getMostSignificantBits();
+    return ByteBuffer.allocate(Long.BYTES).putLong(any).array();
   }
 
   /**

@@ -114,7 +114,7 @@ public final class Start {
       }
       List<byte[]> files =
           ranks.gather("share", alike(own, SharedFile.of(file).toBytes()), refused);
-      return attach(own, process, all, SharedFile.of(files.get(0)));
+      return attach(own, process, all, SharedFile.of(files.get(0), failures));
     } finally {
       if (file >= 0) {
         Native.wl_file_close(file);
@@ -141,7 +141,17 @@ public final class Start {
       return new SharedFile(number, number < 0 ? 0 : Native.wl_file_inode(number));
     }
 
-    static SharedFile of(byte[] told) {
+    static SharedFile of(byte[] told, FailureMaker failures) {
+      if (told.length != BYTES) {
+        throw failures.make(
+            Native.WL_MISMATCH,
+            "what rank 0 says of the memory that all share can't be read: it has "
+                + told.length
+                + " bytes; run one version of windlass on all ranks",
+            null,
+            "",
+            List.of(0));
+      }
       ByteBuffer words = ByteBuffer.wrap(told);
       return new SharedFile(words.getInt(), words.getLong());
     }
