@@ -191,6 +191,30 @@ class ProcessLaunchTest {
     assertThat(trace.toString()).contains("theErrorOfARankIsThatOfTheCommand");
   }
 
+  /** A rank may be killed while it says why, or find no room for all of it. */
+  @Test
+  void whatARankSaysIsThereWholeOrNotAtAll() throws Exception {
+    Path said = folder.resolve("said");
+    VerificationFailedException fault = new VerificationFailedException("differs");
+    for (int i = 0; i < 200; i++) {
+      fault.addSuppressed(new IllegalStateException("one of many"));
+    }
+    Complaint complaint = Complaint.of(fault);
+    Thread rank =
+        new Thread(
+            () -> {
+              for (int i = 0; i < 50; i++) {
+                LaunchedRank.tell(complaint, said);
+              }
+            });
+    rank.start();
+    while (rank.isAlive()) {
+      LaunchedRank.told("rank 1", said)
+          .ifPresent(told -> assertThat(told.hint()).isEqualTo(complaint.hint()));
+    }
+    assertThat(LaunchedRank.told("rank 1", said)).isPresent();
+  }
+
   @Test
   void ranksEndWithTheCommand() throws Exception {
     ProcessHandle rank = start();

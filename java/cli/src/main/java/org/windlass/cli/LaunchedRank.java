@@ -8,6 +8,7 @@ import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Optional;
 import java.util.Properties;
 import org.windlass.ErrorCode;
@@ -68,8 +69,13 @@ final class LaunchedRank {
     said.setProperty(MESSAGE, complaint.message());
     said.setProperty(HINT, complaint.hint());
     said.setProperty(TRACE, trace.toString());
-    try (Writer file = Files.newBufferedWriter(to)) {
-      said.store(file, null);
+    try {
+      // It is there whole or not at all, also where this process is killed, or the disk is full.
+      Path part = to.resolveSibling(to.getFileName() + ".part");
+      try (Writer file = Files.newBufferedWriter(part)) {
+        said.store(file, null);
+      }
+      Files.move(part, to, StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException unheard) {
       System.err.println(complaint.message());
     }
@@ -86,9 +92,6 @@ final class LaunchedRank {
     try (var reader = Files.newBufferedReader(file)) {
       said.load(reader);
     } catch (NoSuchFileException none) {
-      return Optional.empty();
-    }
-    if (!said.stringPropertyNames().contains(TRACE)) {
       return Optional.empty();
     }
     String message = ranks + ": " + said.getProperty(MESSAGE);
