@@ -50,10 +50,14 @@ class OwnJvmTest {
   /** Starts its like, and prints with what command line. */
   static final class Asks {
     public static void main(String[] arguments) throws Exception {
-      List<String> command = OwnJvm.command(List.of("-Dmore=1"), Says.class, List.of("x y"));
-      System.out.println("command " + command);
-      System.out.flush();
-      System.exit(new ProcessBuilder(command).inheritIO().start().waitFor());
+      int status;
+      try (OwnJvm jvm = new OwnJvm()) {
+        List<String> command = jvm.command(List.of("-Dmore=1"), Says.class, List.of("x y"));
+        System.out.println("command " + command);
+        System.out.flush();
+        status = new ProcessBuilder(command).inheritIO().start().waitFor();
+      }
+      Runtime.getRuntime().halt(status); // as where a signal ends it: no hook runs behind this
     }
   }
 

@@ -77,15 +77,17 @@ final class ProcessLaunch {
     try (Unfinished unfinished = new Unfinished();
         TokenFile token = new TokenFile();
         Complaints complaints = new Complaints();
+        OwnJvm jvm = new OwnJvm();
         RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
       unfinished.add(others);
       unfinished.add(token);
       unfinished.add(complaints);
+      unfinished.add(jvm);
       try (RankVariables variables = new RankVariables(processes, token)) {
         for (int process = 1; process < processes; process++) {
           List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
           others.start(
-              OwnJvm.command(option, Main.class, arguments), variables.of(process));
+              jvm.command(option, Main.class, arguments), variables.of(process));
         }
         Map<String, String> own = new HashMap<>(System.getenv());
         own.putAll(variables.of(0));

@@ -11,12 +11,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import org.windlass.AbortedException;
 
 /**
- * The command line of a JVM with the classes, the options and the settings of this one. What others
- * can't see of this process's command line they can't see of that one's either.
+ * The command lines of JVMs with the classes, the options and the settings of this one. What others
+ * can't see of this process's command line they can't see of those either: it lies in a file, until
+ * this is closed.
  */
-public final class OwnJvm {
+public final class OwnJvm implements AutoCloseable {
   /**
    * Options of one JVM alone: a debugger's or a manager's port, an agent's or a recording's file.
    */
@@ -32,14 +34,17 @@ public final class OwnJvm {
   /** An option of such a variable, quotes and all. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
-  private OwnJvm() {}
+  /** With what others can't see; null as long as there is none. */
+  private Path hidden;
+
+  private boolean isClosed;
 
   /**
-   * The command line of a program, to be started while this process lives.
+   * The command line of a program, to be started while this is open.
    *
    * @param options for the JVM, behind this one's, which they may change
    */
-  public static List<String> command(List<String> options, Class<?> main, List<String> arguments)
+  public synchronized List<String> command(List<String> options, Class<?> main, List<String> arguments)
       throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -50,7 +55,7 @@ public final class OwnJvm {
     if (List.of(visible).containsAll(own)) {
       command.addAll(own);
     } else {
-      command.add("@" + hidden(own));
+      command.add("@" + hide(own));
     }
     // Also those that were set after the start.
     System.getProperties().stringPropertyNames().stream()
@@ -75,16 +80,29 @@ public final class OwnJvm {
     return left;
   }
 
-  /** A file that has {@code options}, which only its owner can read, until this process ends. */
-  private static Path hidden(List<String> options) throws IOException {
-    Path file =
-        Files.createTempFile(
-            "windlass-options-",
-            "",
-            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-    file.toFile().deleteOnExit();
-    Files.write(file, options.stream().map(OwnJvm::quoted).toList());
-    return file;
+  /** The file that has {@code options}, this JVM's, which only its owner can read. */
+  private Path hide(List<String> options) throws IOException {
+    if (isClosed) {
+      throw new AbortedException("the file of a JVM's options is closed");
+    }
+    if (hidden == null) {
+      hidden =
+          Files.createTempFile(
+              "windlass-options-",
+              "",
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      Files.write(hidden, options.stream().map(OwnJvm::quoted).toList());
+    }
+    return hidden;
+  }
+
+  /** Removes what was hidden. Idempotent. */
+  @Override
+  public synchronized void close() throws IOException {
+    isClosed = true;
+    if (hidden != null) {
+      Files.deleteIfExists(hidden);
+    }
   }
 
   /** As the launcher reads it. */
