@@ -209,9 +209,10 @@ class StartTest {
               "waiting for the launcher, which has the store where ranks meet: the store at \\S+"
                   + " was lost: .*");
     }
-    assertThat(failures(new Rank(1, 3).at(store)).get(0))
-        .isInstanceOf(DeadlineExceededException.class)
-        .hasMessageStartingWith("waiting for the launcher, which has the store");
+    assertThat(failures(new Rank(1, 3).at(store).within(LONG)).get(0))
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageStartingWith("waiting for the launcher, which has the store")
+        .hasMessageContaining("its owner has ended");
   }
 
   @Test

@@ -189,13 +189,7 @@ final class EnvironmentStart {
   private long[] meet(MeetingFile.Place place, Until until) {
     try {
       while (true) {
-        try (Store store =
-            SocketStore.connect(
-                place.address(),
-                place.token(),
-                member(),
-                until.left(),
-                WindlassException::of)) {
+        try (Store store = connected(place, until.left())) {
           if (environment.rank() == 0
               || environment.launcherHasStore()
               || isStart(store, until)) {
@@ -211,6 +205,15 @@ final class EnvironmentStart {
       }
       throw storeFailure(e);
     }
+  }
+
+  /** A launcher has its store before it starts ranks. */
+  private Store connected(MeetingFile.Place place, Duration deadline) {
+    return environment.launcherHasStore()
+        ? SocketStore.connectToOpen(
+            place.address(), place.token(), member(), deadline, WindlassException::of)
+        : SocketStore.connect(
+            place.address(), place.token(), member(), deadline, WindlassException::of);
   }
 
   /** What is said where another process's store does not answer, or is lost. */

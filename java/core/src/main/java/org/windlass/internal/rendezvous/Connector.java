@@ -21,7 +21,7 @@ import org.windlass.internal.Until;
 /**
  * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
  * shown the token. Where nobody listens yet, or the connection breaks before that, it tries again
- * until the deadline; a refusal ends it at once.
+ * until the deadline; a refusal ends it at once, and so does that nobody listens any more.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
@@ -30,6 +30,7 @@ final class Connector {
   private final InetSocketAddress address;
   private final Token token;
   private final Member member;
+  private final boolean isOpened;
   private final FailureMaker failures;
   private final String call;
   private final Until until;
@@ -44,15 +45,22 @@ final class Connector {
   /** What has come of it: all of it is the caller's from now on. */
   record Connection(Selector selector, SelectionKey key, FrameChannel channel, long silenceMs) {}
 
+  /**
+   * Not connected so far.
+   *
+   * @param isOpened whether the store was there before: where nobody listens it is lost
+   */
   Connector(
       InetSocketAddress address,
       Token token,
       Member member,
+      boolean isOpened,
       Duration deadline,
       FailureMaker failures) {
     this.address = address;
     this.token = token;
     this.member = member;
+    this.isOpened = isOpened;
     this.failures = failures;
     this.call = "connect to the store at " + Sockets.name(address) + " as " + member;
     this.until = Until.of(deadline, failures);
@@ -69,6 +77,11 @@ final class Connector {
             "what listens there is no store of Windlass: " + e.getMessage());
       } catch (SocketTimeoutException e) {
         break; // what an attempt before it met tells more
+      } catch (ConnectException e) {
+        if (isOpened) {
+          throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
+        }
+        why = e.getMessage();
       } catch (IOException e) {
         why = e.getMessage();
       }

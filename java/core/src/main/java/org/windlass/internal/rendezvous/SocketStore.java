@@ -72,10 +72,30 @@ public final class SocketStore implements Store {
       Member member,
       Duration deadline,
       FailureMaker failures) {
+    return connected(address, token, member, false, deadline, failures);
+  }
+
+  /** The same for a store that was opened before: PeerLost where nobody listens any more. */
+  public static SocketStore connectToOpen(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      Duration deadline,
+      FailureMaker failures) {
+    return connected(address, token, member, true, deadline, failures);
+  }
+
+  private static SocketStore connected(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      boolean isOpened,
+      Duration deadline,
+      FailureMaker failures) {
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(member, "member");
     Connector.Connection made =
-        new Connector(address, token, member, deadline, failures).connect();
+        new Connector(address, token, member, isOpened, deadline, failures).connect();
     SocketStore store = new SocketStore(Sockets.name(address), made, failures);
     try {
       store.thread.start();
