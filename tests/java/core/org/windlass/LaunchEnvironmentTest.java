@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.internal.rendezvous.Texts;
 import org.windlass.testing.RandomSeeds;
 
 /** Variables of launchers: what they say, which count, and what is wrong with them. */
@@ -160,6 +161,7 @@ class LaunchEnvironmentTest {
     String rank = "RANK=0 WORLD_SIZE=2 ";
     return Stream.of(
         arguments("RANK=3", "RANK is '3', and WORLD_SIZE is not set; set both"),
+        arguments("RANK=3\u202e", "RANK is '3?', and WORLD_SIZE is not set; set both"),
         arguments("WORLD_SIZE=3", "WORLD_SIZE is '3', and RANK is not set; set both"),
         arguments("WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=", "WINDLASS_WORLD_SIZE is not set"),
         arguments("WINDLASS_WORLD_SIZE=2 RANK=0 WORLD_SIZE=2", "WINDLASS_RANK is not set"),
@@ -257,6 +259,7 @@ class LaunchEnvironmentTest {
       } catch (InvalidArgumentException refused) {
         String said = refused.getMessage();
         assertThat(NAMES).as(said).anyMatch(said::startsWith);
+        assertThat(said).isEqualTo(Texts.printable(said));
       }
     }
   }

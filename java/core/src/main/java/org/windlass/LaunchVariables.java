@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Map;
+import org.windlass.internal.rendezvous.Texts;
 
 /** Environment variables of a launcher, asked for by name; what is refused is named and shown. */
 record LaunchVariables(Map<String, String> all) {
@@ -16,7 +17,7 @@ record LaunchVariables(Map<String, String> all) {
 
   /** Such as {@code RANK is '3'}. */
   String quoted(String name) {
-    return name + " is '" + get(name) + "'";
+    return name + " is '" + Texts.printable(get(name)) + "'";
   }
 
   /** Such as {@code RANK is '3', and WORLD_SIZE is '2'}. */

@@ -66,6 +66,6 @@ public final class HostAndPort {
   private static RuntimeException refused(
       String setting, String text, String why, FailureMaker failures) {
     return failures.make(
-        Native.WL_INVALID_ARGUMENT, setting + " is '" + text + "'; " + why);
+        Native.WL_INVALID_ARGUMENT, setting + " is '" + Texts.printable(text) + "'; " + Texts.printable(why));
   }
 }
