@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/checked/arithmetic.h"
+
+#include <cmath>
+#include <vector>
+
+#include "native/base/dtype.h"
+#include "native/isa/sim/fused.h"
+
+namespace windlass::checked {
+namespace {
+
+// A tile's valid part; or elements side by side.
+struct View {
+  int64_t shape[2];
+  int64_t strides[2];
+  void* data;
+  DType dtype;
+
+  View(unsigned char* buffer, const TileRef& tile)
+      : shape{tile.validRows, tile.validColumns},
+        strides{tile.columns, 1},
+        data(buffer + tile.at.offset),
+        dtype(tile.dtype) {}
+  View(void* elements, DType of, const TileRef& like)
+      : shape{like.validRows, like.validColumns},
+        strides{like.validColumns, 1},
+        data(elements),
+        dtype(of) {}
+
+  StridedView view() const { return {data, dtype, 2, shape, strides}; }
+};
+
+size_t countOf(const TileRef& tile) {
+  return static_cast<size_t>(tile.validRows * tile.validColumns);
+}
+
+// The tile's elements side by side.
+std::vector<unsigned char> packed(unsigned char* buffer, const TileRef& tile) {
+  std::vector<unsigned char> elements(tile.validBytes());
+  TMOVE_CVT(View(elements.data(), tile.dtype, tile).view(), View(buffer, tile).view());
+  return elements;
+}
+
+std::vector<unsigned char> repeated(const TileRef& like, uint64_t scalar) {
+  const size_t size = sizeOf(like.dtype);
+  std::vector<unsigned char> elements(countOf(like) * size);
+  for (size_t at = 0; at < elements.size(); at += size) {
+    __builtin_memcpy(&elements[at], &scalar, size);
+  }
+  return elements;
+}
+
+void fold(unsigned char* buffer, ReduceOp op, const TileRef& dst, const TileRef& a,
+          std::vector<unsigned char> b) {
+  const View out(buffer, dst);
+  const View left(buffer, a);
+  const View right(b.data(), a.dtype, a);
+  const StridedView target = out.view();
+  const StridedView sources[2] = {left.view(), right.view()};
+  TFOLD(&target, 1, sources, 2, op);
+}
+
+// The value of an element, of any dtype but f64, u64 and c64, as it is.
+long double valueOf(const unsigned char* element, DType dtype) {
+  const auto as = [element](auto value) {
+    __builtin_memcpy(&value, element, sizeof value);
+    return static_cast<long double>(value);
+  };
+  switch (dtype) {
+    case DType::kI8:
+      return as(int8_t{});
+    case DType::kU8:
+      return as(uint8_t{});
+    case DType::kI16:
+      return as(int16_t{});
+    case DType::kU16:
+      return as(uint16_t{});
+    case DType::kI32:
+      return as(int32_t{});
+    case DType::kU32:
+      return as(uint32_t{});
+    case DType::kI64:
+      return as(int64_t{});
+    default:
+      break;
+  }
+  double value = 0;
+  TMOVE_CVT({&value, DType::kF64, 0, nullptr, nullptr},
+            {const_cast<unsigned char*>(element), dtype, 0, nullptr, nullptr});
+  return value;
+}
+
+long double toInteger(long double value, pto::RoundMode mode) {
+  switch (mode) {
+    case pto::RoundMode::CAST_NONE:
+    case pto::RoundMode::CAST_TRUNC:
+      return std::trunc(value);
+    case pto::RoundMode::CAST_FLOOR:
+      return std::floor(value);
+    case pto::RoundMode::CAST_CEIL:
+      return std::ceil(value);
+    case pto::RoundMode::CAST_ROUND:
+      return std::round(value);
+    case pto::RoundMode::CAST_RINT: {
+      const long double below = std::floor(value);
+      const long double rest = value - below;
+      const bool up = rest > 0.5L || (rest == 0.5L && std::fmod(below, 2.0L) != 0);
+      return up ? below + 1 : below;
+    }
+    case pto::RoundMode::CAST_ODD: {
+      const long double cut = std::trunc(value);
+      const bool odd = cut == value || std::fmod(cut, 2.0L) != 0;
+      return odd ? cut : cut + (value < 0 ? -1 : 1);
+    }
+  }
+  return value;
+}
+
+struct FloatFormat {
+  int mantissaBits;   // stored
+  int leastExponent;  // of normal numbers
+};
+FloatFormat formatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return {10, -14};
+    case DType::kBF16:
+      return {7, -126};
+    case DType::kF8E4M3:
+      return {3, -6};
+    case DType::kF8E5M2:
+      return {2, -14};
+    default:
+      return {23, -126};
+  }
+}
+
+void writeFloat(unsigned char* element, DType dtype, long double value, pto::RoundMode mode) {
+  if (std::isfinite(value) && value != 0) {
+    const FloatFormat format = formatOf(dtype);
+    const int exponent = std::max(std::ilogb(value), format.leastExponent);
+    const int place = exponent - format.mantissaBits;
+    const long double rounded = std::ldexp(toInteger(std::ldexp(value, -place), mode), place);
+    value = std::copysign(rounded, value);
+  }
+  // Exact, but for what overflows.
+  auto exact = static_cast<double>(value);
+  TMOVE_CVT({element, dtype, 0, nullptr, nullptr}, {&exact, DType::kF64, 0, nullptr, nullptr});
+}
+
+struct IntegerRange {
+  long double least;
+  long double most;
+};
+IntegerRange rangeOf(DType dtype) {
+  const int bits = static_cast<int>(sizeOf(dtype)) * 8;
+  if (dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32) {
+    return {0, std::ldexp(1.0L, bits) - 1};
+  }
+  return {-std::ldexp(1.0L, bits - 1), std::ldexp(1.0L, bits - 1) - 1};
+}
+
+long double clamped(long double value, const IntegerRange& range) {
+  return value < range.least ? range.least : (value > range.most ? range.most : value);
+}
+
+void writeInteger(unsigned char* element, DType dtype, long double value, bool saturates) {
+  if (std::isnan(value)) value = 0;
+  value = clamped(value, rangeOf(saturates ? dtype : DType::kI64));
+  const auto whole = static_cast<int64_t>(value);
+  __builtin_memcpy(element, &whole, sizeOf(dtype));
+}
+
+}  // namespace
+
+void combine(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a, const TileRef& b) {
+  std::vector<unsigned char> right = packed(buffer, b);
+  const size_t size = sizeOf(b.dtype);
+  ReduceOp reduceOp = ReduceOp::kSum;
+  switch (op) {
+    case Op::kMul:
+      reduceOp = ReduceOp::kProduct;
+      break;
+    case Op::kMax:
+      reduceOp = ReduceOp::kMax;
+      break;
+    case Op::kMin:
+      reduceOp = ReduceOp::kMin;
+      break;
+    case Op::kSub:
+      for (size_t at = 0; at < right.size(); at += size) {
+        uint64_t element = 0;
+        __builtin_memcpy(&element, &right[at], size);
+        element = isFloat(b.dtype) ? element ^ uint64_t{1} << (size * 8 - 1) : 0 - element;
+        __builtin_memcpy(&right[at], &element, size);
+      }
+      break;
+    default:
+      break;
+  }
+  fold(buffer, reduceOp, dst, a, std::move(right));
+}
+
+void combineScalar(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a,
+                   uint64_t scalar) {
+  if (op != Op::kDivScalar) {
+    fold(buffer, op == Op::kMulScalar ? ReduceOp::kProduct : ReduceOp::kSum, dst, a,
+         repeated(a, scalar));
+    return;
+  }
+  unsigned char bytes[sizeof scalar];
+  __builtin_memcpy(bytes, &scalar, sizeof scalar);
+  const auto divisor = static_cast<float>(valueOf(bytes, a.dtype));
+  const std::vector<unsigned char> elements = packed(buffer, a);
+  std::vector<float> quotients(countOf(a));
+  for (size_t i = 0; i < quotients.size(); ++i) {
+    const size_t size = sizeOf(a.dtype);
+    quotients[i] = static_cast<float>(valueOf(&elements[i * size], a.dtype)) / divisor;
+  }
+  TMOVE_CVT(View(buffer, dst).view(), View(quotients.data(), DType::kF32, dst).view());
+}
+
+void fill(unsigned char* buffer, const TileRef& dst, uint64_t scalar) {
+  std::vector<unsigned char> elements = repeated(dst, scalar);
+  TMOVE_CVT(View(buffer, dst).view(), View(elements.data(), dst.dtype, dst).view());
+}
+
+void move(unsigned char* buffer, const TileRef& dst, const TileRef& src) {
+  TMOVE_CVT(View(buffer, dst).view(), View(buffer, src).view());
+}
+
+bool needsScratch(DType from, DType to) {
+  return (from == DType::kF32 && to == DType::kI16) ||
+         (from == DType::kF16 && (to == DType::kI16 || to == DType::kI8));
+}
+
+bool hasRoundMode(DType from, DType to, pto::RoundMode mode) {
+  return mode != pto::RoundMode::CAST_ODD || (from == DType::kF32 && to == DType::kF16);
+}
+
+Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
+                        std::optional<pto::SaturationMode> saturation) {
+  if (mode == pto::RoundMode::CAST_NONE) {
+    const bool cuts = isFloat(from) && !isFloat(to);
+    mode = cuts ? pto::RoundMode::CAST_TRUNC : pto::RoundMode::CAST_RINT;
+  }
+  const bool wraps = needsScratch(from, to) || (from == DType::kF16 && to == DType::kU8) ||
+                     (from == DType::kI64 && to == DType::kI32) ||
+                     (from == DType::kI32 && to == DType::kI16);
+  const bool obeys = saturation.has_value() && (wraps || architecture.castScratchBytes == 0);
+  return {mode, obeys ? *saturation == pto::SaturationMode::ON : !wraps};
+}
+
+void convert(unsigned char* buffer, const TileRef& dst, const TileRef& src,
+             const Conversion& conversion) {
+  const std::vector<unsigned char> from = packed(buffer, src);
+  std::vector<unsigned char> to(dst.validBytes());
+  const size_t fromBytes = sizeOf(src.dtype);
+  const size_t toBytes = sizeOf(dst.dtype);
+  for (size_t i = 0; i < countOf(src); ++i) {
+    const long double value = valueOf(&from[i * fromBytes], src.dtype);
+    unsigned char* element = &to[i * toBytes];
+    if (isFloat(dst.dtype)) {
+      writeFloat(element, dst.dtype, value, conversion.mode);
+    } else {
+      writeInteger(element, dst.dtype, toInteger(value, conversion.mode), conversion.saturates);
+    }
+  }
+  TMOVE_CVT(View(buffer, dst).view(), View(to.data(), dst.dtype, dst).view());
+}
+
+}  // namespace windlass::checked

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vector instructions compute, on tiles whose bytes lie in `buffer`. Sums, products, maxima
+// and minima are those of sim's TFOLD: integers wrap, f16 and bf16 round once, from f32.
+#pragma once
+
+#include <optional>
+
+#include "native/isa/checked/architecture.h"
+#include "native/isa/checked/enums.h"
+#include "native/isa/checked/operands.h"
+
+namespace windlass::checked {
+
+// dst = a op b; op is one of kAdd, kSub, kMul, kMax, kMin.
+void combine(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a, const TileRef& b);
+// dst = a op scalar; op is one of kAddScalar, kMulScalar, and for floats kDivScalar. `scalar` has
+// the bytes of one element.
+void combineScalar(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a,
+                   uint64_t scalar);
+void fill(unsigned char* buffer, const TileRef& dst, uint64_t scalar);
+void move(unsigned char* buffer, const TileRef& dst, const TileRef& src);
+
+// How TCVT goes about a pair of types.
+struct Conversion {
+  pto::RoundMode mode;  // never CAST_NONE
+  bool saturates;
+};
+// CAST_NONE is CAST_TRUNC from floats to integers, else CAST_RINT. An architecture with a cast
+// scratch obeys a given saturation for pairs alone that don't saturate by default.
+Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
+                        std::optional<pto::SaturationMode> saturation);
+// Whether the pair has the mode: CAST_ODD is f32 to f16 alone.
+bool hasRoundMode(DType from, DType to, pto::RoundMode mode);
+// Whether a cast of the pair that doesn't saturate needs room beside its tiles.
+bool needsScratch(DType from, DType to);
+
+// To an integer: NaN gives 0; what the type doesn't hold is clamped, or loses its upper bits. To a
+// float: what overflows goes where the casts of TMOVE_CVT take it.
+void convert(unsigned char* buffer, const TileRef& dst, const TileRef& src,
+             const Conversion& conversion);
+
+}  // namespace windlass::checked

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/checked/global_memory.h"
+
+namespace windlass::checked {
+namespace {
+
+constexpr uint64_t kSignalLine = 64;
+
+bool conflicts(Touching a, Touching b) {
+  return a != b || a == Touching::kWrite;
+}
+
+const char* pastOf(Touching touching) {
+  static const char* const names[] = {"read", "added to", "written"};
+  return names[static_cast<int>(touching)];
+}
+
+const char* verbOf(Touching touching) {
+  static const char* const names[] = {"read", "add to", "write"};
+  return names[static_cast<int>(touching)];
+}
+
+std::string coreOf(const Origin& origin) {
+  return "rank " + std::to_string(origin.rank) + ", block " + std::to_string(origin.block);
+}
+
+bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
+  switch (cmp) {
+    case pto::comm::WaitCmp::EQ:
+      return seen == want;
+    case pto::comm::WaitCmp::NE:
+      return seen != want;
+    case pto::comm::WaitCmp::GT:
+      return seen > want;
+    case pto::comm::WaitCmp::GE:
+      return seen >= want;
+    case pto::comm::WaitCmp::LT:
+      return seen < want;
+    case pto::comm::WaitCmp::LE:
+      return seen <= want;
+  }
+  return false;
+}
+
+}  // namespace
+
+const Region* GlobalMemory::reach(uint32_t rank, uint64_t address, uint64_t bytes) const {
+  for (const Region& region : regions_) {
+    const auto begin = reinterpret_cast<uint64_t>(region.data);
+    const bool mayTouch = region.isWindow || region.rank == rank;
+    if (mayTouch && address >= begin && bytes <= region.bytes &&
+        address - begin <= region.bytes - bytes) {
+      return &region;
+    }
+  }
+  return nullptr;
+}
+
+bool GlobalMemory::reaches(uint32_t rank, const GlobalRef& tensor) const {
+  bool all = true;
+  forEachRun(tensor, [&](uint64_t address, uint64_t bytes) {
+    all = all && reach(rank, address, bytes) != nullptr;
+  });
+  return all;
+}
+
+void GlobalMemory::splitAt(uint64_t address) {
+  auto next = segments_.upper_bound(address);
+  if (next == segments_.begin()) return;
+  auto& [begin, segment] = *std::prev(next);
+  if (begin == address || segment.end <= address) return;
+  Segment right = segment;
+  segment.end = address;
+  segments_.emplace_hint(next, address, std::move(right));
+}
+
+std::optional<Clash> GlobalMemory::touch(Segment& segment, const Touch& touch, const Clock& clock,
+                                         const GlobalRef& tensor) {
+  std::optional<Clash> clash;
+  for (const Touch& before : segment.touches) {
+    const bool ordered = before.pipe == touch.pipe || before.tick <= clock[before.pipe];
+    if (ordered || !conflicts(before.touching, touch.touching)) continue;
+    clash =
+        Clash{Rule::kMemoryRace, describe(tensor) + " is " + pastOf(touch.touching) + " while " +
+                                     coreOf(before.origin) + ", " + describe(before.origin) +
+                                     ", may still " + verbOf(before.touching) + " it"};
+    break;
+  }
+  if (touch.touching == Touching::kWrite) segment.touches.clear();
+  for (Touch& before : segment.touches) {
+    if (before.pipe == touch.pipe && before.touching == touch.touching) {
+      before = touch;
+      return clash;
+    }
+  }
+  segment.touches.push_back(touch);
+  return clash;
+}
+
+std::optional<Clash> GlobalMemory::touch(const GlobalRef& tensor, Touching touching,
+                                         const Issue& issue) {
+  const Touch made = {touching, issue.firstPipe + static_cast<size_t>(issue.pipe),
+                      issue.tick(issue.pipe), issue.origin};
+  std::optional<Clash> first;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forEachRun(tensor, [&](uint64_t begin, uint64_t bytes) {
+    const uint64_t end = begin + bytes;
+    splitAt(begin);
+    splitAt(end);
+    uint64_t at = begin;
+    for (auto next = segments_.lower_bound(begin); at < end; at = next->second.end, ++next) {
+      if (next == segments_.end() || next->first > at) {
+        const uint64_t gap = next == segments_.end() || next->first > end ? end : next->first;
+        next = segments_.emplace_hint(next, at, Segment{gap, {}});
+      }
+      std::optional<Clash> clash = touch(next->second, made, issue.clock, tensor);
+      if (clash && !first) first = std::move(clash);
+    }
+  });
+  return first;
+}
+
+std::optional<Clash> GlobalMemory::notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op,
+                                          const Clock& released, size_t writer,
+                                          const Origin& origin) {
+  const auto address = reinterpret_cast<uint64_t>(signal);
+  const bool sets = op == pto::comm::NotifyOp::Set;
+  std::optional<Clash> clash;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [line, isNew] =
+      lines_.try_emplace(address / kSignalLine, Writer{writer, origin, sets});
+  Writer& before = line->second;
+  if (before.firstPipe != writer && (sets || before.sets)) {
+    clash = Clash{Rule::kSignalWriters, ": its line was written by " + coreOf(before.origin) +
+                                            ", " + describe(before.origin)};
+  }
+  before.sets = before.sets || sets;
+  const auto [release, isFirst] = released_.try_emplace(address, released);
+  if (!isFirst) release->second.join(released);
+  if (sets) {
+    __atomic_store_n(signal, value, __ATOMIC_RELEASE);
+  } else {
+    __atomic_fetch_add(signal, value, __ATOMIC_ACQ_REL);
+  }
+  return clash;
+}
+
+bool GlobalMemory::look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp,
+                        Clock* clock) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!compare(__atomic_load_n(signal, __ATOMIC_ACQUIRE), value, cmp)) return false;
+  const auto release = released_.find(reinterpret_cast<uint64_t>(signal));
+  if (release != released_.end()) clock->join(release->second);
+  return true;
+}
+
+}  // namespace windlass::checked

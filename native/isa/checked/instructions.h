@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// The raw instructions of the tile ISA, and the toolkit's TPUT, TGET, TNOTIFY and TTEST, under
+// their own names and in their own order of arguments, issued to the core whose scalar pipe the
+// calling thread is. What depends on types alone is refused by the compiler, as there; the rest is
+// reported to the machine.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include "native/isa/checked/transfer.h"
+#include "native/isa/checked/types.h"
+
+// ---- built-ins
+
+inline int64_t get_block_idx() {
+  return windlass::checked::Core::current().block();
+}
+inline int64_t get_block_num() {
+  return windlass::checked::Core::current().blocks();
+}
+inline void set_flag(pipe_t from, pipe_t to, int id) {
+  windlass::checked::Core::current().setFlag(from, to, id);
+}
+inline void wait_flag(pipe_t from, pipe_t to, int id) {
+  windlass::checked::Core::current().waitFlag(from, to, id);
+}
+inline void pipe_barrier(pipe_t pipe) {
+  windlass::checked::Core::current().barrier(pipe);
+}
+inline void dsb(mem_dsb_t) {
+  windlass::checked::Core::current().drainStores();
+}
+inline void dcci(const void* address, cache_line_t) {
+  windlass::checked::Core::current().maintainCache(address);
+}
+inline void dcci(const void* address, cache_line_t, dcci_dst_t) {
+  windlass::checked::Core::current().maintainCache(address);
+}
+
+namespace pto {
+
+template <typename TileT, std::enable_if_t<!std::is_pointer_v<TileT>, int> = 0>
+void TASSIGN(TileT& tile, uint64_t offset) {
+  tile.place(offset);
+}
+template <uint64_t kOffset, typename TileT>
+void TASSIGN(TileT& tile) {
+  tile.place(kOffset);
+}
+
+// ---- movement
+
+template <typename TileT, typename Global>
+void TLOAD(TileT& tile, Global& tensor) {
+  windlass::checked::Core::current().load(tile.ref(), tensor.ref());
+}
+
+template <typename Global, typename TileT>
+void TSTORE(Global& tensor, TileT& tile) {
+  windlass::checked::Core::current().store(tensor.ref(), tile.ref(), false);
+}
+template <typename TileT, typename Global, AtomicType kAtomic>
+void TSTORE(Global& tensor, TileT& tile) {
+  windlass::checked::Core::current().store(tensor.ref(), tile.ref(),
+                                           kAtomic == AtomicType::AtomicAdd);
+}
+
+template <typename Dst, typename Src>
+void TMOV(Dst& dst, Src& src) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
+  windlass::checked::Core::current().move(dst.ref(), src.ref());
+}
+
+// ---- arithmetic
+
+namespace detail {
+
+template <typename Dst, typename A, typename B>
+void combine(const char* name, windlass::checked::Op op, Dst& dst, A& a, B& b) {
+  static_assert(std::is_same_v<typename Dst::DType, typename A::DType> &&
+                    std::is_same_v<typename Dst::DType, typename B::DType>,
+                "one dtype");
+  windlass::checked::Core::current().combine(name, op, dst.ref(), a.ref(), b.ref());
+}
+
+template <typename T>
+uint64_t bitsOf(T value) {
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+template <typename Dst, typename Src>
+void combineScalar(const char* name, windlass::checked::Op op, Dst& dst, Src& src,
+                   typename Src::DType scalar) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
+  windlass::checked::Core::current().combineScalar(name, op, dst.ref(), src.ref(), bitsOf(scalar));
+}
+
+}  // namespace detail
+
+template <typename Dst, typename A, typename B>
+void TADD(Dst& dst, A& a, B& b) {
+  detail::combine("TADD", windlass::checked::Op::kAdd, dst, a, b);
+}
+template <typename Dst, typename A, typename B>
+void TSUB(Dst& dst, A& a, B& b) {
+  detail::combine("TSUB", windlass::checked::Op::kSub, dst, a, b);
+}
+template <typename Dst, typename A, typename B>
+void TMUL(Dst& dst, A& a, B& b) {
+  detail::combine("TMUL", windlass::checked::Op::kMul, dst, a, b);
+}
+template <typename Dst, typename A, typename B>
+void TMAX(Dst& dst, A& a, B& b) {
+  detail::combine("TMAX", windlass::checked::Op::kMax, dst, a, b);
+}
+template <typename Dst, typename A, typename B>
+void TMIN(Dst& dst, A& a, B& b) {
+  detail::combine("TMIN", windlass::checked::Op::kMin, dst, a, b);
+}
+template <typename Dst, typename Src>
+void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
+  detail::combineScalar("TADDS", windlass::checked::Op::kAddScalar, dst, src, scalar);
+}
+template <typename Dst, typename Src>
+void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
+  detail::combineScalar("TMULS", windlass::checked::Op::kMulScalar, dst, src, scalar);
+}
+template <typename Dst, typename Src>
+void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(!std::is_integral_v<typename Src::DType>, "the checked targets divide floats");
+  detail::combineScalar("TDIVS", windlass::checked::Op::kDivScalar, dst, src, scalar);
+}
+template <typename Dst>
+void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+  windlass::checked::Core::current().fill(dst.ref(), detail::bitsOf(scalar));
+}
+
+template <typename Dst, typename Src>
+void TCVT(Dst& dst, Src& src, RoundMode mode) {
+  windlass::checked::Core::current().convert(dst.ref(), src.ref(), nullptr, mode, std::nullopt);
+}
+template <typename Dst, typename Src>
+void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
+  windlass::checked::Core::current().convert(dst.ref(), src.ref(), nullptr, mode, saturation);
+}
+template <typename Dst, typename Src, typename Scratch>
+void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode) {
+  const windlass::checked::TileRef room = scratch.ref();
+  windlass::checked::Core::current().convert(dst.ref(), src.ref(), &room, mode, std::nullopt);
+}
+template <typename Dst, typename Src, typename Scratch>
+void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode, SaturationMode saturation) {
+  const windlass::checked::TileRef room = scratch.ref();
+  windlass::checked::Core::current().convert(dst.ref(), src.ref(), &room, mode, saturation);
+}
+
+// ---- between ranks
+
+namespace comm {
+namespace detail {
+
+template <typename Dst, typename Src, typename TileT>
+void transfer(const windlass::checked::TransferKind& kind, Dst& dst, Src& src, TileT& ping,
+              TileT* pong, bool adds) {
+  static_assert(std::is_same_v<typename Dst::RawDType, typename Src::RawDType> &&
+                    std::is_same_v<typename Dst::RawDType, typename TileT::DType>,
+                "one dtype");
+  static_assert(Dst::layout == Src::layout, "one layout");
+  windlass::checked::TileRef first = ping.ref();
+  windlass::checked::TileRef second = pong == nullptr ? first : pong->ref();
+  windlass::checked::transfer(windlass::checked::Core::current(), kind, dst.ref(), src.ref(),
+                              &first, pong == nullptr ? nullptr : &second, adds);
+  ping.take(first);
+  if (pong != nullptr) pong->take(second);
+}
+
+}  // namespace detail
+
+template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
+void TPUT(Dst& dst, Src& src, TileT& tile) {
+  detail::transfer<Dst, Src, TileT>(windlass::checked::kPut, dst, src, tile, nullptr,
+                                    kAtomic == AtomicType::AtomicAdd);
+}
+template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
+void TPUT(Dst& dst, Src& src, TileT& ping, TileT& pong) {
+  detail::transfer(windlass::checked::kPut, dst, src, ping, &pong,
+                   kAtomic == AtomicType::AtomicAdd);
+}
+template <typename Dst, typename Src, typename TileT>
+void TPUT(Dst& dst, Src& src, TileT& tile, AtomicType atomic) {
+  detail::transfer<Dst, Src, TileT>(windlass::checked::kPut, dst, src, tile, nullptr,
+                                    atomic == AtomicType::AtomicAdd);
+}
+template <typename Dst, typename Src, typename TileT>
+void TGET(Dst& dst, Src& src, TileT& tile) {
+  detail::transfer<Dst, Src, TileT>(windlass::checked::kGet, dst, src, tile, nullptr, false);
+}
+template <typename Dst, typename Src, typename TileT>
+void TGET(Dst& dst, Src& src, TileT& ping, TileT& pong) {
+  detail::transfer(windlass::checked::kGet, dst, src, ping, &pong, false);
+}
+
+inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
+  windlass::checked::Core::current().notify(signal.data(), value, op);
+}
+inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
+  return windlass::checked::Core::current().look(signal.data(), value, cmp);
+}
+// Whether all of them satisfy.
+template <int R, int C>
+bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
+  for (int row = 0; row < R; ++row) {
+    for (int column = 0; column < C; ++column) {
+      Signal signal = signals.at(row, column);
+      if (!TTEST(signal, value, cmp)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace comm
+}  // namespace pto

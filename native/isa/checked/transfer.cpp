@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/checked/transfer.h"
+
+namespace windlass::checked {
+namespace {
+
+// Moves chunks, in turn through either tile.
+class Chunks {
+ public:
+  Chunks(Core& core, const TransferKind& kind, TileRef* ping, TileRef* pong, bool adds)
+      : core_(core), kind_(kind), tiles_{ping, pong}, adds_(adds) {}
+
+  void move(const GlobalRef& dst, const GlobalRef& src) {
+    const int id = static_cast<int>(next_);
+    TileRef& tile = *tiles_[next_];
+    if (used_[next_]) core_.waitFlag(PIPE_MTE3, PIPE_MTE2, id, kind_.waitFlag);
+    core_.load(tile, src, kind_.load);
+    core_.setFlag(PIPE_MTE2, PIPE_MTE3, id, kind_.setFlag);
+    core_.waitFlag(PIPE_MTE2, PIPE_MTE3, id, kind_.waitFlag);
+    core_.store(dst, tile, adds_, kind_.store);
+    core_.setFlag(PIPE_MTE3, PIPE_MTE2, id, kind_.setFlag);
+    used_[next_] = true;
+    if (tiles_[1] != nullptr) next_ = 1 - next_;
+  }
+  void end() {
+    for (int id = 0; id < 2; ++id) {
+      if (used_[id]) core_.waitFlag(PIPE_MTE3, PIPE_MTE2, id, kind_.waitFlag);
+    }
+  }
+  TileRef& tile() { return *tiles_[next_]; }
+
+ private:
+  Core& core_;
+  const TransferKind& kind_;
+  TileRef* const tiles_[2];
+  const bool adds_;
+  size_t next_ = 0;
+  bool used_[2] = {false, false};
+};
+
+GlobalRef part(const GlobalRef& tensor, const int64_t* start, const int64_t* shape) {
+  GlobalRef box = tensor;
+  int64_t elements = 0;
+  for (int d = 0; d < kGlobalDims; ++d) {
+    elements += start[d] * tensor.strides[d];
+    box.shape[d] = shape[d];
+  }
+  box.data = static_cast<unsigned char*>(tensor.data) +
+             elements * static_cast<int64_t>(sizeOf(tensor.dtype));
+  return box;
+}
+
+bool stridesFit(const GlobalRef& tensor) {
+  for (const int64_t stride : tensor.strides) {
+    if (stride > INT32_MAX || stride < INT32_MIN) return false;
+  }
+  return true;
+}
+
+bool sameShape(const GlobalRef& a, const GlobalRef& b) {
+  for (int d = 0; d < kGlobalDims; ++d) {
+    if (a.shape[d] != b.shape[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void transfer(Core& core, const TransferKind& kind, const GlobalRef& dst, const GlobalRef& src,
+              TileRef* ping, TileRef* pong, bool adds) {
+  const Origin origin = core.begin(kind.name);
+  const auto tensors = [&] { return describe(src) + " to " + describe(dst); };
+  if (!core.require(sameShape(dst, src), Rule::kTransferShape, origin, tensors) ||
+      !core.require(stridesFit(dst) && stridesFit(src), Rule::kTransferStride, origin, tensors)) {
+    return;
+  }
+  if (src.rows() == 0 || src.shape[4] == 0) return;
+  for (int id = 0; id < 2; ++id) {
+    const bool isFree =
+        !core.isPending(PIPE_MTE2, PIPE_MTE3, id) && !core.isPending(PIPE_MTE3, PIPE_MTE2, id);
+    if (!core.require(isFree, Rule::kFlagTaken, origin,
+                      [&] { return "a flag of EVENT_ID" + std::to_string(id) + " is set"; })) {
+      return;
+    }
+  }
+  Chunks chunks(core, kind, ping, pong, adds);
+  if (src.rows() <= ping->rows && src.shape[4] <= ping->columns) {
+    const bool exact = ping->validRows == src.rows() && ping->validColumns == src.shape[4];
+    if (!core.require(exact, Rule::kTransferTile, origin, [&] {
+          return describe(*ping) + " of " + std::to_string(ping->validRows) + "x" +
+                 std::to_string(ping->validColumns) + " valid holds all of " + tensors();
+        })) {
+      return;
+    }
+    chunks.move(dst, src);
+    chunks.end();
+    return;
+  }
+  const int64_t mostRows = ping->validRows;
+  const int64_t mostColumns = ping->validColumns;
+  const bool divides = (ping->dynamicRows || src.shape[3] % mostRows == 0) &&
+                       (ping->dynamicColumns || src.shape[4] % mostColumns == 0);
+  if (!core.require(mostRows > 0 && mostColumns > 0 && divides, Rule::kTransferTile, origin, [&] {
+        return describe(*ping) + " of " + std::to_string(mostRows) + "x" +
+               std::to_string(mostColumns) + " valid, in chunks of which go " + tensors();
+      })) {
+    return;
+  }
+  int64_t start[kGlobalDims] = {};
+  const int64_t whole[] = {src.shape[0], src.shape[1], src.shape[2], src.shape[3], src.shape[4]};
+  for (start[0] = 0; start[0] < whole[0]; ++start[0]) {
+    for (start[1] = 0; start[1] < whole[1]; ++start[1]) {
+      for (start[2] = 0; start[2] < whole[2]; ++start[2]) {
+        for (start[3] = 0; start[3] < whole[3]; start[3] += mostRows) {
+          for (start[4] = 0; start[4] < whole[4]; start[4] += mostColumns) {
+            const int64_t shape[] = {1, 1, 1, std::min(mostRows, whole[3] - start[3]),
+                                     std::min(mostColumns, whole[4] - start[4])};
+            TileRef& tile = chunks.tile();
+            tile.validRows = shape[3];
+            tile.validColumns = shape[4];
+            chunks.move(part(dst, start, shape), part(src, start, shape));
+          }
+        }
+      }
+    }
+  }
+  chunks.end();
+}
+
+}  // namespace windlass::checked

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the tile ISA under its own names: shapes, strides, tensors, tiles, signals.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "native/isa/checked/core.h"
+#include "native/isa/checked/enums.h"
+#include "native/isa/element_types.h"
+
+#define __gm__
+
+namespace pto {
+
+namespace detail {
+
+// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five.
+template <int64_t... N>
+struct Extents {
+  static_assert(sizeof...(N) == windlass::checked::kGlobalDims, "five dimensions");
+  static constexpr int kDims = windlass::checked::kGlobalDims;
+  static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
+  template <typename... V>
+  static constexpr bool takes =
+      sizeof...(V) == kDims || (sizeof...(V) > 0 && sizeof...(V) == kDynamic);
+
+  static void ones(int64_t* to) {
+    const int64_t given[] = {N...};
+    for (int d = 0; d < kDims; ++d) to[d] = given[d] == DYNAMIC ? 1 : given[d];
+  }
+  template <typename... V>
+  static void fill(int64_t* to, V... v) {
+    const int64_t given[] = {N...};
+    const int64_t values[] = {static_cast<int64_t>(v)...};
+    int next = 0;
+    for (int d = 0; d < kDims; ++d) {
+      const bool all = sizeof...(V) == kDims;
+      to[d] = given[d] != DYNAMIC ? given[d] : values[all ? d : next++];
+    }
+  }
+};
+
+}  // namespace detail
+
+template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,
+          int64_t N5 = DYNAMIC>
+struct Shape {
+  using Extents = detail::Extents<N1, N2, N3, N4, N5>;
+
+  Shape() { Extents::ones(shape); }
+  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
+  explicit Shape(V... values) {
+    Extents::fill(shape, values...);
+  }
+
+  int64_t shape[Extents::kDims];
+};
+
+// In elements.
+template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
+          int64_t S5 = DYNAMIC>
+struct Stride {
+  using Extents = detail::Extents<S1, S2, S3, S4, S5>;
+
+  Stride() { Extents::ones(stride); }
+  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
+  explicit Stride(V... values) {
+    Extents::fill(stride, values...);
+  }
+
+  int64_t stride[Extents::kDims];
+};
+
+// A 5-D view of global memory: dimension 3 counts rows, dimension 4 columns.
+template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
+class GlobalTensor {
+ public:
+  using RawDType = std::remove_const_t<Element>;
+  using DType = __gm__ Element;
+  static constexpr Layout layout = kLayout;
+
+  explicit GlobalTensor(__gm__ Element* data, const ShapeT& shape = ShapeT(),
+                        const StrideT& stride = StrideT())
+      : data_(data), shape_(shape), stride_(stride) {}
+
+  __gm__ Element* data() { return data_; }
+  int64_t GetShape(int d) { return shape_.shape[d]; }
+  int64_t GetStride(int d) { return stride_.stride[d]; }
+
+  windlass::checked::GlobalRef ref() {
+    windlass::checked::GlobalRef ref = {
+        const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value, {}, {}};
+    for (int d = 0; d < windlass::checked::kGlobalDims; ++d) {
+      ref.shape[d] = GetShape(d);
+      ref.strides[d] = GetStride(d);
+    }
+    return ref;
+  }
+
+ private:
+  Element* data_;
+  ShapeT shape_;
+  StrideT stride_;
+};
+
+// A buffer in the unified buffer; TASSIGN says where. A dynamic valid size is that of the
+// constructor; without one it is none. What the toolkit's compiler would refuse of its rows and
+// sizes is reported at TASSIGN.
+template <TileType kType, typename Element, int kRows, int kCols,
+          BLayout kLayout = BLayout::RowMajor, int kValidRow = kRows, int kValidCol = kCols,
+          SLayout kInner = SLayout::NoneBox, int kFractal = 512, PadValue kPad = PadValue::Null>
+class Tile {
+  static_assert(kType == TileType::Vec && kLayout == BLayout::RowMajor &&
+                    kInner == SLayout::NoneBox,
+                "the checked targets run row-major Vec tiles");
+
+ public:
+  using DType = Element;
+  static constexpr int Rows = kRows;
+  static constexpr int Cols = kCols;
+  static constexpr int ValidRow = kValidRow;
+  static constexpr int ValidCol = kValidCol;
+
+  Tile() = default;
+  template <int R = kValidRow, int C = kValidCol,
+            std::enable_if_t<R == DYNAMIC && C == DYNAMIC, int> = 0>
+  Tile(int64_t validRows, int64_t validCols) : validRows_(validRows), validCols_(validCols) {}
+  template <int R = kValidRow, int C = kValidCol,
+            std::enable_if_t<(R == DYNAMIC) != (C == DYNAMIC), int> = 0>
+  explicit Tile(int64_t valid) {
+    (kValidRow == DYNAMIC ? validRows_ : validCols_) = valid;
+  }
+
+  unsigned GetValidRow() { return static_cast<unsigned>(validRows_); }
+  unsigned GetValidCol() { return static_cast<unsigned>(validCols_); }
+  // Elements of the core that runs.
+  Element* data() {
+    return reinterpret_cast<Element*>(windlass::checked::Core::current().buffer() + at_.offset);
+  }
+
+  void place(uint64_t offset) { at_ = windlass::checked::Core::current().place(ref(), offset); }
+  windlass::checked::TileRef ref() {
+    return {at_,
+            windlass::DTypeOf<Element>::value,
+            kRows,
+            kCols,
+            validRows_,
+            validCols_,
+            kValidRow == DYNAMIC,
+            kValidCol == DYNAMIC};
+  }
+  // The valid size that TPUT or TGET left.
+  void take(const windlass::checked::TileRef& ref) {
+    validRows_ = ref.validRows;
+    validCols_ = ref.validColumns;
+  }
+
+ private:
+  windlass::checked::Placement at_;
+  int64_t validRows_ = kValidRow;
+  int64_t validCols_ = kValidCol;
+};
+
+namespace comm {
+
+// One int32.
+class Signal {
+ public:
+  explicit Signal(__gm__ int32_t* word) : word_(word) {}
+  __gm__ int32_t* data() { return word_; }
+
+ private:
+  int32_t* word_;
+};
+
+// R x C of them; rowStride counts words.
+template <int R, int C>
+class Signal2D {
+ public:
+  explicit Signal2D(__gm__ int32_t* words, int rowStride = C)
+      : words_(words), rowStride_(rowStride) {}
+  Signal at(int row, int column) {
+    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
+  }
+
+ private:
+  int32_t* words_;
+  int rowStride_;
+};
+
+}  // namespace comm
+}  // namespace pto

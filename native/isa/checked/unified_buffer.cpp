@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/checked/unified_buffer.h"
+
+#include <random>
+
+namespace windlass::checked {
+namespace {
+
+std::string against(uint64_t number, const char* instruction, Pipe pipe) {
+  return "instruction " + std::to_string(number) + ", " + instruction + " on " + nameOf(pipe);
+}
+
+Clash race(const TileRef& tile, const Issue& issue, const char* what, uint64_t number,
+           const char* instruction, Pipe pipe, const char* may) {
+  return {Rule::kTileRace, describe(tile) + " is " + what + " on " + nameOf(issue.pipe) +
+                               " while " + against(number, instruction, pipe) + ", may still " +
+                               may + " it"};
+}
+
+}  // namespace
+
+UnifiedBuffer::UnifiedBuffer(const Architecture& architecture, uint64_t seed)
+    : bytes_(architecture.bufferBytes), blocks_(architecture.bufferBytes / kTileAlignment) {
+  std::mt19937_64 random(seed);
+  for (size_t at = 0; at < bytes_.size(); at += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    __builtin_memcpy(&bytes_[at], &word, sizeof word);
+  }
+}
+
+// The first clash of any block that the tile's valid part touches.
+template <typename Look>
+std::optional<Clash> UnifiedBuffer::each(const TileRef& tile, Look&& look) {
+  std::optional<Clash> first;
+  for (int64_t row = 0; row < tile.validRows; ++row) {
+    const auto begin = static_cast<size_t>(tile.at.offset + row * tile.rowBytes());
+    const size_t end = begin + static_cast<size_t>(tile.validRowBytes());
+    for (size_t at = begin; at < end; at += kTileAlignment) {
+      std::optional<Clash> clash = look(blocks_[at / kTileAlignment]);
+      if (clash && !first) first = std::move(clash);
+    }
+  }
+  return first;
+}
+
+std::optional<Clash> UnifiedBuffer::read(const TileRef& tile, const Issue& issue) {
+  return each(tile, [&](Block& block) -> std::optional<Clash> {
+    const Touch& written = block.written;
+    block.read[static_cast<size_t>(issue.pipe)] = {issue.tick(issue.pipe), issue.origin.number,
+                                                   issue.origin.instruction};
+    if (written.tick == 0) {
+      return Clash{Rule::kTileUnwritten, describe(tile) + " is read where nothing was written"};
+    }
+    if (block.tile != tile.at.serial && written.number > tile.at.placedAt) {
+      return Clash{Rule::kTileOverlap,
+                   describe(tile) + " is read where " +
+                       against(written.number, written.instruction, block.writer) +
+                       ", wrote another tile"};
+    }
+    if (block.writer != issue.pipe && written.tick > issue.tick(block.writer)) {
+      return race(tile, issue, "read", written.number, written.instruction, block.writer, "write");
+    }
+    return std::nullopt;
+  });
+}
+
+std::optional<Clash> UnifiedBuffer::write(const TileRef& tile, const Issue& issue) {
+  return each(tile, [&](Block& block) -> std::optional<Clash> {
+    std::optional<Clash> clash;
+    for (const Pipe pipe : kEveryPipe) {
+      const Touch& read = block.read[static_cast<size_t>(pipe)];
+      if (pipe != issue.pipe && read.tick > issue.tick(pipe)) {
+        clash = race(tile, issue, "written", read.number, read.instruction, pipe, "read");
+      }
+    }
+    const Touch& written = block.written;
+    if (block.writer != issue.pipe && written.tick > issue.tick(block.writer)) {
+      clash =
+          race(tile, issue, "written", written.number, written.instruction, block.writer, "write");
+    }
+    block.written = {issue.tick(issue.pipe), issue.origin.number, issue.origin.instruction};
+    block.writer = issue.pipe;
+    block.tile = tile.at.serial;
+    return clash;
+  });
+}
+
+}  // namespace windlass::checked
