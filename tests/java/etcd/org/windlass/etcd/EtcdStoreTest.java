@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -266,7 +267,7 @@ class EtcdStoreTest {
   }
 
   @Test
-  void aSizeThatIsNoneCountsNothing() throws Exception {
+  void whatNoMemberHasWrittenCountsNothing() throws Exception {
     Etcd etcd = Etcd.shared();
     String name = Etcd.newName();
     try (Store store = rank(etcd, name, 0, 1);
@@ -278,10 +279,17 @@ class EtcdStoreTest {
               .findFirst()
               .orElseThrow();
       client.getKVClient().put(Etcd.bytes(size), Etcd.bytes("none")).get();
+      String value = size.replace("/size/a", "/value/");
+      for (String key : List.of("", "x".repeat(600))) {
+        client.getKVClient().put(Etcd.bytes(value + key), Etcd.bytes("none")).get();
+      }
+      assertThat(store.keys("", LONG)).containsExactly("a");
       byte[] large = new byte[100_000]; // beyond what is written without a look at the sizes
       store.set("b", large, LONG);
       assertThat(store.get("b", LONG)).contains(large);
-      client.getKVClient().delete(Etcd.bytes(size)).get();
+      for (String key : etcd.keys(Etcd.PREFIX + "/" + name)) {
+        client.getKVClient().delete(Etcd.bytes(key)).get();
+      }
     }
   }
 

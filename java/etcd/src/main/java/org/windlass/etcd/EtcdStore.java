@@ -238,6 +238,7 @@ final class EtcdStore implements Store {
     Until until = Until.of(deadline, failures);
     List<String> found = new ArrayList<>();
     long[] listing = new long[1];
+    ByteSequence all = owner.keys().value("");
     try {
       range(
           call,
@@ -245,12 +246,15 @@ final class EtcdStore implements Store {
           KEYS_ONLY,
           until,
           each -> {
-            String key = owner.keys().key(each.getKey());
-            listing[0] += Limits.key(key, failures).length + 2;
+            int bytes = each.getKey().size() - all.size();
+            if (bytes == 0 || bytes > Limits.KEY) {
+              return; // what no member has written
+            }
+            listing[0] += bytes + 2;
             if (listing[0] > Limits.LISTING) {
               throw Limits.tooManyKeys();
             }
-            found.add(key);
+            found.add(owner.keys().key(each.getKey()));
           });
     } catch (Refusal refusal) {
       throw refusal.thrown(call, failures);
