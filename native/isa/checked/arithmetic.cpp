@@ -254,7 +254,12 @@ Conversion conversionOf(const Architecture& architecture, DType from, DType to, 
 
 void convert(unsigned char* buffer, const TileRef& dst, const TileRef& src,
              const Conversion& conversion) {
-  const std::vector<unsigned char> from = packed(buffer, src);
+  std::vector<unsigned char> from = packed(buffer, src);
+  const bool isNearest = conversion.mode == pto::RoundMode::CAST_RINT;
+  if (isNearest && isFloat(src.dtype) && isFloat(dst.dtype)) {
+    TMOVE_CVT(View(buffer, dst).view(), View(from.data(), src.dtype, src).view());
+    return;
+  }
   std::vector<unsigned char> to(dst.validBytes());
   const size_t fromBytes = sizeOf(src.dtype);
   const size_t toBytes = sizeOf(dst.dtype);
