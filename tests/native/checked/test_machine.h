@@ -57,20 +57,21 @@ class TestMachine {
       machine.memory().add({rank, out[rank].data(), kFloats * sizeof(float), false});
       machine.memory().add({rank, window[rank].data(), kFloats * sizeof(float), true});
       machine.memory().add({rank, &signals[rank], sizeof signals[rank], true});
-      for (uint32_t block = 0; block < kBlocks; ++block) {
-        cores_.push_back(std::make_unique<checked::Core>(machine, rank, block));
-      }
     }
   }
 
   // Runs a part of the kernel on that core.
   template <typename Body>
   void on(uint32_t rank, uint32_t block, Body&& body) {
-    const checked::Core::Running running(*cores_[rank * kBlocks + block]);
+    auto& core = cores_[rank * kBlocks + block];
+    if (core == nullptr) core = std::make_unique<checked::Core>(machine, rank, block);
+    const checked::Core::Running running(*core);
     body();
   }
   void finish() {
-    for (auto& core : cores_) core->finish();
+    for (auto& core : cores_) {
+      if (core != nullptr) core->finish();
+    }
   }
 
   pto::comm::Signal signal(uint32_t rank, uint32_t index) {
@@ -87,7 +88,7 @@ class TestMachine {
   Signals signals[kRanks];
 
  private:
-  std::vector<std::unique_ptr<checked::Core>> cores_;
+  std::unique_ptr<checked::Core> cores_[kRanks * kBlocks];  // those that have run something
 };
 
 }  // namespace windlass_test
