@@ -21,10 +21,12 @@ struct Late {
 
 class NeverComes : public testing::TestWithParam<Late> {};
 
-// The latest that any rank learnt of the missing one, after the deadline.
+// The latest that any rank learnt of the missing one, after the deadline; INT64_MAX where other
+// work kept more ranks from coming by then, which all name too.
 int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
   const int missing = n / 2;
   std::atomic<int64_t> worst{0};
+  const Shared<std::atomic<bool>> moreAreLate;
   // Outlive the ranks: a peer may still copy when a rank gets its Timeout.
   const uint64_t elements = count * static_cast<uint64_t>(n);
   std::vector<std::vector<float>> ins(static_cast<size_t>(n), std::vector<float>(elements)),
@@ -42,24 +44,30 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     const int64_t late = wl_clock_ns() - start - deadline;
     for (int64_t seen = worst; late > seen && !worst.compare_exchange_weak(seen, late);) {
     }
-    EXPECT_EQ(1, error.culprit_count) << error.message;
-    EXPECT_EQ(missing, error.culprits[0]) << error.message;
-    EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
     EXPECT_TRUE(contains(error.message, "barrier #1"));
+    if (error.culprit_count > 1) {
+      *moreAreLate = true;
+    } else {
+      EXPECT_EQ(1, error.culprit_count) << error.message;
+      EXPECT_EQ(missing, error.culprits[0]) << error.message;
+      EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
+    }
     EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error)) << "a dead communicator stays dead";
     EXPECT_TRUE(contains(error.message, "dead"));
   });
-  return worst;
+  return *moreAreLate ? INT64_MAX : worst.load();
 }
 
 TEST_P(NeverComes, EveryOtherRankGetsATimeoutThatNamesItAtTheDeadline) {
   const auto [n, cores] = GetParam();
-  const int64_t deadline = (kSlow > 1 || deviceCores() > 0 ? 600 : 150) * kMs;
-  const int64_t limit = kSlow > 1 ? deadline / 2 : 20 * kMs;
   for (const uint64_t count : {4, 100'000}) {
+    int64_t deadline = (kSlow > 1 || deviceCores() > 0 ? 600 : 150) * kMs;
+    const int64_t limit = kSlow > 1 ? deadline / 2 : 20 * kMs;
     int64_t best = INT64_MAX;
     for (int attempt = 0; attempt < kAttempts && best > limit; ++attempt) {
-      best = std::min(best, latest(n, cores, deadline, count));
+      const int64_t late = latest(n, cores, deadline, count);
+      if (late == INT64_MAX) deadline = std::min(2 * deadline, 10'000 * kMs);
+      best = std::min(best, late);
     }
     EXPECT_LE(best, limit) << count << " elements, nanoseconds after the deadline";
     EXPECT_GE(best, -kMs);
@@ -269,19 +277,16 @@ TEST(Mismatch, ReachesThoseInsideThoughTheOtherSideReturnedAndCallsNothingMore) 
 }
 
 TEST(Begin, ASecondThreadOnOneRankIsRefused) {
-  LocalRanks ranks(2, 500 * kMs);
+  LocalRanks ranks(2);
   std::thread first([&] {
     Error error;
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[0], 0, &error));
+    EXPECT_EQ(WL_ABORTED, wl_barrier(ranks.comms[0], 0, &error));
   });
-  wl_rank_state_t state = {};
-  state.struct_size = sizeof state;
-  do {
-    ASSERT_EQ(WL_OK, wl_comm_state(ranks.comms[1], 0, &state));
-  } while (state.busy == 0 || state.operation != WL_OP_BARRIER);
+  awaitInside(ranks.comms[1], 0, WL_OP_BARRIER);
   Error error;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(ranks.comms[0], 0, &error));
   EXPECT_TRUE(contains(error.message, "another thread"));
+  EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "enough", &error));
   first.join();
 }
 

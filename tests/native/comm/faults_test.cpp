@@ -290,9 +290,9 @@ TEST_P(Faults, AKillShowsAtOnceAndTheOthersGoOn) {
               "communicator after %.1f ms, %.1f ms\n",
               crew.processes, crew.threads, kind.name, attempts(), middle, sawMs.back(), shrunk,
               shrunkMs.back());
-  // 50 ms are promised of a machine that has a core to spare.
-  EXPECT_LT(middle, kSlow > 1 ? 2'000 : 300);
-  EXPECT_LT(sawMs.back(), kSlow > 1 ? 10'000 : 3'000);
+  // 50 ms are promised of a machine that has a core to spare; the deadline is 20 s.
+  EXPECT_LT(middle, 2'000);
+  EXPECT_LT(sawMs.back(), 10'000);
 }
 
 TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {

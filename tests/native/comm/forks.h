@@ -74,6 +74,18 @@ class Forks {
   int late_ = 0;
 };
 
+// Waits until a child has ended, and leaves it to be asked after; false where that lasts too long.
+inline bool awaitEnd(pid_t child, int64_t limitNs = 60'000 * kMs) {
+  const int64_t start = wl_clock_ns();
+  siginfo_t ended = {};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0) {
+    if (wl_clock_ns() - start > limitNs) return false;
+    usleep(500);
+  }
+  return ended.si_pid == child;
+}
+
 // What they share: who they are. Process p has the ranks p, p + processes, and so on.
 struct Roster {
   static constexpr int kMost = 16;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
+#include "native/comm/collectives.h"
 #include "native/comm/cpu_executor.h"
 #include "native/comm/kernels.h"
 #include "tests/native/comm/comms.h"
@@ -138,6 +139,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
     ranks.run([&](uint32_t rank, Comm& comm) {
       self = rank;
       Error error;
+      EXPECT_EQ(WL_OK, windlass::barrier(comm, 20'000 * kMs, &error)) << error.message;
       const Code code = comm.run<SlowItem>(callOf(1, &error));
       if (code == WL_OK) return;
       EXPECT_EQ(WL_TIMEOUT, code) << error.message;

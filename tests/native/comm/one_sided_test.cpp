@@ -322,15 +322,19 @@ TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
 }
 
 TEST(OneSidedTimeout, OfACollectiveNamesTheRankThatWaitsForASignalInstead) {
-  LocalRanks ranks(3, 200 * kMs, 1, 64);
+  LocalRanks ranks(3, 20'000 * kMs, 1, 64);
   Windows windows(ranks, 0, 1);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     if (rank == 1) {
-      EXPECT_EQ(WL_TIMEOUT, windows.wait(1, 0, 0, 1, &error, 20'000 * kMs));
+      EXPECT_EQ(WL_TIMEOUT, windows.wait(1, 0, 0, 1, &error));
       return;
     }
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error));
+    if (rank == 0) {
+      awaitInside(comm, 1, WL_OP_WAIT);
+      awaitInside(comm, 2, WL_OP_BARRIER);
+    }
+    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, rank == 0 ? 200 * kMs : 0, &error));
     EXPECT_EQ(1, error.culprit_count) << error.message;
     EXPECT_EQ(1, error.culprits[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "it is in wait(value 1 from rank 0) after #1"));

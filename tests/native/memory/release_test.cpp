@@ -54,12 +54,7 @@ class Retired : public testing::Test {
       Error error;
       slowCode_ = wl_barrier(ranks_.comms[1], 0, &error);
     });
-    wl_rank_state_t state = {};
-    state.struct_size = sizeof state;
-    do {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      wl_comm_state(ranks_.comms[0], 1, &state);
-    } while (state.busy == 0 || state.operation != WL_OP_BARRIER);
+    awaitInside(ranks_.comms[0], 1, WL_OP_BARRIER);
     pthread_kill(slow_.native_handle(), SIGUSR2);
     sem_wait(&stopped);
     Error error;
