@@ -13,15 +13,16 @@ import org.windlass.internal.Deadlines;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Until;
+import org.windlass.internal.rendezvous.HostAndPort;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
+import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.rendezvous.Refusal;
 import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.StoreProviders;
 import org.windlass.internal.rendezvous.StoreServer;
 import org.windlass.internal.rendezvous.Token;
 
@@ -138,16 +139,9 @@ final class EnvironmentStart {
       return LocalHandles.create(size, options);
     }
     if (environment.store().isPresent()) {
-      String address = environment.store().get();
-      try (Store store =
-          StoreProviders.of(address, WindlassException::of)
-              .connect(
-                  address,
-                  storeName(),
-                  member(),
-                  variables,
-                  until.left(),
-                  WindlassException::of)) {
+      MeetingPlace.Provided place =
+          new MeetingPlace.Provided(environment.store().get(), storeName());
+      try (Store store = place.join(member(), variables, until.left(), WindlassException::of)) {
         return start(store, until);
       }
     }
@@ -291,14 +285,8 @@ final class EnvironmentStart {
                             + environment.launcher()
                             + " does not say where the ranks meet; set WINDLASS_RENDEZVOUS to"
                             + " HOST:PORT, such as 127.0.0.1:29500, on all of them"));
-    InetSocketAddress resolved = new InetSocketAddress(named.getHostString(), named.getPort());
-    if (resolved.isUnresolved()) {
-      throw new InvalidArgumentException(
-          "fromEnvironment: the host "
-              + named.getHostString()
-              + ", at which the ranks meet, has no known address");
-    }
-    return resolved;
+    return HostAndPort.resolved(
+        "fromEnvironment: the place where the ranks meet", named, WindlassException::of);
   }
 
   private Token token() {

@@ -177,11 +177,7 @@ public final class RunningJob implements AutoCloseable {
             address,
             ", or the process id of a rank",
             WindlassException::of);
-    InetSocketAddress at = new InetSocketAddress(named.getHostString(), named.getPort());
-    if (at.isUnresolved()) {
-      throw new InvalidArgumentException(
-          "report: the host " + named.getHostString() + " has no known address");
-    }
+    InetSocketAddress at = HostAndPort.resolved("report", named, WindlassException::of);
     Token token =
         Token.fromEnvironment(variables, WindlassException::of)
             .orElseThrow(

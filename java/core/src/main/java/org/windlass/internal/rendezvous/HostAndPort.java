@@ -2,12 +2,13 @@
 package org.windlass.internal.rendezvous;
 
 import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** The parser of HOST:PORT as settings have it, which looks up no name. */
+/** HOST:PORT as settings have it: its parser, which looks up no name, and its look-up. */
 public final class HostAndPort {
   public static final int LAST_PORT = 65_535;
 
@@ -61,6 +62,21 @@ public final class HostAndPort {
           setting, text, "'" + host + "' is no host; name one, or its address", failures);
     }
     return InetSocketAddress.createUnresolved(host, port);
+  }
+
+  /**
+   * {@code parsed} with its host looked up, which takes as long as the system's resolver;
+   * InvalidArgument where it is not known.
+   *
+   * @param where it stands, as the message begins
+   */
+  public static InetSocketAddress resolved(
+      String where, InetSocketAddress parsed, FailureMaker failures) {
+    try {
+      return Sockets.resolved(parsed);
+    } catch (UnknownHostException e) {
+      throw failures.make(Native.WL_INVALID_ARGUMENT, where + ": " + e.getMessage());
+    }
   }
 
   private static RuntimeException refused(

@@ -10,7 +10,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.windlass.internal.FailureMaker;
 
-/** Where the store is at which jobs meet, as rank 0 of a job tells the others. */
+/** Where the store is at which jobs meet, as rank 0 of a job tells the others, or ranks of one. */
 public sealed interface MeetingPlace {
   /**
    * A way in.
@@ -56,23 +56,25 @@ public sealed interface MeetingPlace {
   }
 
   /**
-   * A store that another artifact brings along, of which all ranks of jobs are observers.
+   * A store that another artifact brings along.
    *
    * @param address which begins with a scheme
    * @param name tells it from others at that address
    */
   record Provided(String address, String name) implements MeetingPlace {
+    /** As an observer, which all ranks of jobs are. */
     @Override
     public Store connect(
         Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
+      Member observer = Member.observer(member.job(), member.library());
+      return join(observer, variables, deadline, failures);
+    }
+
+    /** As a member: {@link StoreProvider#connect}. */
+    public Store join(
+        Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
       return StoreProviders.of(address, failures)
-          .connect(
-              address,
-              name,
-              Member.observer(member.job(), member.library()),
-              variables,
-              deadline,
-              failures);
+          .connect(address, name, member, variables, deadline, failures);
     }
 
     @Override

@@ -2,7 +2,6 @@
 package org.windlass.internal.rendezvous;
 
 import java.net.InetSocketAddress;
-import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
@@ -82,12 +81,10 @@ public final class MeetingStore implements AutoCloseable {
   }
 
   private InetSocketAddress resolved(String setting) {
-    try {
-      return Sockets.resolved(HostAndPort.parse(VARIABLE, setting, "", failures));
-    } catch (UnknownHostException e) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT, VARIABLE + " is '" + setting + "'; " + e.getMessage());
-    }
+    return HostAndPort.resolved(
+        VARIABLE + " is '" + setting + "'",
+        HostAndPort.parse(VARIABLE, setting, "", failures),
+        failures);
   }
 
   /** A token, where there is one, tells those who have it from others at that address. */

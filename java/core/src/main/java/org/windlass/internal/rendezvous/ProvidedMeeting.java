@@ -46,15 +46,7 @@ final class ProvidedMeeting implements AutoCloseable {
       close();
     }
     if (own == null && !hasOwner(until.left(LOOK))) {
-      own =
-          StoreProviders.of(place.address(), failures)
-              .connect(
-                  place.address(),
-                  place.name(),
-                  new Member(JOBS, 0, 1, library),
-                  variables,
-                  until.left(),
-                  failures);
+      own = place.join(new Member(JOBS, 0, 1, library), variables, until.left(), failures);
     }
     return place;
   }

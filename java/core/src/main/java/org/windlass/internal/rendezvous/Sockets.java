@@ -23,7 +23,8 @@ final class Sockets {
     }
     InetSocketAddress found = new InetSocketAddress(address.getHostString(), address.getPort());
     if (found.isUnresolved()) {
-      throw new UnknownHostException("no address of " + address.getHostString() + " is known");
+      throw new UnknownHostException(
+          "the host " + address.getHostString() + " has no known address");
     }
     return found;
   }
