@@ -2,18 +2,17 @@
 package org.windlass.redistribute;
 
 import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
+import org.windlass.internal.rendezvous.Encoding;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
@@ -30,7 +29,7 @@ record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSp
   /** Changes whenever the encoding does. */
   static final int FORMAT = 1;
 
-  /** The longest text, in bytes, and the most tensors that are read. */
+  /** The most tensors that are read. */
   private static final int MOST = 1 << 24;
 
   /**
@@ -41,28 +40,24 @@ record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSp
   record Sent(TensorSpec spec, Moving moving) {}
 
   byte[] encode() {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
-    try {
-      out.writeInt(FORMAT);
-      out.writeBoolean(checksums);
-      out.writeBoolean(inPlace);
-      out.writeInt(sends.size());
-      for (Sent sent : sends) {
-        write(out, sent.spec);
-        DType wire = sent.moving.wire();
-        write(out, wire == null ? "" : wire.toString());
-        write(out, sent.moving.options().mode().toString());
-        out.writeLong(sent.moving.options().bucketBytes());
-      }
-      out.writeInt(receives.size());
-      for (TensorSpec spec : receives) {
-        write(out, spec);
-      }
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
-    }
-    return bytes.toByteArray();
+    return Encoding.bytes(
+        out -> {
+          out.writeInt(FORMAT);
+          out.writeBoolean(checksums);
+          out.writeBoolean(inPlace);
+          out.writeInt(sends.size());
+          for (Sent sent : sends) {
+            write(out, sent.spec);
+            DType wire = sent.moving.wire();
+            write(out, wire == null ? "" : wire.toString());
+            write(out, sent.moving.options().mode().toString());
+            out.writeLong(sent.moving.options().bucketBytes());
+          }
+          out.writeInt(receives.size());
+          for (TensorSpec spec : receives) {
+            write(out, spec);
+          }
+        });
   }
 
   /**
@@ -146,18 +141,11 @@ record Offer(boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSp
   }
 
   private static void write(DataOutputStream out, String text) throws IOException {
-    byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
-    out.writeInt(utf8.length);
-    out.write(utf8);
+    Encoding.putArray(out, text.getBytes(StandardCharsets.UTF_8));
   }
 
   private static String readText(DataInputStream in) throws IOException {
-    int length = readCount(in);
-    byte[] utf8 = in.readNBytes(length);
-    if (utf8.length < length) {
-      throw new EOFException();
-    }
-    return new String(utf8, StandardCharsets.UTF_8);
+    return new String(Encoding.array(in), StandardCharsets.UTF_8);
   }
 
   /** A count of things that each take a byte or more. */

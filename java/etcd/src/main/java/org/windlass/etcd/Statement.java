@@ -3,13 +3,11 @@ package org.windlass.etcd;
 
 import io.etcd.jetcd.ByteSequence;
 import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.windlass.internal.rendezvous.Encoding;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Texts;
 
@@ -38,16 +36,14 @@ record Statement(int protocol, String library, int size, String who) {
   }
 
   ByteSequence toBytes() {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      out.writeInt(protocol);
-      out.writeUTF(library);
-      out.writeInt(size);
-      out.writeUTF(who);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return ByteSequence.from(bytes.toByteArray());
+    return ByteSequence.from(
+        Encoding.bytes(
+            out -> {
+              out.writeInt(protocol);
+              out.writeUTF(library);
+              out.writeInt(size);
+              out.writeUTF(who);
+            }));
   }
 
   /** What {@code bytes} say; of protocol -1 where they say nothing. */
