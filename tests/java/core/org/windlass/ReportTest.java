@@ -105,7 +105,7 @@ class ReportTest {
                     await(
                         communicator,
                         seen ->
-                            seen.ranks().get(2).current().filter(Report.Call::oneSided).isPresent()
+                            seen.ranks().get(2).current().filter(Report.Call::uncounted).isPresent()
                                 && seen.ranks().get(2).waitsFor().contains(1));
                 Report.Call call = report.ranks().get(2).current().orElseThrow();
                 assertThat(call.toString()).isEqualTo("wait(value 5 from rank 1) after #1");

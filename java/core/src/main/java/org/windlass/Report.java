@@ -132,12 +132,13 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   /**
    * One operation of one rank.
    *
-   * @param sequence its number, the same on all ranks; of a one-sided operation, which has none,
-   *     that of the last one before
+   * @param sequence its number, the same on all ranks; of an uncounted operation, that of the last
+   *     one before
    * @param operation such as {@code all-to-all}
    * @param algorithm the one that moves it; empty where the operation has one alone
    * @param text the operation with what it moves
-   * @param oneSided whether it is the rank's own, a put, get, notify or wait, or follows a failure
+   * @param uncounted whether it is one that ranks don't count: a put, get, notify or wait, which is
+   *     the rank's own, or a shrink, which follows a failure
    * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where parts
    *     differ in size; what a transfer writes to the rank
    * @param inside whether it is in progress
@@ -151,7 +152,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       String operation,
       Optional<Algorithm> algorithm,
       String text,
-      boolean oneSided,
+      boolean uncounted,
       long bytes,
       boolean inside,
       Optional<ErrorCode> failure,
@@ -194,7 +195,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
     @Override
     public String toString() {
-      return text + (oneSided ? " after #" : " #") + Integer.toUnsignedString(sequence);
+      return text + (uncounted ? " after #" : " #") + Integer.toUnsignedString(sequence);
     }
   }
 
