@@ -16,7 +16,7 @@ import org.windlass.testing.Resources;
 
 /**
  * Memory pools of ranks that are threads: what tensors hold while others come and go, when memory
- * goes, and what is refused. Ranks that are processes are in {@link ProcessesTest}.
+ * goes, and what is refused. Ranks that are processes are in {@link OrdinaryMemoryTest}.
  */
 @Timeout(120)
 class MemoryPoolTest {

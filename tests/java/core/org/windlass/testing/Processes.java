@@ -248,6 +248,13 @@ public final class Processes implements AutoCloseable {
     return started;
   }
 
+  /** Starts all of them, and waits until they have ended with status 0. */
+  public void run(String body) throws IOException, InterruptedException {
+    for (Rank rank : start(body)) {
+      rank.ended();
+    }
+  }
+
   /** All of them, in rank order. */
   public List<Rank> start(String body) throws IOException {
     List<Rank> all = new ArrayList<>();
