@@ -12,8 +12,8 @@ import org.windlass.internal.Copies;
 
 /**
  * The ranks of this process, as threads: all ranks of a communicator ({@link Communicator#local}),
- * or some, where other processes have the others ({@link #fromEnvironment}). {@link #run} gives each
- * a thread; callers with threads of their own take each rank's {@link #communicator}.
+ * or some, where other processes have the others ({@link #fromEnvironment}). {@link #run} gives
+ * each a thread; callers with threads of their own take each rank's {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -132,7 +132,8 @@ public final class LocalGroup implements AutoCloseable {
    * Communicator#abort} one of them first.
    *
    * @throws MismatchException as {@link Communicator#close} does, once all are closed; not during a
-   *     {@link #run}, which ends with what its ranks throw, nor where a failure stands, which a call has thrown
+   *     {@link #run}, which ends with what its ranks throw, nor where a failure stands, which a
+   *     call has thrown
    */
   @Override
   public void close() {

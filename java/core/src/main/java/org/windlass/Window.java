@@ -16,11 +16,11 @@ import org.windlass.internal.Shapes;
  * it. Tensors and signals are placed in it one after the other; ranks that make the same ones in
  * the same order find them at the same offsets.
  *
- * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory and
- * a peer's part, and the peer makes no call; {@link Signals} tell it that something has come. These are one rank's
- * operations: ranks need not call the same ones. They count as operations of the communicator all
- * the same: one thread at a time, and a failure record in common. A peer that has left the
- * communicator is an {@link AbortedException} that names it.
+ * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory
+ * and a peer's part, and the peer makes no call; {@link Signals} tell it that something has come.
+ * These are one rank's operations: ranks need not call the same ones. They count as operations of
+ * the communicator all the same: one thread at a time, and a failure record in common. A peer that
+ * has left the communicator is an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
   static {

@@ -9,7 +9,8 @@ import org.windlass.internal.Native;
 
 /**
  * The address of an etcd, and the prefix of its keys that is meant:
- * {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}. Several hosts are the members of one etcd, any of which may be down.
+ * {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}. Several hosts are the members of one etcd, any of
+ * which may be down.
  *
  * @param endpoints such as {@code 127.0.0.1:2379}
  * @param prefix without a slash at either end

@@ -37,8 +37,8 @@ import org.windlass.internal.rendezvous.Waits;
 
 /**
  * A member's way into a store that lies in etcd ({@link Keys}). Each call is a transaction of
- * etcd's that is made only as long as the store's owner, rank 0, is there; a change of what a key has is
- * made only where the key is still as it was seen, and else tried again.
+ * etcd's that is made only as long as the store's owner, rank 0, is there; a change of what a key
+ * has is made only where the key is still as it was seen, and else tried again.
  *
  * <p>What is held goes with this way in: at once where it is closed, within {@link #LEASE_SECONDS}
  * where its process is killed. An etcd that has not answered for that long is lost, and so is one
