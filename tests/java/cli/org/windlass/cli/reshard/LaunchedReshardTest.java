@@ -162,10 +162,13 @@ class LaunchedReshardTest {
     Path in = Files.createDirectory(folder.resolve("in"));
     write(in.resolve("rank-00000.safetensors"), "F32", "[2,3]", 24, 1);
     write(in.resolve("rank-00001.safetensors"), "F32", "[2,3]", 24, 2);
+    String none = "[{\"match\": \"none\", \"to\": \"1:R\"}]";
+    Path rules = Files.writeString(folder.resolve("rules"), none);
     List<Object[]> wrong =
         List.of(
             new Object[] {"--from", "2:R", "--to", "1:R", in, out("out"), "--verify"},
             new Object[] {"--from", "3:R", "--to", "1:R", in, out("out")},
+            new Object[] {"--from", "3:R", "--to", "1:R", in, out("out"), "--rules", rules},
             new Object[] {"--from", "2:R", "--to", "1:R", in, in.resolve("out")},
             new Object[] {"--from", "2:R", "--to", "1:R", in, out("none").resolve("out")});
     for (Object[] arguments : wrong) {
@@ -175,7 +178,7 @@ class LaunchedReshardTest {
       assertThat(processes.status()).isEqualTo(threads.status());
       assertThat(processes.err()).isEqualTo(threads.err());
       assertThat(processes.out()).isEmpty();
-      assertThat(beside("in")).isEmpty();
+      assertThat(beside("in", "rules")).isEmpty();
     }
   }
 

@@ -3,6 +3,8 @@ package org.windlass.reshard;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -199,7 +201,8 @@ public final class Reshard {
 
   /**
    * The fewest ranks that {@link #run(LocalGroup)} takes: one, or one for each term of the largest
-   * reduction. Looks at IN's headers.
+   * reduction. Looks at IN's headers. What {@link #warnings} hears of them it hears from a run, or
+   * from here where this refuses one.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.UnsupportedException if the target is not available, or a dtype cannot move
@@ -208,9 +211,13 @@ public final class Reshard {
    */
   public int leastRanks() {
     target.ifPresent(Target::require);
+    List<String> heard = new ArrayList<>();
     try (ReshardRun run =
-        new ReshardRun(request(), progress, text -> {}, Cancellation.ofNothing())) {
+        new ReshardRun(request(), progress, heard::add, Cancellation.ofNothing())) {
       return run.leastRanks();
+    } catch (RuntimeException refused) {
+      heard.forEach(warnings);
+      throw refused;
     }
   }
 
