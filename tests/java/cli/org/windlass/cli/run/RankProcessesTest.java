@@ -139,6 +139,23 @@ class RankProcessesTest {
     assertThat(runs(pid("pid"))).isFalse();
   }
 
+  /** Else one that waits for what it has started could go on behind that, and end on its own. */
+  @Test
+  void aRankIsToldBeforeWhatItHasStarted() throws Exception {
+    int ranks = 24;
+    String script =
+        "trap 'echo told; exit' TERM; sleep 60 & echo $! >pid$RANK; wait; echo went on";
+    try (RankProcesses processes = started(ranks, script)) {
+      for (int rank = 0; rank < ranks; rank++) {
+        pid("pid" + rank);
+      }
+      processes.end();
+    }
+    assertThat(out().lines())
+        .containsExactlyInAnyOrderElementsOf(
+            IntStream.range(0, ranks).mapToObj(rank -> "[" + rank + "] told").toList());
+  }
+
   @Test
   void whatDoesNotHeedTheSignalIsKilled() throws Exception {
     grace = Duration.ofSeconds(1);

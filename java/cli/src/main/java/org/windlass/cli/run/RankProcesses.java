@@ -10,6 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -193,10 +195,10 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Ends all that still runs and lets its last words through; none is started any more. Ranks and
-   * what is below them get SIGTERM, or SIGKILL where they are stopped, since those answer nothing;
-   * what has outlived its rank, as one that writes its log, may end
-   * by itself for a fifth of the grace period, and gets it then. Last words have half of it.
+   * Ends all that still runs and lets its last words through; none is started any more. Ranks, and
+   * then what is below them, get SIGTERM, or SIGKILL where they are stopped, since those answer
+   * nothing; what has outlived its rank, as one that writes its log, may end by itself for a fifth
+   * of the grace period, and gets it then. Last words have half of it.
    */
   public void end() {
     synchronized (this) {
@@ -219,8 +221,14 @@ public final class RankProcesses implements AutoCloseable {
       return;
     }
     long start = System.nanoTime();
-    Set<ProcessHandle> below = new HashSet<>();
-    found.stream().filter(each -> isOf(ranks, each)).forEach(below::add);
+    // The upper ones first: who waits for what it has started is told before that ends.
+    Map<ProcessHandle, Integer> depths = new HashMap<>();
+    found.forEach(each -> depths.put(each, depth(ranks, each)));
+    List<ProcessHandle> below =
+        found.stream()
+            .filter(each -> depths.get(each) >= 0)
+            .sorted(Comparator.comparing(depths::get))
+            .toList();
     below.forEach(RankProcesses::terminate);
     awaitGone(found, start + grace.toNanos() / 5);
     look(ranks, found);
@@ -267,17 +275,20 @@ public final class RankProcesses implements AutoCloseable {
    */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
-        .filter(each -> isRunning(each) && (isOf(ranks, each) || isMarked(each)))
+        .filter(each -> isRunning(each) && (depth(ranks, each) >= 0 || isMarked(each)))
         .forEach(found::add);
     return found.stream().anyMatch(RankProcesses::isRunning);
   }
 
-  private static boolean isOf(Set<ProcessHandle> ranks, ProcessHandle process) {
+  /** How far below the rank that has started it, of which it is 0; -1 where none is above it. */
+  private static int depth(Set<ProcessHandle> ranks, ProcessHandle process) {
     Optional<ProcessHandle> at = Optional.of(process);
+    int depth = 0;
     while (at.isPresent() && !ranks.contains(at.get())) {
       at = at.get().parent();
+      depth++;
     }
-    return at.isPresent();
+    return at.isPresent() ? depth : -1;
   }
 
   /** Whether its environment has the mark, as far as this user may read it. */
