@@ -132,6 +132,7 @@ class CollectiveEventTest {
                   group.run(
                       communicator -> {
                         if (communicator.rank() == 1) {
+                          awaitOthers(communicator);
                           Thread.sleep(200);
                         }
                         communicator.barrier();
@@ -139,10 +140,24 @@ class CollectiveEventTest {
       assertThat(events).hasSize(3);
       assertThat(events).allMatch(event -> event.getInt("slowestPeer") == 1);
       for (int rank : new int[] {0, 2}) {
-        assertThat(events.get(rank).getDuration("waitTime")).isGreaterThan(Duration.ofMillis(100));
-        assertThat(events.get(rank).getDuration()).isGreaterThan(Duration.ofMillis(100));
+        assertThat(events.get(rank).getDuration("waitTime")).isGreaterThan(Duration.ofMillis(190));
+        assertThat(events.get(rank).getDuration()).isGreaterThan(Duration.ofMillis(190));
       }
-      assertThat(events.get(1).getDuration("waitTime")).isLessThan(Duration.ofMillis(100));
+      assertThat(events.get(1).getDuration("waitTime"))
+          .isLessThan(events.get(0).getDuration("waitTime"));
+    }
+  }
+
+  /** Until all other ranks wait for this one. */
+  private static void awaitOthers(Communicator communicator) throws InterruptedException {
+    long start = System.nanoTime();
+    while (communicator.report().ranks().stream()
+        .anyMatch(
+            rank ->
+                rank.rank() != communicator.rank()
+                    && !rank.waitsFor().contains(communicator.rank()))) {
+      assertThat(System.nanoTime() - start).isLessThan(30_000_000_000L);
+      Thread.sleep(5);
     }
   }
 

@@ -124,6 +124,7 @@ class JobsTest {
   /** Receives what comes until {@code until} says so; after a failure it meets again. */
   static void inference() {
     try (Job job = job()) {
+      System.out.println(job + " is there");
       Layout layout = layout(job);
       int rank = job.communicator().rank();
       long last = 0;
@@ -152,6 +153,7 @@ class JobsTest {
   /** Sends to the one that follows until it is told to end; after a failure it meets again. */
   static void trainer() throws Exception {
     try (Job job = job()) {
+      System.out.println(job + " is there");
       Layout layout = layout(job);
       int rank = job.communicator().rank();
       boolean isOver = false;
@@ -195,7 +197,7 @@ class JobsTest {
     Map<String, Launched> jobs = new HashMap<>();
     try {
       jobs.put(first, new Launched(first, 2, first));
-      Thread.sleep(1500); // so that it has the store, as a rule
+      jobs.get(first).rank(0).await("is there"); // so that it has the store
       jobs.put(second, new Launched(second, 2, second));
       jobs.get("inference").rank(1).await("has ");
       jobs.get(killed).kill();

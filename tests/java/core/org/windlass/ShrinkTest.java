@@ -99,7 +99,7 @@ class ShrinkTest {
               return;
             }
             assertThatThrownBy(comm::barrier).hasMessageContaining("start anew");
-            try (Communicator shrunk = comm.shrink(Duration.ofMillis(300))) {
+            try (Communicator shrunk = comm.shrink(Duration.ofSeconds(1))) {
               wentOn.incrementAndGet();
               assertMembers(shrunk, comm.rank(), 1, 2);
             }

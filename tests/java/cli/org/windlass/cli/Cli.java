@@ -16,11 +16,15 @@ import java.util.List;
 public record Cli(int status, String out, String err) {
   /** Runs {@code windlass} with these arguments, each by its text. */
   public static Cli run(Object... arguments) {
+    return runInto(new StringWriter(), arguments);
+  }
+
+  /** The same; {@code out} has its standard output while it runs, too. */
+  static Cli runInto(StringWriter out, Object... arguments) {
     List<String> args = new ArrayList<>();
     for (Object argument : arguments) {
       args.add(argument.toString());
     }
-    StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
     int status =
         Main.run(new PrintWriter(out), new PrintWriter(err), args.toArray(new String[0]));

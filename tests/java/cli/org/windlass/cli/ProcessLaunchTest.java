@@ -170,8 +170,10 @@ class ProcessLaunchTest {
     ProcessHandle rank = start();
     rank.destroyForcibly();
     assertThat(ended()).as(errors()).isEqualTo(5);
+    // On a busy machine it may have met by then.
+    String lost = "rank 1 \\(process %1$s\\) ended with|.*process %1$s on .* rank 1 is lost";
     assertThat(errors())
-        .containsPattern("windlass: PeerLost: rank 1 \\(process " + rank.pid() + "\\) ended with");
+        .containsPattern(("windlass: PeerLost: (" + lost + ")").formatted(rank.pid()));
     requireNothingLeft(rank);
   }
 

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,6 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -176,7 +178,7 @@ class ReportCommandTest {
 
   @Test
   void aWatchEndsWithTheJob() throws Exception {
-    start(2);
+    start(5);
     Cli watched = Cli.run("report", second.pid(), "--watch", "--every", 0.1);
     assertThat(watched.status()).as(watched.err()).isZero();
     assertThat(watched.out())
@@ -191,18 +193,18 @@ class ReportCommandTest {
   @Test
   void aWatchNamesARankThatIsLost() throws Exception {
     start(60);
+    StringWriter out = new StringWriter();
     Thread killer =
         new Thread(
             () -> {
-              try {
-                Thread.sleep(500);
-              } catch (InterruptedException e) {
-                // At once, then.
+              while (out.getBuffer().indexOf("\n") < 0 && !Thread.interrupted()) {
+                LockSupport.parkNanos(1_000_000);
               }
               second.destroyForcibly();
             });
     killer.start();
-    Cli watched = Cli.run("report", bench.pid(), "--watch", "--every", "0.05", "--json");
+    Cli watched = Cli.runInto(out, "report", bench.pid(), "--watch", "--every", "0.05", "--json");
+    killer.interrupt();
     killer.join();
     assertThat(watched.status()).as(watched.err() + watched.out()).isEqualTo(5);
     assertThat(watched.err())

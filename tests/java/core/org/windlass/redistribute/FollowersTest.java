@@ -27,7 +27,7 @@ import org.windlass.Tensor;
 /** Jobs that follow one, here threads of one JVM, and how each of them stands. */
 @Timeout(180)
 class FollowersTest {
-  private static final Duration MOMENT = Duration.ofMillis(300);
+  private static final Duration MOMENT = Duration.ofSeconds(1);
 
   @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 

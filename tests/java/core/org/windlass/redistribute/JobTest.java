@@ -44,7 +44,7 @@ import org.windlass.testing.RandomSeeds;
 /** Jobs that meet, here threads of one JVM: what moves, what waits, and what is refused. */
 @Timeout(180)
 class JobTest {
-  private static final Duration MOMENT = Duration.ofMillis(300);
+  private static final Duration MOMENT = Duration.ofMillis(700);
 
   @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 

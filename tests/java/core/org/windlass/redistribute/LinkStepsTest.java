@@ -186,7 +186,7 @@ class LinkStepsTest {
 
   @Test
   void aTimeoutSpeaksOfTheOperationThatWasCalled() throws Exception {
-    Duration brief = Duration.ofMillis(300);
+    Duration brief = Duration.ofMillis(700);
     WindlassException[] failures =
         failures(
             (part, transfer) -> {
