@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -31,16 +32,22 @@ import org.windlass.internal.rendezvous.Store;
 @Timeout(120)
 class EtcdStoreTest {
   private static final Duration LONG = Duration.ofSeconds(60);
-  private static final Duration SHORT = Duration.ofMillis(300);
 
-  /** A lease, and what may pass until etcd has looked at it and told. */
-  private static final Duration LEASE_AND_MORE = Duration.ofSeconds(Etcd.LEASE_SECONDS + 5);
+  /** Of calls that fail when it has passed: time for a busy machine to learn why. */
+  private static final Duration SHORT = Duration.ofSeconds(3);
+
 
   private static final byte[] ONE = {1};
   private static final byte[] TWO = {2};
 
   private static Store rank(Etcd etcd, String name, int rank, int size) {
     return etcd.connect(name, rank, size, LONG, Failure::make);
+  }
+
+  /** One of a short lease. */
+  private static Store brief(Etcd etcd, String name, int rank, int size) {
+    return Etcd.connect(
+        etcd.address(), name, rank, size, Etcd.SHORT_LEASE_SECONDS, LONG, Failure::make);
   }
 
   private static <T> FutureTask<T> start(Callable<T> body) {
@@ -111,36 +118,33 @@ class EtcdStoreTest {
   void anEtcdThatIsKilledIsLostToThoseWhoWaitAndThoseWhoCome() throws Exception {
     try (Etcd etcd = new Etcd()) {
       String name = Etcd.newName();
-      Store owner = rank(etcd, name, 0, 2);
-      Store one = rank(etcd, name, 1, 2);
+      Store owner = brief(etcd, name, 0, 2);
+      Store one = brief(etcd, name, 1, 2);
       FutureTask<String> wait = failingWait(one, "absent", Native.WL_PEER_LOST);
       FutureTask<String> owners = failingWait(owner, "absent", Native.WL_PEER_LOST);
       Thread.sleep(100);
-      long begin = System.nanoTime();
       etcd.kill();
       assertThat(wait.get(30, TimeUnit.SECONDS))
-          .contains("await absent", etcd.address() + " was lost", "lease of 2 s");
+          .contains(
+              "await absent",
+              etcd.address() + " was lost",
+              "lease of " + Etcd.SHORT_LEASE_SECONDS + " s");
       assertThat(owners.get(30, TimeUnit.SECONDS)).contains("was lost");
-      assertThat(since(begin)).isLessThan(LEASE_AND_MORE);
       assertFails(Native.WL_PEER_LOST, () -> one.set("a", ONE, LONG)).contains("set a");
-      begin = System.nanoTime();
       owner.close();
       one.close();
       assertFails(
               Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, SHORT, Failure::make).close())
           .contains("connect to the store at " + etcd.address(), "rank 1 of 2", "refused");
-      assertThat(since(begin)).isLessThan(Duration.ofSeconds(8));
     }
   }
 
   @Test
   void anEtcdThatComesBackWithinTheLeaseIsNotLost() throws Exception {
-    long lease = 30; // etcd takes seconds to start on a busy machine
     try (Etcd etcd = new Etcd()) {
       String name = Etcd.newName();
-      String at = etcd.address();
-      try (Store owner = Etcd.connect(at, name, 0, 2, lease, LONG, Failure::make);
-          Store one = Etcd.connect(at, name, 1, 2, lease, LONG, Failure::make)) {
+      try (Store owner = rank(etcd, name, 0, 2);
+          Store one = rank(etcd, name, 1, 2)) {
         assertThat(one.hold("held", ONE, LONG)).isTrue();
         FutureTask<byte[]> wait = start(() -> one.await("late", LONG));
         Thread.sleep(100);
@@ -154,13 +158,20 @@ class EtcdStoreTest {
     }
   }
 
-  /** A process that comes in and stays; its arguments are address, name, rank and size. */
+  /** A process that comes in on a short lease and stays; arguments: address, name, rank, size. */
   static final class Holder {
     public static void main(String[] arguments) throws Exception {
       int rank = Integer.parseInt(arguments[2]);
       int size = Integer.parseInt(arguments[3]);
       Store store =
-          Etcd.connect(arguments[0], arguments[1], rank, size, LONG, Failure::make);
+          Etcd.connect(
+              arguments[0],
+              arguments[1],
+              rank,
+              size,
+              Etcd.SHORT_LEASE_SECONDS,
+              LONG,
+              Failure::make);
       store.hold("rank/" + rank, ONE, LONG);
       store.set("left", ONE, LONG);
       System.out.println("holds");
@@ -184,13 +195,13 @@ class EtcdStoreTest {
       assertFails(
               Native.WL_TIMEOUT,
               () ->
-                  owner.awaitOther("rank/1", ONE, Duration.ofMillis(1500 * Etcd.LEASE_SECONDS)))
+                  owner.awaitOther(
+                      "rank/1", ONE, Duration.ofMillis(1500 * Etcd.SHORT_LEASE_SECONDS)))
           .contains("rank/1");
       child.kill();
-      long begin = System.nanoTime();
+      // Who comes waits for as long as its own lease lasts, and some more.
       FutureTask<Store> again = start(() -> rank(etcd, name, 1, 2));
-      assertThat(owner.awaitOther("rank/1", ONE, LONG)).isEmpty();
-      assertThat(since(begin)).isLessThan(LEASE_AND_MORE);
+      assertThat(owner.awaitOther("rank/1", ONE, Duration.ofSeconds(30))).isEmpty();
       assertThat(owner.get("left", LONG)).contains(ONE);
       try (Store next = again.get(30, TimeUnit.SECONDS)) {
         assertThat(next.hold("rank/1", TWO, LONG)).isTrue();
@@ -223,20 +234,27 @@ class EtcdStoreTest {
   }
 
   @Test
-  void aRankIsThereOnce() {
+  void aRankIsThereOnce() throws Exception {
     Etcd etcd = Etcd.shared();
     String name = Etcd.newName();
     try (Store owner = rank(etcd, name, 0, 2);
         Store one = rank(etcd, name, 1, 2)) {
       String process = "process " + ProcessHandle.current().pid();
+      List<FutureTask<?>> refused = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
         int again = rank;
-        assertFails(Native.WL_MISMATCH, () -> rank(etcd, name, again, 2))
-            .contains("rank " + rank + " of 2 of job \"test\" (" + process)
-            .contains("already", "WINDLASS_JOB");
+        refused.add(
+            start(
+                () ->
+                    assertFails(Native.WL_MISMATCH, () -> brief(etcd, name, again, 2))
+                        .contains("rank " + again + " of 2 of job \"test\" (" + process)
+                        .contains("already", "WINDLASS_JOB")));
       }
       assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, SHORT, Failure::make))
           .contains(process, "already");
+      for (FutureTask<?> each : refused) {
+        each.get(LONG.toSeconds(), TimeUnit.SECONDS);
+      }
       one.set("a", ONE, LONG);
       assertThat(owner.get("a", LONG)).contains(ONE);
     }
@@ -336,8 +354,8 @@ class EtcdStoreTest {
     Etcd etcd = Etcd.shared();
     assertFails(
             Native.WL_TIMEOUT,
-            () -> etcd.connect(Etcd.newName(), 1, 2, Duration.ofSeconds(1), Failure::make))
-        .contains("rank 0 has not come", etcd.address(), "PT1S");
+            () -> etcd.connect(Etcd.newName(), 1, 2, SHORT, Failure::make))
+        .contains("rank 0 has not come", etcd.address(), SHORT.toString());
   }
 
   @Test
@@ -391,7 +409,6 @@ class EtcdStoreTest {
         store.set("a", ONE, LONG);
         assertThat(store.get("a", LONG)).contains(ONE);
       }
-      Duration second = Duration.ofSeconds(2);
       String wrong = another.certificate().toString();
       assertFails(
               Native.WL_TIMEOUT,
@@ -402,7 +419,7 @@ class EtcdStoreTest {
                           "unknown",
                           member,
                           Map.of(EtcdAccess.AUTHORITIES, wrong),
-                          second,
+                          SHORT,
                           Failure::make))
           .contains(etcd.address(), "PKIX")
           .doesNotContain("\n");
@@ -416,7 +433,7 @@ class EtcdStoreTest {
                           "unknown",
                           member,
                           Map.of(EtcdAccess.AUTHORITIES, none.toString()),
-                          second,
+                          SHORT,
                           Failure::make))
           .contains(EtcdAccess.AUTHORITIES, none.toString());
     }
