@@ -4,8 +4,6 @@ package org.windlass.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,6 +20,7 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.VerificationFailedException;
+import org.windlass.testing.Ports;
 
 @Timeout(60)
 class SamplerTest {
@@ -142,10 +141,7 @@ class SamplerTest {
   /** Two processes of two ranks each, here threads that attach to what they share on their own. */
   @Test
   void samplersOfSeveralProcessesAgree() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-      port = free.getLocalPort();
-    }
+    int port = Ports.free();
     List<FutureTask<Sampler.Measurement>> processes = new ArrayList<>();
     for (int process = 0; process < 2; process++) {
       Map<String, String> variables =

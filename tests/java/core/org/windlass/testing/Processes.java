@@ -13,8 +13,6 @@ import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -80,10 +78,10 @@ public final class Processes implements AutoCloseable {
     return Map.of("WINDLASS_TOKEN_FILE", token.toString());
   }
 
-  /** HOST:PORT of the loopback interface, where nobody listened just now. */
+  /** HOST:PORT of the loopback interface, where nobody listens. */
   public static String loopback() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-      return "127.0.0.1:" + socket.getLocalPort();
+    try {
+      return "127.0.0.1:" + Ports.free();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

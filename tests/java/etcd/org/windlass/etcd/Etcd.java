@@ -12,7 +12,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -28,6 +27,7 @@ import java.util.stream.Stream;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Store;
+import org.windlass.testing.Ports;
 
 /**
  * Debian's etcd on a loopback port, its data in a folder that goes with it. It ends with this, and
@@ -201,8 +201,8 @@ public final class Etcd implements AutoCloseable {
   }
 
   private static int freePort() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+    try {
+      return Ports.free();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

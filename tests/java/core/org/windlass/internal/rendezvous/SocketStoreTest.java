@@ -28,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Meeting.Kind;
+import org.windlass.testing.Ports;
 
 /** Who gets into a store behind a socket, and what those inside see when it ends. */
 @Timeout(120)
@@ -176,11 +177,7 @@ class SocketStoreTest {
 
   @Test
   void aMemberMayComeBeforeTheStore() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      port = free.getLocalPort();
-    }
-    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+    InetSocketAddress address = ofNobody();
     Token token = Token.random();
     Member member = Meeting.rank(0, 1);
     FutureTask<SocketStore> early =
@@ -277,6 +274,11 @@ class SocketStoreTest {
     }
   }
 
+  /** Where nobody listens. */
+  private static InetSocketAddress ofNobody() throws IOException {
+    return new InetSocketAddress(InetAddress.getLoopbackAddress(), Ports.free());
+  }
+
   private static SocketStore connect(InetSocketAddress address, Token token, Duration deadline) {
     return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline, Failure::make);
   }
@@ -370,10 +372,7 @@ class SocketStoreTest {
 
   @Test
   void anInterruptEndsTheWayThereAndStaysSet() throws Exception {
-    InetSocketAddress address;
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      address = (InetSocketAddress) free.getLocalSocketAddress();
-    }
+    InetSocketAddress address = ofNobody();
     CountDownLatch begun = new CountDownLatch(1);
     FutureTask<Boolean> connect =
         new FutureTask<>(
