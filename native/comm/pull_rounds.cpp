@@ -22,17 +22,18 @@ uint64_t Pulling::segmentOf(const PullPhase& phase) const {
 }
 
 // All ranks take part in all rounds, so that they count alike.
-Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds) {
+Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
+                        Deadline& deadline) {
   StageLine& own = comm_.group().block().stageLine(rank_);
   steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
   for (uint64_t round = 0; round < rounds; ++round) {
     if (!isFilled_) {
-      if (Code code = fill(phase, segment, round); code != WL_OK) return code;
+      if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
       own.filled.store(rounds_ + round + 1, std::memory_order_release);
       comm_.waiter_.ring();
     }
     isFilled_ = false;
-    if (Code code = take(phase, segment, round); code != WL_OK) return code;
+    if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     comm_.waiter_.ring();
   }
@@ -49,7 +50,7 @@ const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, u
 
 bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
   for (uint32_t to = 0; to < ranks_; ++to)
-    if (isRemote(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
+    if (isFar(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
   return false;
 }
 
@@ -65,19 +66,19 @@ void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
   for (uint32_t step = 1; step < ranks_; ++step) {
     const uint32_t to = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(rank_, to);
-    if (!isRemote(phase, rank_, to) || pulled.bytes <= at) continue;
+    if (!isFar(phase, rank_, to) || pulled.bytes <= at) continue;
     kTarget.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
                  source + pulled.from + at, std::min(pulled.bytes - at, segment));
     if (!phase.of().apart) return;
   }
 }
 
-Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round) {
+Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
   if (!isReadFrom(phase, round * segment)) return WL_OK;
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     if (access_.shareProcess(reader, rank_)) continue;
     const auto isTaken = [&] { return hasTaken(reader, round); };
-    if (Code code = comm_.wait(isTaken, reader, phase.deadline); code != WL_OK) return code;
+    if (Code code = comm_.wait(isTaken, reader, deadline); code != WL_OK) return code;
   }
   copyHalf(phase, segment, round);
   return WL_OK;
@@ -87,8 +88,7 @@ void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
   // What is read where parts differ in size the others state.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
     return;
-  Deadline none(0);
-  const Phase phase = {form, launch, 0, true, none};
+  const Phase phase = {form, launch, 0, true};
   if (!isReadFrom(phase, 0)) return;
   for (uint32_t reader = 0; reader < ranks_; ++reader)
     if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
@@ -97,22 +97,22 @@ void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
   isFilled_ = true;
 }
 
-Code Pulling::awaitFilled(const Phase& phase, uint32_t from, uint64_t round) {
+Code Pulling::awaitFilled(uint32_t from, uint64_t round, Deadline& deadline) {
   const std::atomic<uint64_t>& filled = comm_.group().block().stageLine(from).filled;
   const auto isFilled = [&] {
     return filled.load(std::memory_order_acquire) > rounds_ + round;
   };
-  return comm_.wait(isFilled, from, phase.deadline);
+  return comm_.wait(isFilled, from, deadline);
 }
 
-Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round) {
+Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
   const uint64_t at = round * segment;
   bool isAny = false;
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(from, rank_);
-    if (!isRemote(phase, from, rank_) || pulled.bytes <= at) continue;
-    if (Code code = awaitFilled(phase, from, round); code != WL_OK) return code;
+    if (!isFar(phase, from, rank_) || pulled.bytes <= at) continue;
+    if (Code code = awaitFilled(from, round, deadline); code != WL_OK) return code;
     const uint8_t* bytes = staged(phase, from, rank_, segment, round);
     isAny = true;
     sources_[from] = bytes;
@@ -121,7 +121,7 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round) {
   if (!isAny || !phase.of().folds) return WL_OK;
   const Pulled pulled = phase.pulled(rank_, rank_);
   for (uint32_t from = 0; from < ranks_; ++from) {
-    if (isRemote(phase, from, rank_)) continue;
+    if (isFar(phase, from, rank_)) continue;
     sources_[from] =
         phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from + at;
   }

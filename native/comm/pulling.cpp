@@ -46,15 +46,13 @@ Pulling::~Pulling() {
   if (scratch_ != nullptr) unmapMemory(scratch_, kScratchBytes);
 }
 
-bool Pulling::isRemote(const Phase& phase, uint32_t from, uint32_t to) const {
-  const Place place = phase.place(from);
-  return place.isOrdinary() && !access_.shareProcess(from, to);
+bool Pulling::isFar(const Phase& phase, uint32_t from, uint32_t to) const {
+  return phase.place(from).isOrdinary() && !access_.shareProcess(from, to);
 }
 
-bool Pulling::isAnyRemote(const PullForm& form, const Launch& launch) const {
-  Deadline none(0);
+bool Pulling::isAnyFar(const PullForm& form, const Launch& launch) const {
   for (uint32_t k = 0; k < form.phases && access_.areSeveral(); ++k) {
-    const Phase phase = {form, launch, k, false, none};
+    const Phase phase = {form, launch, k, false};
     for (uint32_t from = 0; from < ranks_; ++from)
       if (phase.place(from).isOrdinary()) return true;
   }
@@ -93,7 +91,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   access_.look();
   steps_ = 0;
   bool staged = false;
-  if (isAnyRemote(form, launch)) {
+  if (isAnyFar(form, launch)) {
     if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
     if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
       return code;
@@ -101,10 +99,10 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   const bool isFree = staged && meetInStages(launch);
   for (uint32_t k = 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) form.lead(launch, rank_);
-    if (Code code = runPhase({form, launch, k, staged, deadline}); code != WL_OK) return code;
+    if (Code code = runPhase({form, launch, k, staged}, deadline); code != WL_OK) return code;
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.
-    if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
     comm_.waiter_.ring();
     // Who fills a half anew waits for those that read it.
@@ -114,46 +112,46 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   return WL_OK;
 }
 
-Code Pulling::goesOn(const Phase& phase) {
-  return comm_.ended(phase.deadline, clockNs());
+Code Pulling::goesOn(Deadline& deadline) {
+  return comm_.ended(deadline, clockNs());
 }
 
-Code Pulling::runPhase(const Phase& phase) {
+Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   const uint64_t segment = segmentOf(phase.of());
   uint64_t most = 0;
   for (uint32_t from = 0; phase.staged && from < ranks_; ++from) {
     for (uint32_t to = 0; to < ranks_; ++to)
-      if (isRemote(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
+      if (isFar(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
   }
   const uint64_t rounds = (most + segment - 1) / segment;
   if (rounds > 0) {
-    if (Code code = runRounds(phase, segment, rounds); code != WL_OK) return code;
+    if (Code code = runRounds(phase, segment, rounds, deadline); code != WL_OK) return code;
   }
-  return phase.of().folds ? foldAll(phase) : readAll(phase);
+  return phase.of().folds ? foldAll(phase, deadline) : readAll(phase, deadline);
 }
 
 // What does not come through stages.
-Code Pulling::readAll(const Phase& phase) {
+Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
-    const bool isFar = isRemote(phase, from, rank_);
+    const bool liesFar = isFar(phase, from, rank_);
     const Pulled pulled = phase.pulled(from, rank_);
-    if (pulled.bytes == 0 || (isFar && phase.staged)) continue;
+    if (pulled.bytes == 0 || (liesFar && phase.staged)) continue;
     const Place place = phase.place(from);
     for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
       const uint64_t start = pulled.from + at;
       if (at > 0) {
-        if (Code code = goesOn(phase); code != WL_OK) return code;
+        if (Code code = goesOn(deadline); code != WL_OK) return code;
       }
-      if (!isFar) {
+      if (!liesFar) {
         put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
         continue;
       }
       uint8_t* out = phase.launch.out(rank_) + pulled.into + at;
       void* into = phase.of().byColumns ? scratch_ : out;
       static_assert(kPieceBytes <= kScratchBytes, "a piece fits");
-      if (Code code = access_.read(from, into, place.offset() + start, count, phase.deadline);
+      if (Code code = access_.read(from, into, place.offset() + start, count, deadline);
           code != WL_OK) {
         return code;
       }
@@ -164,10 +162,10 @@ Code Pulling::readAll(const Phase& phase) {
 }
 
 // Where nothing that this rank folds comes through stages.
-Code Pulling::foldAll(const Phase& phase) {
+Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;
-  for (uint32_t from = 0; from < ranks_; ++from) far += isRemote(phase, from, rank_) ? 1 : 0;
+  for (uint32_t from = 0; from < ranks_; ++from) far += isFar(phase, from, rank_) ? 1 : 0;
   if (far > 0 && phase.staged) return WL_OK;
   const uint64_t piece =
       far == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / far / kLine * kLine);
@@ -175,17 +173,17 @@ Code Pulling::foldAll(const Phase& phase) {
     const uint64_t count = std::min(pulled.bytes - at, piece);
     unsigned char* next = scratch_;
     if (at > 0) {
-      if (Code code = goesOn(phase); code != WL_OK) return code;
+      if (Code code = goesOn(deadline); code != WL_OK) return code;
     }
     for (uint32_t from = 0; from < ranks_; ++from) {
       const Place place = phase.place(from);
-      if (!isRemote(phase, from, rank_)) {
+      if (!isFar(phase, from, rank_)) {
         sources_[from] = phase.launch.at<const uint8_t>(from, place) + pulled.from + at;
         continue;
       }
       sources_[from] = next;
       const uint64_t start = place.offset() + pulled.from + at;
-      if (Code code = access_.read(from, next, start, count, phase.deadline); code != WL_OK)
+      if (Code code = access_.read(from, next, start, count, deadline); code != WL_OK)
         return code;
       next += piece;
     }

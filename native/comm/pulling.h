@@ -51,7 +51,6 @@ class Pulling {
     const Launch& launch;
     uint32_t k;
     bool staged;  // what lies far comes through stages
-    Deadline& deadline;
 
     const PullPhase& of() const { return form.phase[k]; }
     Pulled pulled(uint32_t from, uint32_t to) const { return form.pulled(launch, from, to, k); }
@@ -62,39 +61,40 @@ class Pulling {
 
   explicit Pulling(Comm& comm);
 
-  bool isRemote(const Phase& phase, uint32_t from, uint32_t to) const;
-  bool isAnyRemote(const PullForm& form, const Launch& launch) const;
+  // Group::isFar() of what `to` reads of `from`, which is asked of all pairs again and again.
+  bool isFar(const Phase& phase, uint32_t from, uint32_t to) const;
+  bool isAnyFar(const PullForm& form, const Launch& launch) const;
   // Whether two copies of its parts take less than the system calls that read them; every rank can
   // tell before others have entered.
   bool isShort(const PullForm& form, const Launch& launch) const;
   // Whether peers reach nothing of this rank's but its stage, nor it of theirs.
   bool meetInStages(const Launch& launch) const;
 
-  Code runPhase(const Phase& phase);
-  Code readAll(const Phase& phase);
-  Code foldAll(const Phase& phase);
+  Code runPhase(const Phase& phase, Deadline& deadline);
+  Code readAll(const Phase& phase, Deadline& deadline);
+  Code foldAll(const Phase& phase, Deadline& deadline);
   // Bytes of what is read of `from`, from `at` on, go to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
            uint64_t count) const;
   // sources_ hold what all ranks have.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
   // Ok, or what ends the operation.
-  Code goesOn(const Phase& phase);
+  Code goesOn(Deadline& deadline);
 
   // native/comm/pull_rounds.cpp
   //
   // How much a round moves at most from one rank to another.
   uint64_t segmentOf(const PullPhase& phase) const;
-  Code runRounds(const Phase& phase, uint64_t segment, uint64_t rounds);
-  Code fill(const Phase& phase, uint64_t segment, uint64_t round);
+  Code runRounds(const Phase& phase, uint64_t segment, uint64_t rounds, Deadline& deadline);
+  Code fill(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
   // Whether a rank that lives elsewhere reads this one's memory from `at` on.
   bool isReadFrom(const Phase& phase, uint64_t at) const;
   // Whether that rank, in another process, has read what this rank's half held before.
   bool hasTaken(uint32_t reader, uint64_t round) const;
   void copyHalf(const Phase& phase, uint64_t segment, uint64_t round);
-  Code take(const Phase& phase, uint64_t segment, uint64_t round);
+  Code take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
   // Once a rank has filled its half of a round.
-  Code awaitFilled(const Phase& phase, uint32_t from, uint64_t round);
+  Code awaitFilled(uint32_t from, uint64_t round, Deadline& deadline);
   // In the stage of `from`.
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
