@@ -4,6 +4,7 @@
 // show.
 #include "native/abi/handles.h"
 #include "tests/native/comm/crew.h"
+#include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
 namespace {
@@ -112,26 +113,11 @@ const Kind kKinds[] = {
 wl_transfer_t* registerGather(const Work& work) {
   constexpr int64_t kCount = 20'000;
   const int64_t n = work.size();
-  const auto viewOf = [](const uint32_t* at, int64_t elements) {
-    const auto address = reinterpret_cast<int64_t>(at);
-    return std::vector<int64_t>{WL_U32, 1, address, address, 4 * elements, elements, 1};
-  };
-  const std::vector<int64_t> source = viewOf(work.own(), kCount);
-  const std::vector<int64_t> target = viewOf(work.own() + kCount, n * kCount);
-  std::vector<int64_t> chunks;
-  for (int64_t rank = 0; rank < n; ++rank)
-    chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, kCount, rank * kCount, rank, 0, 0});
-  wl_transfer_config_t config = {};
-  config.struct_size = sizeof config;
-  config.source_bindings = source.data();
-  config.source_binding_words = source.size();
-  config.source_binding_count = 1;
-  config.target_bindings = target.data();
-  config.target_binding_words = target.size();
-  config.target_binding_count = 1;
-  config.chunks = chunks.data();
-  config.chunk_words = chunks.size();
-  config.chunk_count = static_cast<uint64_t>(n);
+  const Words source = rowBinding(work.own(), kCount);
+  const Words target = rowBinding(work.own() + kCount, n * kCount);
+  const Words chunks = gatherChunks(n, kCount);
+  const wl_transfer_config_t config =
+      configOf(source, 1, target, 1, chunks, static_cast<uint64_t>(n));
   wl_transfer_t* transfer = nullptr;
   Error error;
   const int32_t code = wl_transfer_create(work.mate.comm, &config, 10'000 * kMs, &transfer, &error);

@@ -10,6 +10,7 @@
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/forks.h"
+#include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
 namespace {
@@ -77,7 +78,7 @@ class SharedFile {
   void* ranges_[kProcesses];
 };
 
-GroupConfig configOf(const Shape& shape) {
+GroupConfig groupConfigOf(const Shape& shape) {
   GroupConfig config;
   config.ranks = shape.ranks;
   config.cores = shape.cores;
@@ -93,7 +94,7 @@ GroupConfig configOf(const Shape& shape) {
 // failures. How the processes ended.
 std::vector<int> inTwoProcesses(const Shape& shape,
                                 const std::function<int(Comm&, uint32_t* window)>& body) {
-  const SharedFile file(configOf(shape));
+  const SharedFile file(groupConfigOf(shape));
   Forks forks(kProcesses, [&](int process) {
     const std::shared_ptr<Group> group = file.attach(process);
     std::vector<std::thread> threads;
@@ -273,25 +274,10 @@ TEST_P(Processes, RunEveryCollectiveThatNamesWindowsAlone) {
 int registerGather(Comm& comm, const uint32_t* from, uint32_t* into, int64_t count,
                    windlass::Transfer* transfer, Error* error) {
   const auto n = static_cast<int64_t>(comm.group().ranks());
-  const auto viewOf = [](const uint32_t* at, int64_t elements) {
-    const auto address = reinterpret_cast<int64_t>(at);
-    return std::vector<int64_t>{WL_U32, 1, address, address, 4 * elements, elements, 1};
-  };
-  const std::vector<int64_t> source = viewOf(from, count), target = viewOf(into, n * count);
-  std::vector<int64_t> chunks;
-  for (int64_t rank = 0; rank < n; ++rank)
-    chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
-  wl_transfer_config_t config = {};
-  config.struct_size = sizeof config;
-  config.source_bindings = source.data();
-  config.source_binding_words = source.size();
-  config.source_binding_count = 1;
-  config.target_bindings = target.data();
-  config.target_binding_words = target.size();
-  config.target_binding_count = 1;
-  config.chunks = chunks.data();
-  config.chunk_words = chunks.size();
-  config.chunk_count = static_cast<uint64_t>(n);
+  const Words source = rowBinding(from, count), target = rowBinding(into, n * count);
+  const Words chunks = gatherChunks(n, count);
+  const wl_transfer_config_t config =
+      configOf(source, 1, target, 1, chunks, static_cast<uint64_t>(n));
   return windlass::Transfer::create(comm, config, 0, transfer, error);
 }
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/native/comm/local_ranks.h"
-#include "tests/native/transfer/configs.h"
+#include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
 
 namespace windlass_test {
@@ -19,10 +19,10 @@ class Neighbours {
   Neighbours(int rank, wl_comm_t* comm, int64_t count, int64_t phase = 0)
       : source_(viewOf(count)), target_(viewOf(count)) {
     const int next = (rank + 1) % wl_comm_size(comm);
-    Word sources, targets;
+    Words sources, targets;
     source_.describe(&sources);
     target_.describe(&targets);
-    const Word chunks = {phase, 0, WL_U32, WL_SUM, 1, 1, count, 0, next, 0, 0};
+    const Words chunks = {phase, 0, WL_U32, WL_SUM, 1, 1, count, 0, next, 0, 0};
     const wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, 1);
     Error error;
     EXPECT_EQ(WL_OK, wl_transfer_create(comm, &config, 0, &transfer_, &error)) << error.message;

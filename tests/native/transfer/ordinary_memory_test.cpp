@@ -8,6 +8,7 @@
 #include "native/base/dtype.h"
 #include "tests/native/comm/members.h"
 #include "tests/native/isa/reference.h"
+#include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using windlass::DType;
 using windlass::ReduceOp;
 using Extents = std::vector<int64_t>;
-using Words = std::vector<int64_t>;
 
 uint64_t productOf(const Extents& extents) {
   uint64_t product = 1;
@@ -65,11 +65,7 @@ class Tensor {
     return data_ + static_cast<uint64_t>(offset) * sizeOf(dtype_);
   }
   void describe(Words* words) const {
-    const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data_));
-    words->insert(words->end(), {static_cast<int64_t>(dtype_), static_cast<int64_t>(shape_.size()),
-                                 address, address, static_cast<int64_t>(bytes_)});
-    words->insert(words->end(), shape_.begin(), shape_.end());
-    words->insert(words->end(), strides_.begin(), strides_.end());
+    addBinding(static_cast<int32_t>(dtype_), data_, bytes_, shape_, strides_, words);
   }
 
  private:
@@ -240,18 +236,7 @@ struct Stated {
   }
 
   wl_transfer_config_t config() const {
-    wl_transfer_config_t config = {};
-    config.struct_size = sizeof config;
-    config.fingerprint = 0x1234;
-    config.source_bindings = sources.data();
-    config.source_binding_words = sources.size();
-    config.source_binding_count = 1;
-    config.target_bindings = targets.data();
-    config.target_binding_words = targets.size();
-    config.target_binding_count = 1;
-    config.chunks = chunks.data();
-    config.chunk_words = chunks.size();
-    config.chunk_count = chunkCount;
+    wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, chunkCount);
     config.stages = stages.data();
     config.stage_words = stages.size();
     config.stage_count = stageCount;
@@ -351,24 +336,14 @@ struct OnHeap {
   // The source has an element every `step` elements of its memory.
   int create(const Member& member, int64_t step, const Words& chunks, uint64_t count,
              Error* error) {
-    const auto viewOf = [](std::vector<T>& memory, int64_t every) {
-      constexpr int64_t kDType = sizeof(T) == 1 ? WL_U8 : WL_U32;
-      const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
-      const auto size = static_cast<int64_t>(memory.size());
-      return Words{kDType, 1, at, at, size * static_cast<int64_t>(sizeof(T)), size / every, every};
+    const auto viewOf = [](const std::vector<T>& memory, int64_t every) {
+      Words words;
+      addBinding(sizeof(T) == 1 ? WL_U8 : WL_U32, memory.data(), memory.size() * sizeof(T),
+                 {static_cast<int64_t>(memory.size()) / every}, {every}, &words);
+      return words;
     };
     const Words from = viewOf(source, step), to = viewOf(target, 1);
-    wl_transfer_config_t config = {};
-    config.struct_size = sizeof config;
-    config.source_bindings = from.data();
-    config.source_binding_words = from.size();
-    config.source_binding_count = 1;
-    config.target_bindings = to.data();
-    config.target_binding_words = to.size();
-    config.target_binding_count = 1;
-    config.chunks = chunks.data();
-    config.chunk_words = chunks.size();
-    config.chunk_count = count;
+    const wl_transfer_config_t config = configOf(from, 1, to, 1, chunks, count);
     return wl_transfer_create(member.comm, &config, 0, &transfer, error);
   }
 
@@ -382,10 +357,8 @@ struct Gather : OnHeap<uint32_t> {
   Gather(const Member& member, int64_t count, Error* error)
       : OnHeap(static_cast<uint64_t>(count), static_cast<uint32_t>(member.rank) + 1,
                static_cast<uint64_t>(count * member.spread.ranks)) {
-    Words chunks;
-    for (int64_t rank = 0; rank < member.spread.ranks; ++rank)
-      chunks.insert(chunks.end(), {0, 0, WL_U32, WL_SUM, 1, 1, count, rank * count, rank, 0, 0});
-    code = create(member, 1, chunks, static_cast<uint64_t>(member.spread.ranks), error);
+    code = create(member, 1, gatherChunks(member.spread.ranks, count),
+                  static_cast<uint64_t>(member.spread.ranks), error);
   }
 
   int code;

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/native/comm/local_ranks.h"
-#include "tests/native/transfer/configs.h"
+#include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
 
 namespace windlass_test {
@@ -21,11 +21,11 @@ TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
   alignas(64) static float output[12];
   const auto binding = [](float* at) {
     const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(at));
-    return Word{WL_F32, 2, address, address, 48, 3, 4, 4, 1};
+    return Words{WL_F32, 2, address, address, 48, 3, 4, 4, 1};
   };
-  const Word goodStage = {5, WL_BF16, 2, 64, 1, 3, 4, 1};
-  const Word goodPrepare = {5, -1, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, 0, 0, 0};
-  const Word goodFinalize = {0, 0, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, -1, 0, 0};
+  const Words goodStage = {5, WL_BF16, 2, 64, 1, 3, 4, 1};
+  const Words goodPrepare = {5, -1, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, 0, 0, 0};
+  const Words goodFinalize = {0, 0, WL_BF16, WL_SUM, 2, 1, 3, 4, 0, 0, 0, -1, 0, 0};
   struct Change {
     const char* what;
     int which;  // 0 stage, 1 prepare, 2 finalize
@@ -65,11 +65,11 @@ TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
   LocalRanks ranks(2);
   for (const Change& change : changes) {
     ranks.run([&](int rank, wl_comm_t* comm) {
-      Word stage = goodStage, prepare = goodPrepare, finalize = goodFinalize;
+      Words stage = goodStage, prepare = goodPrepare, finalize = goodFinalize;
       (change.which == 0   ? stage
        : change.which == 1 ? prepare
                            : finalize)[change.at] = change.value;
-      const Word source = binding(memory), target = binding(output);
+      const Words source = binding(memory), target = binding(output);
       wl_transfer_config_t config = rank == 0 ? configOf(source, 1, {}, 0, prepare, 1)
                                               : configOf({}, 0, target, 1, finalize, 1);
       if (rank == 0) {
@@ -100,7 +100,7 @@ TEST(Transfer, StagesThatNobodyHasRoomForAreRefused) {
   LocalRanks ranks(1);
   ranks.run([](int, wl_comm_t* comm) {
     const int64_t far = INT64_MAX - 1;
-    const Word stages = {0, WL_U8, 1, far, 0, 1, 1, WL_U8, 1, far, 0, 1};
+    const Words stages = {0, WL_U8, 1, far, 0, 1, 1, WL_U8, 1, far, 0, 1};
     wl_transfer_config_t config = configOf({}, 0, {}, 0, {}, 0);
     config.stages = stages.data();
     config.stage_words = stages.size();
@@ -125,7 +125,7 @@ struct Rounds {
   wl_dtype targetType = WL_F64;
 
   wl_transfer_t* create(wl_comm_t* comm, int rank, View* source, View* target) const {
-    Word sources, targets, chunks, stages;
+    Words sources, targets, chunks, stages;
     source->describe(&sources);
     target->describe(&targets);
     uint64_t chunkCount = 0, stageCount = 0;

@@ -7,7 +7,7 @@
 #include "native/transfer/table.h"
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
-#include "tests/native/transfer/configs.h"
+#include "tests/native/transfer/views.h"
 
 namespace windlass_test {
 namespace {
@@ -164,11 +164,11 @@ TEST(Table, ABoxThatSeveralRanksTakeIsReadOnceByAllOfThem) {
       const auto matrix = [](std::vector<float>* memory) {
         memory->resize(kRows * kColumns);
         const auto at = reinterpret_cast<int64_t>(memory->data());
-        return Word{WL_F32, 2, at, at, kBytes, kRows, kColumns, kColumns, 1};
+        return Words{WL_F32, 2, at, at, kBytes, kRows, kColumns, kColumns, 1};
       };
       std::vector<float> memory[3];
-      const Word source = matrix(&memory[0]);
-      Word targets = matrix(&memory[1]), chunks;
+      const Words source = matrix(&memory[0]);
+      Words targets = matrix(&memory[1]), chunks;
       for (const int64_t word : matrix(&memory[2])) targets.push_back(word);
       const int64_t next = (rank + 1) % kRanks;
       for (const int64_t from : {int64_t{0}, next == 0 ? 1 : next}) {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/native/comm/local_ranks.h"
-#include "tests/native/transfer/configs.h"
+#include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
 
 namespace windlass_test {
@@ -35,7 +35,7 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
                     std::vector<uint8_t>(static_cast<size_t>(wide * rows * 4))};
         // The same memory seen as [rows, columns of this rank].
         View seen = {WL_F32, {rows, wide}, {1, rows}, {}};
-        Word sources, targets, chunks;
+        Words sources, targets, chunks;
         source.describe(&sources);
         const auto address =
             static_cast<int64_t>(reinterpret_cast<uintptr_t>(target.memory.data()));
@@ -128,7 +128,7 @@ TEST(Transfer, ReducesPartialsBeforeItCasts) {
       auto* in = reinterpret_cast<float*>(source.memory.data());
       for (int64_t i = 0; i < rows * kColumns; ++i)
         in[i] = static_cast<float>(i % 1000) + static_cast<float>(rank) / 8;
-      Word sources, targets, chunks;
+      Words sources, targets, chunks;
       source.describe(&sources);
       target.describe(&targets);
       chunks = {0, 0, WL_F32, WL_SUM, 2, n, 64, kColumns, 0, 0};
@@ -173,7 +173,7 @@ TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
         if (rank < 2) source.memory.resize(static_cast<size_t>(kRows * kColumns * 4));
         const int64_t from = rank / 2 % std::min(n, 2);
         View target[2];
-        Word sources, targets, chunks;
+        Words sources, targets, chunks;
         if (rank < 2) source.describe(&sources);
         for (int64_t t = 0; t < 2; ++t) {
           target[t] = {WL_F32,
@@ -232,7 +232,7 @@ TEST(Transfer, RanksNeedNotHaveEquallyManyPhases) {
         source.memory.push_back(static_cast<uint8_t>(7 * i + rank));
       View target = source;
       std::fill(target.memory.begin(), target.memory.end(), 0xee);
-      Word sources, targets, chunks;
+      Words sources, targets, chunks;
       source.describe(&sources);
       target.describe(&targets);
       for (int64_t phase = 0; phase < phases; ++phase) {
@@ -265,7 +265,7 @@ TEST(Transfer, RegistersMoreBindingsAndChunksThanOneRoundTellsOf) {
         std::vector<int32_t> in, out(static_cast<size_t>(2 * kBindings * kLength));
         for (int64_t i = 0; i < kBindings * kLength; ++i)
           in.push_back(static_cast<int32_t>(i + rank * 100'000));
-        Word sources, targets, chunks;
+        Words sources, targets, chunks;
         const auto at = [](const std::vector<int32_t>& memory, int64_t index) {
           return reinterpret_cast<int64_t>(memory.data() + index * kLength);
         };
@@ -363,9 +363,9 @@ TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
     const int64_t in = address + 2 * rank * kChunks, out = in + kChunks;
-    const Word source = {WL_U8, 1, in, in, kChunks, kChunks, 1};
-    const Word target = {WL_U8, 1, out, out, kChunks, kChunks, 1};
-    Word chunks;
+    const Words source = {WL_U8, 1, in, in, kChunks, kChunks, 1};
+    const Words target = {WL_U8, 1, out, out, kChunks, kChunks, 1};
+    Words chunks;
     for (int64_t at = 0; rank == 1 && at < kChunks; ++at)
       chunks.insert(chunks.end(), {0, 0, WL_U8, WL_SUM, 1, 1, 1, at, 1, 0, at});
     const wl_transfer_config_t config =
@@ -392,11 +392,11 @@ TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
 TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
   alignas(64) static float memory[64];
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
-  const Word goodBinding = {WL_F32, 2, address, address, 256, 4, 8, 8, 1};
+  const Words goodBinding = {WL_F32, 2, address, address, 256, 4, 8, 8, 1};
   alignas(64) static float output[64];
   const auto outAddress = static_cast<int64_t>(reinterpret_cast<uintptr_t>(output));
-  const Word goodTarget = {WL_F32, 2, outAddress, outAddress, 256, 4, 8, 8, 1};
-  const Word goodChunk = {0, 0, WL_F32, WL_SUM, 2, 1, 2, 3, 1, 2, 0, 0, 0, 0};
+  const Words goodTarget = {WL_F32, 2, outAddress, outAddress, 256, 4, 8, 8, 1};
+  const Words goodChunk = {0, 0, WL_F32, WL_SUM, 2, 1, 2, 3, 1, 2, 0, 0, 0, 0};
   struct Change {
     const char* what;
     int which;  // 0 source, 1 target, 2 chunk
@@ -443,7 +443,7 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
     LocalRanks ranks(2, 20'000'000'000, 1, cores);
     for (const Change& change : changes) {
       ranks.run([&](int rank, wl_comm_t* comm) {
-        Word source = goodBinding, target = goodTarget, chunk = goodChunk;
+        Words source = goodBinding, target = goodTarget, chunk = goodChunk;
         if (rank == 1)
           (change.which == 0   ? source
            : change.which == 1 ? target
