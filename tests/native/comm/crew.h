@@ -3,15 +3,14 @@
 // the C ABI and may be killed and stopped.
 #pragma once
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 #include "tests/native/comm/forks.h"
+#include "tests/native/comm/held.h"
 
 namespace windlass_test {
 
@@ -42,22 +41,12 @@ inline std::vector<Crew> crews(std::vector<Crew> all) {
 
 // What all processes of a crew and the test see.
 struct Board {
-  Roster roster;
   std::atomic<int> at[kMostCrew];  // of each rank: how far it is, as its test counts
   std::atomic<int64_t> struckNs;   // when the test killed or stopped a process
   std::atomic<int64_t> sawNs[kMostCrew];  // when each rank got its error
   std::atomic<int64_t> shrunkNs[kMostCrew];
   std::atomic<int> wrong;
 
-  // Waits until `holds`; false where that lasts too long.
-  template <class Holds>
-  static bool await(Holds&& holds, int64_t limitNs = 60'000 * kMs) {
-    for (const int64_t start = wl_clock_ns(); !holds();) {
-      if (wl_clock_ns() - start > limitNs) return false;
-      usleep(50);
-    }
-    return true;
-  }
   // Waits until all ranks that are not of process `except` are at `least`.
   bool awaitAll(const Crew& crew, int least, int except = -1) const {
     return await([&] {
@@ -89,22 +78,13 @@ class Muster {
   explicit Muster(const Crew& crew, int64_t deadlineNs = 20'000 * kMs, int cores = 0,
                   int64_t silenceNs = 0)
       : crew_(crew), silenceNs_(silenceNs) {
-    wl_group_config_t config = {};
-    config.struct_size = sizeof config;
-    config.ranks = crew.ranks();
-    config.first_sequence = 0xffffff00u;
-    config.deadline_ns = deadlineNs;
-    config.cores = cores;
-    config.device_cores = deviceCores();
-    Error error;
-    const int32_t code = crew.processes == 1 ? wl_group_create(&config, &local_, &error)
-                                             : wl_group_share(&config, &file_, &error);
-    if (code != WL_OK) std::abort();
-  }
-  ~Muster() {
-    forks_.reset();
-    wl_group_release(local_);
-    if (file_ >= 0) wl_file_close(file_);
+    config_.struct_size = sizeof config_;
+    config_.ranks = crew.ranks();
+    config_.first_sequence = 0xffffff00u;
+    config_.deadline_ns = deadlineNs;
+    config_.cores = cores;
+    config_.device_cores = deviceCores();
+    if (crew.processes > 1) all_.emplace(config_, crew.processes);
   }
   Muster(const Muster&) = delete;
   Muster& operator=(const Muster&) = delete;
@@ -112,28 +92,23 @@ class Muster {
   Board& board() { return *board_; }
   pid_t pid(int process) const { return forks_->pids()[static_cast<size_t>(process)]; }
   // The test's own view of the control block.
-  wl_group_t* attach() const {
-    wl_group_t* group = nullptr;
-    Error error;
-    if (wl_group_attach(file_, &group, &error) != WL_OK) std::abort();
-    return group;
-  }
+  wl_group_t* attach() const { return all_->attach(); }
 
   // Runs the body on every rank, and `meanwhile` beside them. In one process: threads of this one.
   void run(const std::function<void(Mate&)>& body, const std::function<void()>& meanwhile = {}) {
     if (crew_.processes == 1) {
+      wl_group_t* group = nullptr;
+      Error error;
+      if (wl_group_create(&config_, &group, &error) != WL_OK) std::abort();
       std::thread beside([&] {
         if (meanwhile) meanwhile();
       });
-      runThreads(local_, 0, body);
+      run(OwnRanks(group, ranksOf(0, 1, crew_.ranks())), body);
       beside.join();
       return;
     }
     forks_.emplace(crew_.processes, [&](int process) {
-      wl_group_t* group = attach();
-      board_->roster.meet(group, process, crew_.processes, crew_.ranks(), silenceNs_);
-      runThreads(group, process, body);
-      wl_group_release(group);
+      run(OwnRanks(*all_, process, silenceNs_), body);
       return 0;
     });
     if (meanwhile) meanwhile();
@@ -145,62 +120,19 @@ class Muster {
   std::vector<int> ends;
 
  private:
-  void runThreads(wl_group_t* group, int process, const std::function<void(Mate&)>& body) {
-    std::vector<wl_comm_t*> comms;
-    for (int rank = process; rank < crew_.ranks(); rank += crew_.processes) {
-      Error error;
-      comms.push_back(nullptr);
-      if (wl_group_join(group, rank, &comms.back(), &error) != WL_OK) std::abort();
-    }
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < comms.size(); ++i) {
-      threads.emplace_back([&, i] {
-        Mate mate = {process + static_cast<int>(i) * crew_.processes, i == 0, comms[i], *board_};
-        body(mate);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (wl_comm_t* comm : comms) wl_comm_free(comm);
+  void run(OwnRanks&& own, const std::function<void(Mate&)>& body) {
+    own.run([&](int rank, wl_comm_t* comm) {
+      Mate mate = {rank, rank == own.ranks[0], comm, *board_};
+      body(mate);
+    });
   }
 
   const Crew crew_;
   const int64_t silenceNs_;
   const Shared<Board> board_;
-  int32_t file_ = -1;
-  wl_group_t* local_ = nullptr;
-  std::optional<Forks> forks_;
-};
-
-// What a process has that a communicator takes: compared before and after.
-struct Held {
-  int files;
-  int threads;
-  int mappings;  // of memory that processes share
-
-  static Held look() {
-    return {entries("/proc/self/fd"), entries("/proc/self/task"), sharedMappings()};
-  }
-  bool operator==(const Held& other) const {
-    return files == other.files && threads == other.threads && mappings == other.mappings;
-  }
-
- private:
-  static int entries(const char* path) {
-    DIR* folder = opendir(path);
-    int count = 0;
-    while (readdir(folder) != nullptr) ++count;
-    closedir(folder);
-    return count;
-  }
-  static int sharedMappings() {
-    std::FILE* maps = std::fopen("/proc/self/maps", "re");
-    char line[512];
-    int count = 0;
-    while (std::fgets(line, sizeof line, maps) != nullptr)
-      if (std::strstr(line, "memfd:windlass") != nullptr) ++count;
-    std::fclose(maps);
-    return count;
-  }
+  wl_group_config_t config_ = {};
+  std::optional<ForkedGroup> all_;
+  std::optional<Forks> forks_;  // the first to go
 };
 
 // What element `i` of what `rank` brings in round `round` is.

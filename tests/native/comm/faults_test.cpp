@@ -143,7 +143,7 @@ enum At : int { kAtWork = 1, kFailed, kShrunk, kCounted };
 void expectHeld(const Mate& mate, const Crew& crew, int victim, const Held& expected) {
   EXPECT_OF_MATE(mate, mate.board.awaitAll(crew, mate.board.at[mate.rank], victim));
   if (mate.isFirst) {
-    const bool same = Board::await([&] { return Held::look() == expected; }, 5'000 * kMs);
+    const bool same = await([&] { return Held::look() == expected; }, 5'000 * kMs);
     const Held now = Held::look();
     if (!same) {
       std::fprintf(stderr, "%d files, %d threads, %d mappings, not %d, %d, %d\n", now.files,
@@ -167,7 +167,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
     if (!kind.inItem) return;
     wl_group_t* group = muster.attach();
     const auto& state = group->group->lines(static_cast<uint32_t>(victim)).state;
-    EXPECT_TRUE(Board::await([&] { return state.running > 0; }, 20'000 * kMs));
+    EXPECT_TRUE(await([&] { return state.running > 0; }, 20'000 * kMs));
     wl_group_release(group);
   }
 
@@ -192,7 +192,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
           EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
           // Its control block and its window: what its first steps made goes a moment later.
           if (mate.isFirst) {
-            EXPECT_OF_MATE(mate, Board::await([&] {
+            EXPECT_OF_MATE(mate, await([&] {
               held = Held::look();
               return held.mappings == 2;
             }));
@@ -252,7 +252,7 @@ TEST_P(Faults, AKillShowsAtOnceAndTheOthersGoOn) {
           if (!isNamed) std::fprintf(stderr, "%d: %s\n", code, error.message);
           EXPECT_OF_MATE(mate, isNamed);
           Error whole;
-          EXPECT_OF_MATE(mate, Board::await([&] {
+          EXPECT_OF_MATE(mate, await([&] {
             return wl_comm_status(mate.comm, &whole) == WL_PEER_LOST;
           }));
           EXPECT_OF_MATE(mate, whole.culprit_count == crew.threads);
@@ -325,7 +325,7 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
           }
           wl_comm_free(shrunk);
           // Once the other ranks of this process have freed theirs, too. The victim may have ended.
-          EXPECT_OF_MATE(mate, !mate.isFirst || Board::await([&] {
+          EXPECT_OF_MATE(mate, !mate.isFirst || await([&] {
             return Held::look().files <= before.files;
           }));
         },

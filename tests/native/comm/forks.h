@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forks in which ranks of a test live, and how those of one group come to watch one another.
+// Forks in which ranks of a test live, and a group whose ranks do: how they join, and come to watch
+// one another.
 #pragma once
 
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tests/native/comm/local_ranks.h"
@@ -86,31 +88,89 @@ inline bool awaitEnd(pid_t child, int64_t limitNs = 60'000 * kMs) {
   return ended.si_pid == child;
 }
 
-// What they share: who they are. Process p has the ranks p, p + processes, and so on.
-struct Roster {
-  static constexpr int kMost = 16;
+// A group whose ranks live in forks of this process, among which they are dealt out.
+class ForkedGroup {
+ public:
+  static constexpr int kMostProcesses = 16;
 
-  std::atomic<int> isThere[kMost];
-  wl_process_t processes[kMost];
-
-  // Says who this process is, and has it watch the others, once they have said so.
-  void meet(wl_group_t* group, int own, int count, int ranks, int64_t silenceNs) {
+  ForkedGroup(const wl_group_config_t& config, int processes)
+      : processes_(processes), ranks_(config.ranks) {
     Error error;
-    processes[own].struct_size = sizeof(wl_process_t);
-    if (wl_process_self(&processes[own], &error) != WL_OK) std::abort();
-    isThere[own] = 1;
-    for (int peer = 0; peer < count; ++peer) {
+    if (processes > kMostProcesses) std::abort();
+    if (wl_group_share(&config, &file_, &error) != WL_OK) std::abort();
+  }
+  ~ForkedGroup() { wl_file_close(file_); }
+  ForkedGroup(const ForkedGroup&) = delete;
+  ForkedGroup& operator=(const ForkedGroup&) = delete;
+
+  // In any process, and in this one where the test looks on.
+  wl_group_t* attach() const {
+    wl_group_t* group = nullptr;
+    Error error;
+    if (wl_group_attach(file_, &group, &error) != WL_OK) std::abort();
+    return group;
+  }
+  std::vector<int32_t> ranksOf(int process) const {
+    return windlass_test::ranksOf(process, processes_, ranks_);
+  }
+
+  // In process `own`: has it watch the others, once they have come.
+  void meet(wl_group_t* group, int own, int64_t silenceNs) const {
+    roster_->names[own] = self();
+    roster_->isThere[own] = 1;
+    for (int peer = 0; peer < processes_; ++peer) {
       if (peer == own) continue;
-      while (isThere[peer] == 0) usleep(100);
-      std::vector<int32_t> theirs;
-      for (int rank = peer; rank < ranks; rank += count) theirs.push_back(rank);
-      if (wl_group_watch(group, &processes[peer], theirs.data(),
-                         static_cast<uint32_t>(theirs.size()), silenceNs, &error) != WL_OK) {
-        std::fprintf(stderr, "%s\n", error.message);
-        std::abort();
-      }
+      while (roster_->isThere[peer] == 0) usleep(100);
+      watch(group, roster_->names[peer], ranksOf(peer), silenceNs);
     }
   }
+
+ private:
+  struct Roster {
+    std::atomic<int> isThere[kMostProcesses];
+    wl_process_t names[kMostProcesses];
+  };
+
+  const int processes_;
+  const int ranks_;
+  int32_t file_ = -1;
+  const Shared<Roster> roster_;
+};
+
+// Ranks that live in this process, with their handles.
+class OwnRanks {
+ public:
+  // Takes the group over.
+  OwnRanks(wl_group_t* of, std::vector<int32_t> joining) : group(of), ranks(std::move(joining)) {
+    for (const int32_t rank : ranks) {
+      Error error;
+      comms.push_back(nullptr);
+      if (wl_group_join(group, rank, &comms.back(), &error) != WL_OK) std::abort();
+    }
+  }
+  // Those of a fork, which has met the others.
+  OwnRanks(const ForkedGroup& all, int process, int64_t silenceNs = 0)
+      : OwnRanks(all.attach(), all.ranksOf(process)) {
+    all.meet(group, process, silenceNs);
+  }
+  ~OwnRanks() {
+    for (wl_comm_t* comm : comms) wl_comm_free(comm);
+    wl_group_release(group);
+  }
+  OwnRanks(const OwnRanks&) = delete;
+  OwnRanks& operator=(const OwnRanks&) = delete;
+
+  // Runs the body on each, in a thread of its own; it may free the handle, and leave null.
+  void run(const std::function<void(int rank, wl_comm_t*& comm)>& body) {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < comms.size(); ++i)
+      threads.emplace_back([&, i] { body(ranks[i], comms[i]); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  wl_group_t* const group;
+  const std::vector<int32_t> ranks;
+  std::vector<wl_comm_t*> comms;
 };
 
 }  // namespace windlass_test

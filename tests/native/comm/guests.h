@@ -21,55 +21,16 @@ inline wl_group_config_t configOf(int ranks) {
   return config;
 }
 
-inline wl_process_t self() {
-  wl_process_t process = {};
-  process.struct_size = sizeof process;
-  Error error;
-  if (wl_process_self(&process, &error) != WL_OK) std::abort();
-  return process;
-}
-
-// What the parent hands to its children.
-class Memory {
- public:
-  Memory() {
-    const wl_group_config_t config = configOf(kRanks);
-    Error error;
-    if (wl_group_share(&config, &file_, &error) != WL_OK) std::abort();
-  }
-  ~Memory() { wl_file_close(file_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  Roster& roster() const { return *roster_; }
-  wl_group_t* attach() const {
-    wl_group_t* group = nullptr;
-    Error error;
-    if (wl_group_attach(file_, &group, &error) != WL_OK) std::abort();
-    return group;
-  }
-
- private:
-  int32_t file_ = -1;
-  const Shared<Roster> roster_;
-};
-
 // One rank in a process of its own, joined, that watches all others, and a window of all.
 struct Guest {
-  Guest(Memory& shared, int own, int64_t silenceNs) : rank(own), memory(shared) {
-    group = memory.attach();
+  Guest(const ForkedGroup& all, int process, int64_t silenceNs)
+      : own(all, process, silenceNs), rank(process), comm(own.comms[0]) {
     Error error;
-    if (wl_group_join(group, rank, &comm, &error) != WL_OK) std::abort();
-    memory.roster().meet(group, rank, kRanks, kRanks, silenceNs);
     const int32_t code = wl_window_create(comm, kSegment, 0, &window, &error);
     // A peer may be killed this early.
     if (code != WL_OK && code != WL_PEER_LOST) std::abort();
   }
-  ~Guest() {
-    wl_window_free(window);
-    wl_comm_free(comm);
-    wl_group_release(group);
-  }
+  ~Guest() { wl_window_free(window); }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
 
@@ -77,10 +38,9 @@ struct Guest {
     return static_cast<uint32_t*>(wl_window_address(window, of));
   }
 
-  int rank;
-  Memory& memory;
-  wl_group_t* group = nullptr;
-  wl_comm_t* comm = nullptr;
+  OwnRanks own;
+  const int rank;
+  wl_comm_t* const comm;
   wl_window_t* window = nullptr;
 };
 
@@ -89,9 +49,9 @@ struct Guest {
 template <class Body>
 std::vector<int> inProcesses(int64_t silenceNs, Body&& body,
                              const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
-  Memory memory;
-  Forks forks(kRanks, [&](int rank) {
-    Guest guest(memory, rank, silenceNs);
+  const ForkedGroup all(configOf(kRanks), kRanks);
+  Forks forks(kRanks, [&](int process) {
+    Guest guest(all, process, silenceNs);
     return body(guest);
   });
   if (meanwhile) meanwhile(forks.pids());

@@ -61,6 +61,8 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     auto* died = reinterpret_cast<std::atomic<int64_t>*>(guest.segment(0));
+    auto* pid = reinterpret_cast<pid_t*>(guest.segment(1));
+    if (guest.rank == 1) *pid = getpid();
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 1) {
       usleep(50'000);
@@ -73,7 +75,7 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
     char host[65] = {};
     CHECK_IN_CHILD(gethostname(host, sizeof host - 1) == 0);
     const std::string expected =
-        "process " + std::to_string(guest.memory.roster().processes[1].pid) + " on " + host +
+        "process " + std::to_string(*pid) + " on " + host +
         " has ended: rank 1 is lost: it finished barrier #4294967";
     CHECK_IN_CHILD(contains(error.message, expected));
     // What those that live wait in, and for whom.
@@ -144,8 +146,8 @@ TEST(Guests, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
   wl_process_t process = self();
   const uint64_t own = process.started;
   process.pid = child;
-  Memory memory;
-  wl_group_t* group = memory.attach();
+  const ForkedGroup all(configOf(kRanks), kRanks);
+  wl_group_t* group = all.attach();
   wl_comm_t* comm = nullptr;
   Error error;
   ASSERT_EQ(WL_OK, wl_group_join(group, 0, &comm, &error)) << error.message;
@@ -219,8 +221,8 @@ TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
 
 // One more file than the limit allows: nobody is taken for dead, and later the watch works.
 TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
-  Memory memory;
-  wl_group_t* group = memory.attach();
+  const ForkedGroup all(configOf(kRanks), kRanks);
+  wl_group_t* group = all.attach();
   wl_comm_t* comm = nullptr;
   Error error;
   ASSERT_EQ(WL_OK, wl_group_join(group, 0, &comm, &error)) << error.message;
@@ -246,13 +248,13 @@ TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
 
 // Two processes, as far as the group can tell.
 TEST(Guests, JoinOnce) {
-  Memory memory;
-  wl_group_t* group = memory.attach();
+  const ForkedGroup all(configOf(kRanks), kRanks);
+  wl_group_t* group = all.attach();
   wl_comm_t* comm = nullptr;
   wl_comm_t* again = nullptr;
   Error error;
   ASSERT_EQ(WL_OK, wl_group_join(group, 1, &comm, &error)) << error.message;
-  wl_group_t* other = memory.attach();
+  wl_group_t* other = all.attach();
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
   EXPECT_TRUE(contains(error.message, "rank 1 joined already"));
   // Nor once the first is gone: peers would take its successor's words for those of before.
@@ -267,7 +269,7 @@ TEST(Guests, PublishWhatOnlyTheySee) {
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 0) {
       const int32_t culprits[] = {1, 2};
-      CHECK_IN_CHILD(wl_group_fail(guest.group, WL_PEER_LOST, culprits, 2, "host b is silent",
+      CHECK_IN_CHILD(wl_group_fail(guest.own.group, WL_PEER_LOST, culprits, 2, "host b is silent",
                                    &error) == WL_OK);
     }
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);

@@ -93,6 +93,16 @@ constexpr int64_t kMs = 1'000'000;
 // against.
 constexpr int kAttempts = 50;
 
+// Waits until `holds`; false where that lasts too long.
+template <class Holds>
+bool await(Holds&& holds, int64_t limitNs = 60'000 * kMs) {
+  for (const int64_t start = wl_clock_ns(); !holds();) {
+    if (wl_clock_ns() - start > limitNs) return false;
+    usleep(50);
+  }
+  return true;
+}
+
 struct Error : wl_error_t {
   Error() : wl_error_t() { struct_size = sizeof(wl_error_t); }
 };
@@ -128,7 +138,7 @@ struct LocalRanks {
       EXPECT_EQ(WL_OK, wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error))
           << error.message;
     }
-    if (others) watch();
+    if (others) watchOthers();
   }
   ~LocalRanks() {
     for (wl_comm_t* comm : comms) wl_comm_free(comm);
@@ -166,15 +176,11 @@ struct LocalRanks {
     wl_file_close(file);
   }
 
-  void watch() {
+  void watchOthers() {
     for (int process = 0; process < others->count(); ++process) {
-      std::vector<int32_t> theirs;
-      for (int rank = process; rank < size(); rank += others->count()) theirs.push_back(rank);
-      if (process == others->own()) continue;
-      Error error;
-      EXPECT_EQ(WL_OK, wl_group_watch(group, &others->name(process), theirs.data(),
-                                      static_cast<uint32_t>(theirs.size()), 0, &error))
-          << error.message;
+      if (process != others->own()) {
+        watch(group, others->name(process), ranksOf(process, others->count(), size()), 0);
+      }
     }
     others->meet();
   }

@@ -48,62 +48,35 @@ class Members {
     config.blocks = 1;
     config.deadline_ns = 20'000 * kMs;
     config.device_cores = spread.deviceCores;
-    Error error;
-    int32_t file = -1;
-    if (wl_group_share(&config, &file, &error) != WL_OK) std::abort();
-    const Shared<State> state;
+    const ForkedGroup all(config, spread.processes);
+    const Shared<std::atomic<int>> running;  // ranks that are in the body
     Forks forks(spread.processes, [&](int process) {
       if (spread.use != nullptr) setenv("WINDLASS_PEER_MEMORY", spread.use, 1);
       if (before) before(process);
-      return run(spread, process, file, *state, body);
-    });
-    const int64_t start = wl_clock_ns();
-    while (meanwhile && state->running < spread.ranks && wl_clock_ns() - start < 60'000 * kMs)
-      usleep(1000);
-    if (meanwhile) meanwhile(forks.pids());
-    results = forks.wait();
-    wl_file_close(file);
-  }
-
-  std::vector<int> results;
-
- private:
-  struct State {
-    Roster roster;
-    std::atomic<int> running;  // ranks that are in the body
-  };
-
-  static int run(const Spread& spread, int process, int32_t file, State& state,
-                 const std::function<int(Member&)>& body) {
-    Error error;
-    wl_group_t* group = nullptr;
-    if (wl_group_attach(file, &group, &error) != WL_OK) std::abort();
-    std::vector<wl_comm_t*> comms(static_cast<size_t>(spread.ranks));
-    for (int rank = process; rank < spread.ranks; rank += spread.processes) {
-      if (wl_group_join(group, rank, &comms[static_cast<size_t>(rank)], &error) != WL_OK)
-        std::abort();
-    }
-    state.roster.meet(group, process, spread.processes, spread.ranks, 0);
-    std::atomic<int> failures{0};
-    std::vector<std::thread> threads;
-    for (int rank = process; rank < spread.ranks; rank += spread.processes) {
-      threads.emplace_back([&, rank] {
-        wl_comm_t* comm = comms[static_cast<size_t>(rank)];
+      OwnRanks own(all, process);
+      std::atomic<int> failures{0};
+      own.run([&](int rank, wl_comm_t*& comm) {
         wl_window_t* window = nullptr;
-        Error failed;
-        if (wl_window_create(comm, kWindowBytes, 0, &window, &failed) != WL_OK) std::abort();
+        Error error;
+        if (wl_window_create(comm, kWindowBytes, 0, &window, &error) != WL_OK) std::abort();
         Member member = {spread, rank, comm,
                          static_cast<unsigned char*>(wl_window_address(window, rank))};
-        ++state.running;
+        ++*running;
         failures += body(member);
         wl_window_free(window);
         wl_comm_free(comm);
+        comm = nullptr;
       });
+      return failures.load();
+    });
+    if (meanwhile) {
+      await([&] { return *running == spread.ranks; });
+      meanwhile(forks.pids());
     }
-    for (std::thread& thread : threads) thread.join();
-    wl_group_release(group);
-    return failures;
+    results = forks.wait();
   }
+
+  std::vector<int> results;
 };
 
 // As its results are where nothing is wrong.

@@ -13,6 +13,7 @@
 #include "native/base/free_memory.h"
 #include "native/window/memory.h"
 #include "tests/native/comm/guests.h"
+#include "tests/native/comm/held.h"
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
@@ -413,21 +414,11 @@ TEST(Pools, OfADeadCommunicatorGiveNothingMore) {
   });
 }
 
-int poolMappings() {
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  char line[512];
-  int count = 0;
-  while (std::fgets(line, sizeof line, maps) != nullptr)
-    if (std::strstr(line, "memfd:windlass") != nullptr) ++count;
-  std::fclose(maps);
-  return count;
-}
-
 TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int before = poolMappings();
+    const int before = Held::look().mappings;
     constexpr uint64_t kPages = 256;
     for (int round = 0; round < 40; ++round) {
       Pool pool(guest.comm, kPages * kPage);
@@ -448,9 +439,7 @@ TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
       CHECK_IN_CHILD(countResident(part, kPages) == 0);
     }
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int64_t start = wl_clock_ns();
-    while (poolMappings() != before && wl_clock_ns() - start < 10'000 * kMs) usleep(1'000);
-    CHECK_IN_CHILD(poolMappings() == before);
+    CHECK_IN_CHILD(await([&] { return Held::look().mappings == before; }));
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
@@ -460,7 +449,7 @@ TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int before = poolMappings();
+    const int before = Held::look().mappings;
     {
       Pool pool(guest.comm, 1 << 20);
       uint32_t* piece = pool.take(4'000);
@@ -487,9 +476,7 @@ TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
       CHECK_IN_CHILD(piece[999] == 7);
       pool.giveBack(piece);
     }
-    const int64_t start = wl_clock_ns();
-    while (poolMappings() != before && wl_clock_ns() - start < 10'000 * kMs) usleep(1'000);
-    CHECK_IN_CHILD(poolMappings() == before);
+    CHECK_IN_CHILD(await([&] { return Held::look().mappings == before; }));
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);

@@ -519,10 +519,7 @@ TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
   enum Step { kEnters, kEntered, kHeld };
   const Shared<std::atomic<int>> step;
   const auto isWithin = [start = wl_clock_ns()] { return wl_clock_ns() - start < 60'000 * kMs; };
-  const auto await = [&](int wanted) {
-    while (*step < wanted && isWithin()) usleep(100);
-    return *step >= wanted;
-  };
+  const auto awaitStep = [&](int wanted) { return await([&] { return *step >= wanted; }); };
   const Members all(
       spread,
       [&](Member& member) {
@@ -535,7 +532,7 @@ TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
         while (!isRoot && isWithin() && (root.operation != WL_OP_BROADCAST || root.awaited == -1))
           wl_comm_state(member.comm, 1, &root);
         if (!isRoot) *step = kEntered;
-        if (!isRoot) CHECK_IN_MEMBER(await(kHeld));
+        if (!isRoot) CHECK_IN_MEMBER(awaitStep(kHeld));
         const int code = broadcast(member.comm, isRoot ? data.data() : nullptr, data.data(),
                                    data.size(), WL_U32, 1, WL_AUTO, 0, &error);
         CHECK_IN_MEMBER(code == WL_PEER_LOST);
@@ -544,7 +541,7 @@ TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
       },
       {},
       [&](const std::vector<pid_t>& children) {
-        EXPECT_TRUE(await(kEntered));
+        EXPECT_TRUE(awaitStep(kEntered));
         holdWithoutMemory(children[1]);
         *step = kHeld;
         usleep(20'000);

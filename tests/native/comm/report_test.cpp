@@ -89,15 +89,6 @@ std::vector<Report> groupsOf(const wl_process_t& process) {
   return groups;
 }
 
-template <class Condition>
-void await(Condition&& condition) {
-  const int64_t start = wl_clock_ns();
-  while (!condition()) {
-    ASSERT_LT(wl_clock_ns() - start, 30'000 * kMs);
-    usleep(1000);
-  }
-}
-
 bool waitsFor(const Report& report, int32_t rank, int32_t awaited) {
   const wl_rank_state_t state = report.state(rank);
   const std::vector<wl_record_t> records = report.records(rank);
@@ -153,7 +144,7 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
           EXPECT_EQ(-1, report.state(rank).former);
           EXPECT_EQ(0, report.state(rank).closed + report.state(rank).lost);
         }
-        await([&] { return waitsFor(report, 0, 2) && waitsFor(report, 1, 2); });
+        EXPECT_TRUE(await([&] { return waitsFor(report, 0, 2) && waitsFor(report, 1, 2); }));
         const std::vector<wl_record_t> records = report.records(2);
         ASSERT_LE(2u, records.size());
         EXPECT_EQ(WL_OP_WINDOW, records[1].operation);
@@ -170,8 +161,8 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         EXPECT_EQ(WL_PEER_MEMORY_OPEN, memory.form);
 
         kill(children[2], SIGKILL);
-        await([&] { return wl_process_look(&last) == WL_PROCESS_ENDED; });
-        await([&] { return wl_report_failure(report.get(), &error) != WL_OK; });
+        EXPECT_TRUE(await([&] { return wl_process_look(&last) == WL_PROCESS_ENDED; }));
+        EXPECT_TRUE(await([&] { return wl_report_failure(report.get(), &error) != WL_OK; }));
         EXPECT_EQ(WL_PEER_LOST, error.code);
         EXPECT_EQ(2, error.culprits[0]);
         EXPECT_TRUE(contains(error.message, "has ended: rank 2 is lost"));
@@ -180,7 +171,7 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         EXPECT_TRUE(contains(error.message, "has ended"));
         EXPECT_EQ(WL_PEER_LOST, Report(last, 3).code());
         for (const pid_t child : {children[0], children[1]}) kill(child, SIGKILL);
-        await([&] { return wl_process_look(&first) == WL_PROCESS_ENDED; });
+        EXPECT_TRUE(await([&] { return wl_process_look(&first) == WL_PROCESS_ENDED; }));
         // It stays as it was last.
         EXPECT_EQ(WL_PEER_LOST, wl_report_failure(report.get(), &error));
         EXPECT_EQ(records.size(), report.records(2).size());

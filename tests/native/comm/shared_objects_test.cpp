@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows and split communicators that ranks in processes of their own make together.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,27 +15,10 @@
 #include "native/comm/shared_group.h"
 #include "native/window/shared_mapping.h"
 #include "tests/native/comm/guests.h"
+#include "tests/native/comm/held.h"
 
 namespace windlass_test {
 namespace {
-
-int openFiles() {
-  DIR* folder = opendir("/proc/self/fd");
-  int count = 0;
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
-}
-
-int mappings() {
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  char line[512];
-  int count = 0;
-  while (std::fgets(line, sizeof line, maps) != nullptr)
-    if (std::strstr(line, "memfd:windlass") != nullptr) ++count;
-  std::fclose(maps);
-  return count;
-}
 
 uint32_t elementOf(int round, int rank, uint64_t i) {
   return static_cast<uint32_t>(round * 1'000'003 + rank * 10'007 + i);
@@ -65,8 +47,7 @@ TEST(SharedObjects, WindowsComeAndGo) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int files = openFiles();
-    const int maps = mappings();
+    const Held before = Held::look();
     std::mt19937 random(7);
     std::vector<wl_window_t*> windows;
     for (int round = 0; round < 200; ++round) {
@@ -91,11 +72,9 @@ TEST(SharedObjects, WindowsComeAndGo) {
     }
     for (wl_window_t* window : windows) wl_window_free(window);
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int64_t start = wl_clock_ns();
-    while (mappings() != maps && wl_clock_ns() - start < 10'000 * kMs) usleep(1'000);
-    CHECK_IN_CHILD(mappings() == maps);
+    CHECK_IN_CHILD(await([&] { return Held::look().mappings == before.mappings; }));
     // Fewer where a peer has ended, which is watched no more.
-    CHECK_IN_CHILD(openFiles() <= files);
+    CHECK_IN_CHILD(Held::look().files <= before.files);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
@@ -170,7 +149,7 @@ TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
-    const int files = openFiles();
+    const int files = Held::look().files;
     for (int round = 0; round < 30; ++round) {
       // Every second round one rank stays out.
       const int32_t color = guest.rank == round % kRanks && round % 2 == 0 ? -1 : 0;
@@ -194,7 +173,7 @@ TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
     }
     CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
     // Fewer where a peer has ended, which is watched no more.
-    CHECK_IN_CHILD(openFiles() <= files);
+    CHECK_IN_CHILD(Held::look().files <= files);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
@@ -230,7 +209,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
         0,
         [&](Guest& guest) {
           Error error;
-          const int files = openFiles();
+          const int files = Held::look().files;
           int32_t code = WL_OK;
           ++*begun;
           for (int round = 0; code == WL_OK; ++round) {
@@ -249,7 +228,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           if (code != WL_PEER_LOST && code != WL_ABORTED)
             std::fprintf(stderr, "%d: %s\n", code, error.message);
           CHECK_IN_CHILD(code == WL_PEER_LOST || code == WL_ABORTED);
-          CHECK_IN_CHILD(openFiles() <= files);
+          CHECK_IN_CHILD(Held::look().files <= files);
           return 0;
         },
         [&](const std::vector<pid_t>& children) {
@@ -412,11 +391,6 @@ TEST(SharedObjects, ADeathShowsBeforeWindowsAreUnmapped) {
   ASSERT_EQ(WL_OK, group->watch(peer, {1}, 0, &error)) << error.message;
 
   // One that is being unmapped while the child dies, and another is dropped.
-  const auto await = [](const auto& holds) {
-    for (const int64_t start = wl_clock_ns(); !holds() && wl_clock_ns() - start < 20'000 * kMs;)
-      usleep(100);
-    return holds();
-  };
   const auto hold = [&](auto&& unmap) {
     const uint32_t number = group->takeWindow();
     group->holdWindow(number, std::shared_ptr<void>(&block, unmap), &block, 1, 1);

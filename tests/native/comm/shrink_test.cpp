@@ -84,7 +84,7 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
     EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
     if (mate.rank == 0) wl_comm_abort(mate.comm, "start anew", &error);
     if (mate.rank == 0) {
-      EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[1] == 1; }));
+      EXPECT_OF_MATE(mate, await([&] { return mate.board.at[1] == 1; }));
       wl_comm_t* shrunk = nullptr;
       EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out") && shrunk == nullptr);
@@ -125,14 +125,14 @@ TEST_P(Shrinks, ARankThatGaveUpItsOwnIsToldSo) {
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was aborted in shrink"));
       mate.board.at[0] = 1;
       impatient.join();
-      EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[1] == 1; }));
+      EXPECT_OF_MATE(mate, await([&] { return mate.board.at[1] == 1; }));
       EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
       EXPECT_OF_MATE(mate, contains(error.message, "it had given up its own shrink by then"));
       return;
     }
     EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
-    EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[0] == 1; }));
+    EXPECT_OF_MATE(mate, await([&] { return mate.board.at[0] == 1; }));
     shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {0}), 20'000 * kMs);
     ++mate.board.at[mate.rank];
   });
@@ -190,7 +190,7 @@ TEST_P(Shrinks, ACloseEndsItAndTheOthersGoOn) {
     }
     // One of them comes once that one has closed.
     if (mate.rank == 0)
-      EXPECT_OF_MATE(mate, Board::await([&] { return mate.board.at[1] == 1; }));
+      EXPECT_OF_MATE(mate, await([&] { return mate.board.at[1] == 1; }));
     shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {1}), 0);
   });
   EXPECT_EQ(0, muster.board().wrong);
@@ -226,7 +226,7 @@ TEST_P(LosesAProcess, AndTheOthersGoOnInANewCommunicator) {
       // The window is gone, and a pidfd of the dead.
       const Held expected = {before.files - 1, before.threads, before.mappings - 1};
       if (mate.isFirst)
-        EXPECT_OF_MATE(mate, Board::await([&] { return Held::look() == expected; }, 5'000 * kMs));
+        EXPECT_OF_MATE(mate, await([&] { return Held::look() == expected; }, 5'000 * kMs));
       ++mate.board.at[mate.rank];
       EXPECT_OF_MATE(mate, mate.board.awaitAll(crew, 3, victim));
     },
@@ -368,7 +368,7 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
           EXPECT_TRUE(muster.board().awaitAll(crew, 1));
           usleep(20'000);
           kill(muster.pid(victim), SIGSTOP);
-          EXPECT_TRUE(Board::await([&] {
+          EXPECT_TRUE(await([&] {
             int shrunk = 0;
             for (int rank = 0; rank < crew.ranks(); ++rank) shrunk += muster.board().at[rank] == 2;
             return shrunk == crew.ranks() - 1;

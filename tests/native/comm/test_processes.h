@@ -42,6 +42,35 @@ class Shared {
   T* value_;
 };
 
+// As this process names itself to others.
+inline wl_process_t self() {
+  wl_process_t process = {};
+  process.struct_size = sizeof process;
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  if (wl_process_self(&process, &error) != WL_OK) std::abort();
+  return process;
+}
+
+// The ranks of one of several processes, among which `ranks` are dealt out.
+inline std::vector<int32_t> ranksOf(int process, int processes, int ranks) {
+  std::vector<int32_t> own;
+  for (int32_t rank = process; rank < ranks; rank += processes) own.push_back(rank);
+  return own;
+}
+
+// Has this process watch the one of that name, which has those ranks.
+inline void watch(wl_group_t* group, const wl_process_t& process, const std::vector<int32_t>& ranks,
+                  int64_t silenceNs) {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  if (wl_group_watch(group, &process, ranks.data(), static_cast<uint32_t>(ranks.size()), silenceNs,
+                     &error) != WL_OK) {
+    std::fprintf(stderr, "%s\n", error.message);
+    std::abort();
+  }
+}
+
 // A process of ranks that isn't the first ends where this does; it has failed where a check of its
 // own has, and the first process then says so.
 class TestProcesses {
@@ -64,10 +93,7 @@ class TestProcesses {
         children_.push_back(child);
       }
     }
-    wl_error_t error = {};
-    error.struct_size = sizeof error;
-    shared_->names[process_].struct_size = sizeof(wl_process_t);
-    if (wl_process_self(&shared_->names[process_], &error) != WL_OK) std::abort();
+    shared_->names[process_] = self();
     meet();
   }
 
