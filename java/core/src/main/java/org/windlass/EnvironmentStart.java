@@ -142,7 +142,7 @@ final class EnvironmentStart {
       MeetingPlace.Provided place =
           new MeetingPlace.Provided(environment.store().get(), storeName());
       try (Store store = place.join(member(), variables, until.left(), WindlassException::of)) {
-        return start(store, until);
+        return start(store, null, until);
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
@@ -184,11 +184,11 @@ final class EnvironmentStart {
     try {
       while (true) {
         try (Store store = connected(place, until.left())) {
-          if (environment.rank() == 0
-              || environment.launcherHasStore()
-              || isStart(store, until)) {
+          boolean isFirst = environment.rank() == 0 || environment.launcherHasStore();
+          byte[] open = isFirst ? null : open(store, until);
+          if (isFirst || open != null) {
             JobProcesses.tell(store, own.get(0), until.left(), WindlassException::of);
-            return start(store, until);
+            return start(store, open, until);
           }
         }
       }
@@ -229,11 +229,12 @@ final class EnvironmentStart {
     return new Member(job(), own.get(0), size, Native.wl_version());
   }
 
-  private long[] start(Store store, Until until) {
+  private long[] start(Store store, byte[] open, Until until) {
     return Start.join(
         store,
         PREFIX,
         null,
+        open,
         own,
         size,
         new Start.Config(
@@ -247,15 +248,14 @@ final class EnvironmentStart {
   }
 
   /**
-   * Waits until rank 0 has opened a start; false where the store went before, which was that of an
-   * earlier start then.
+   * The start that rank 0 has opened, once it has; null where the store went before, which was that
+   * of an earlier start then.
    */
-  private static boolean isStart(Store store, Until until) {
+  private static byte[] open(Store store, Until until) {
     try {
-      Start.awaitOpen(store, PREFIX, until.left());
-      return true;
+      return Start.awaitOpen(store, PREFIX, until.left());
     } catch (PeerLostException e) {
-      return false;
+      return null;
     } catch (DeadlineExceededException e) {
       throw new DeadlineExceededException(
           "rank 0 had not come to " + store.address() + " when the deadline passed", e);
@@ -310,7 +310,7 @@ final class EnvironmentStart {
                         "fromEnvironment: nothing tells this job from others, by which its ranks"
                             + " find one another; set WINDLASS_JOB to a name of its own on all of"
                             + " them, or WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE"));
-    return environment.launcher().name() + "\n" + environment.size() + "\n" + job;
+    return environment.launcher().name() + "\n" + job;
   }
 
   /** What tells this job from others that meet at one store. */

@@ -154,7 +154,7 @@ class MeetingFileTest {
       isOpening.await();
       var late = assertFails(Native.WL_TIMEOUT, () -> of("job").findOr(() -> place(4712), SHORT));
       assertThat(locksOn(lock)).isEqualTo(1);
-      late.contains(lock.toString(), "another thread has held it for PT0.02S");
+      late.contains(lock.toString(), "another thread has held it for 20 ms");
       store.complete(place);
       requireSame(opened.get(), place);
       assertThat(locksOn(lock)).isZero();

@@ -52,7 +52,15 @@ class MutatedStartTest {
         () -> {
           for (long handle :
               Start.join(
-                  store, "start/", null, List.of(rank), SIZE, OPTIONS, deadline, Failure::make)) {
+                  store,
+                  "start/",
+                  null,
+                  null,
+                  List.of(rank),
+                  SIZE,
+                  OPTIONS,
+                  deadline,
+                  Failure::make)) {
             Native.wl_comm_free(handle);
           }
         });

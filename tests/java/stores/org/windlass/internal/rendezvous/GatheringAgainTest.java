@@ -196,7 +196,7 @@ class GatheringAgainTest {
       assertFailed(get(again), "another process has come to this start as rank 1 too");
       Failure.assertFails(
               Native.WL_PEER_LOST, () -> rank0.gather("share", own(0, "file"), null))
-          .startsWith("rank 1 came to the start and left before share");
+          .startsWith("rank 1 came to the start and left before all had met");
     }
   }
 

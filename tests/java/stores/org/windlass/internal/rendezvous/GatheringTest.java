@@ -76,7 +76,91 @@ class GatheringTest {
       assertThat(said.get(20, TimeUnit.SECONDS)).containsExactly(new byte[] {0}, new byte[] {1});
       two.store1.close();
       Failure.assertFails(Native.WL_PEER_LOST, () -> two.rank0.gather("share", own(0), null))
-          .startsWith("rank 1 came to the start and left before share");
+          .startsWith("rank 1 came to the start and left before all had met");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void ranksThatCountOthersAreToldAtOnce(Meeting.Kind kind) throws Exception {
+    String said = "rank 0 was started as one of 3 ranks, rank 2 as one of 4; give all ranks one";
+    for (int first : new int[] {0, 2}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        Store store0 = meeting.join();
+        Store store1 = meeting.join();
+        Store store2 = meeting.join();
+        Gathering rank0 = gathering(store0, 3, Meeting.LONG);
+        Gathering rank1 = gathering(store1, 3, Meeting.LONG);
+        Gathering rank2 = gathering(store2, 4, Meeting.LONG);
+        CompletableFuture<Throwable> other =
+            failing(() -> (first == 0 ? rank0 : rank2).gather("arrive", own(first), null));
+        CompletableFuture<Throwable> next = failing(() -> rank1.gather("arrive", own(1), null));
+        store0.await("test/rank/" + first, Meeting.LONG);
+        store0.await("test/rank/1", Meeting.LONG);
+        int last = 2 - first;
+        Throwable second =
+            catchThrowable(
+                () -> (last == 0 ? rank0 : rank2).gather("arrive", own(last), null));
+        assertThat(second).hasMessageStartingWith(said);
+        assertThat(other.get(20, TimeUnit.SECONDS)).hasMessageStartingWith(said);
+        assertThat(next.get(20, TimeUnit.SECONDS)).hasMessageStartingWith(said);
+      }
+    }
+  }
+
+  /** What it has been seen to be, and has come to something else before one takes part. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoSawAStartOpenIsToldWhatItCameTo(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store0 = meeting.join();
+      Store store1 = meeting.join();
+      Gathering rank0 = gathering(store0, 2, Meeting.LONG);
+      CompletableFuture<Throwable> first = failing(() -> rank0.gather("arrive", own(0), null));
+      byte[] open = Gathering.awaitOpen(store1, "test/", Meeting.LONG);
+      Gathering other = gathering(meeting.join(), 3, Meeting.LONG);
+      other.joining(open);
+      Failure.assertFails(Native.WL_MISMATCH, () -> other.gather("arrive", own(1), null))
+          .startsWith("rank 0 was started as one of 2 ranks, rank 1 as one of 3");
+      Gathering rank1 = gathering(store1, 2, Meeting.LONG);
+      rank1.joining(open);
+      Failure.assertFails(Native.WL_MISMATCH, () -> rank1.gather("arrive", own(1), null))
+          .startsWith("rank 0 was started as one of 2 ranks, rank 1 as one of 3");
+      assertThat(first.get(20, TimeUnit.SECONDS)).hasMessageContaining("as one of 3");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whatAnotherDecidesRankZeroIsToldBeforeItsOwnDeadline(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Gathering rank0 = gathering(meeting.join(), 3, Meeting.LONG);
+      Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
+      CompletableFuture<Throwable> first = failing(() -> rank0.gather("arrive", own(0), null));
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("arrive", own(1), null))
+          .startsWith("rank 2 of 3 had not come to ");
+      assertThat(first.get(20, TimeUnit.SECONDS))
+          .hasMessageStartingWith("rank 2 of 3 had not come to ");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatStopsBetweenTwoStepsIsNamedAsOneThatCame(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store others = meeting.join();
+      UUID start = UUID.randomUUID();
+      others.hold("test/decision", Outcome.open(start, 3).toValues().get(0), Meeting.LONG);
+      for (int rank : new int[] {0, 2}) {
+        String step = rank == 0 ? "share" : "arrive";
+        Word word = new Word(start, UUID.randomUUID(), step, new byte[0], null);
+        others.hold("test/rank/" + rank, word.toBytes(), Meeting.LONG);
+      }
+      Gathering rank1 = gathering(meeting.join(), 3, MOMENT);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> rank1.gather("share", own(1), null))
+          .startsWith("rank 2 of 3 had come to ")
+          .contains(" and not gone on with the others when the deadline passed; see whether their")
+          .doesNotContain("share");
     }
   }
 
@@ -164,7 +248,7 @@ class GatheringTest {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
       UUID start = UUID.randomUUID();
-      store0.hold("test/decision", Outcome.open(start).toValues().get(0), Meeting.LONG);
+      store0.hold("test/decision", Outcome.open(start, 2).toValues().get(0), Meeting.LONG);
       Word word = new Word(start, UUID.randomUUID(), "arrive", new byte[0], null);
       store0.hold("test/rank/0", word.toBytes(), Meeting.LONG);
       Gathering rank1 = gathering(meeting.join(), 2, MOMENT);
@@ -241,7 +325,7 @@ class GatheringTest {
   void rankZeroMayComeAsTheDeadlinePasses(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store0 = meeting.join();
-      byte[] open = Outcome.open(UUID.randomUUID()).toValues().get(0);
+      byte[] open = Outcome.open(UUID.randomUUID(), 3).toValues().get(0);
       Store store1 =
           Hooked.before(
               meeting.join(),

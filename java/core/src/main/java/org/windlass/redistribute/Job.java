@@ -429,6 +429,7 @@ public final class Job implements AutoCloseable {
               store.store(),
               match.prefix(),
               match.theirs(),
+              null,
               List.of((sends ? 0 : source.ranks()) + ranks.rank()),
               source.ranks() + target.ranks(),
               source.options(),

@@ -133,9 +133,6 @@ final class Entrance {
               + owner.protocol() + " there; this one runs " + member.library() + ", by protocol "
               + Statement.PROTOCOL + "; use one version on all ranks");
     }
-    if (member.size() != 0 && owner.size() != member.size()) {
-      throw mismatch("it disagrees with " + owner.who() + " on how many they are");
-    }
   }
 
   /** False where that owner has gone. */

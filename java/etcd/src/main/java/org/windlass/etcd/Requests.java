@@ -15,6 +15,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.Until;
@@ -160,7 +161,13 @@ final class Requests {
     } catch (TimeoutException e) {
       throw failures.make(
           Native.WL_TIMEOUT,
-          call + ": " + lacking + "the store at " + address + " after " + until.deadline(),
+          call
+              + ": "
+              + lacking
+              + "the store at "
+              + address
+              + " after "
+              + Deadlines.text(until.deadline()),
           null,
           "",
           culprits);

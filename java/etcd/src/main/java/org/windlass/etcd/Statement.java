@@ -16,15 +16,14 @@ import org.windlass.internal.rendezvous.Texts;
  *
  * @param protocol how its library uses etcd; goes up with every change of that
  * @param library the version of that library
- * @param size of its job; 0 for an observer
  * @param who it is, as errors name it
  */
-record Statement(int protocol, String library, int size, String who) {
-  static final int PROTOCOL = 1;
+record Statement(int protocol, String library, String who) {
+  static final int PROTOCOL = 2;
 
   static Statement of(Member member) {
     String who = member + " (process " + ProcessHandle.current().pid() + " of " + host() + ")";
-    return new Statement(PROTOCOL, member.library(), member.size(), who);
+    return new Statement(PROTOCOL, member.library(), who);
   }
 
   private static String host() {
@@ -41,7 +40,6 @@ record Statement(int protocol, String library, int size, String who) {
             out -> {
               out.writeInt(protocol);
               out.writeUTF(library);
-              out.writeInt(size);
               out.writeUTF(who);
             }));
   }
@@ -50,12 +48,9 @@ record Statement(int protocol, String library, int size, String who) {
   static Statement of(ByteSequence bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.getBytes()))) {
       return new Statement(
-          in.readInt(),
-          Texts.printable(in.readUTF()),
-          in.readInt(),
-          Texts.printable(in.readUTF()));
+          in.readInt(), Texts.printable(in.readUTF()), Texts.printable(in.readUTF()));
     } catch (IOException e) {
-      return new Statement(-1, "?", 0, "someone who says nothing that can be read");
+      return new Statement(-1, "?", "someone who says nothing that can be read");
     }
   }
 }

@@ -14,6 +14,7 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.Until;
@@ -93,7 +94,11 @@ final class Connector {
     }
     throw failure(
         Native.WL_TIMEOUT,
-        "no store there after " + until.deadline() + ": " + why + "; does its owner run?");
+        "no store there after "
+            + Deadlines.text(until.deadline())
+            + ": "
+            + why
+            + "; does its owner run?");
   }
 
   private Connection attempt() throws IOException {

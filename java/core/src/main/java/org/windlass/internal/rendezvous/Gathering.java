@@ -4,11 +4,15 @@ package org.windlass.internal.rendezvous;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.Until;
@@ -36,6 +40,11 @@ final class Gathering {
   /** For what is told and looked at once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
 
+  /** After which it is said who is awaited; a fourth of the deadline at most. */
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
   private final Store store;
   private final String prefix;
   private final String decisions;
@@ -50,7 +59,7 @@ final class Gathering {
   /** That of the start which this takes part in; null where rank 0 has not opened it so far. */
   private UUID start;
 
-  /** What was decided last in it, as this process knows it. */
+  /** What was decided last in it, as this process knows it; null where it knows of no start. */
   private byte[] decision;
 
   /** Under which this process has further values of outcomes. */
@@ -64,6 +73,9 @@ final class Gathering {
 
   private final Word[] heard;
 
+  /** Whether it was said who is awaited. */
+  private boolean hasTold;
+
   /** Why a start that was there before has failed; empty for none. */
   private String earlier = "";
 
@@ -72,7 +84,7 @@ final class Gathering {
    *
    * @param prefix of all keys
    * @param others without which ranks that have not come so far won't come; null for none
-   * @param size ranks
+   * @param size ranks; a start of another size fails on all that came
    */
   Gathering(
       Store store,
@@ -96,13 +108,23 @@ final class Gathering {
     return prefix + "decision";
   }
 
-  /** Returns once rank 0 has opened a start under this prefix, which has not come to anything. */
-  static void awaitOpen(Store store, String prefix, Duration deadline) {
+  /**
+   * Waits until rank 0 has opened a start under this prefix, which has not come to anything.
+   *
+   * @return the start, for {@link #joining}
+   */
+  static byte[] awaitOpen(Store store, String prefix, Duration deadline) {
     Until until = Until.of(deadline);
     byte[] now = null;
     do {
       now = store.awaitOther(decisions(prefix), now, until.left()).orElse(null);
     } while (!isOpen(now));
+    return now;
+  }
+
+  /** Takes part in a start that was seen open, whatever has become of it since. */
+  void joining(byte[] open) {
+    decision = open;
   }
 
   private static boolean isOpen(byte[] decision) {
@@ -131,7 +153,7 @@ final class Gathering {
       say(step, own, refused);
       outcome =
           isRankZero
-              ? decided(collected(step), until.left()).orElseThrow(() -> another(0))
+              ? decide(step)
               : told();
     } catch (RuntimeException e) {
       if (!until.isOver()) {
@@ -145,7 +167,7 @@ final class Gathering {
   /** As rank 0. */
   private void open() {
     start = UUID.randomUUID();
-    decision = Outcome.open(start).toValues().get(0);
+    decision = Outcome.open(start, size).toValues().get(0);
     while (!store.hold(decisions, decision, until.left())) {
       // The rest of an earlier start, whose rank 0 has ended or was started again.
       Optional<byte[]> rest = store.get(decisions, until.left());
@@ -157,9 +179,17 @@ final class Gathering {
 
   /** As another: takes part in the start that is open, as soon as one is. */
   private void join(String step, Map<Integer, byte[]> own) {
-    byte[] now = store.get(decisions, until.left()).orElse(null);
+    byte[] now = decision != null ? decision : store.get(decisions, until.left()).orElse(null);
+    Outcome before = Outcome.peek(now);
     boolean isThere = false;
     while (!isOpen(now)) {
+      Outcome outcome = Outcome.peek(now);
+      boolean isNew =
+          outcome != null && (before == null || !outcome.start().equals(before.start()));
+      if (isNew && outcome.kind() == Outcome.Kind.FAILED) {
+        start = outcome.start(); // it was opened, and has failed, while this waited for it
+        return;
+      }
       if (!isThere) {
         start = Word.NO_START;
         say(step, own, null);
@@ -167,10 +197,39 @@ final class Gathering {
         isThere = true;
       }
       noteEarlier(now);
-      now = awaitComing(decisions, now).orElse(null);
+      now = awaitOther(decisions, now, this::requireOthers).orElse(null);
     }
     start = Outcome.peek(now).start();
     decision = now;
+    requireSize(step, own);
+  }
+
+  /** Fails the start, for all that came, where rank 0 counts other ranks. */
+  private void requireSize(String step, Map<Integer, byte[]> own) {
+    int other;
+    try {
+      other = Outcome.peek(decision).size();
+    } catch (IOException e) {
+      throw unreadable(e);
+    }
+    if (other == size) {
+      return;
+    }
+    int rank = own.keySet().stream().min(Integer::compare).orElseThrow();
+    Outcome.Failed why =
+        new Outcome.Failed(
+            Native.WL_MISMATCH,
+            "rank 0 was started as one of "
+                + other
+                + " ranks, rank "
+                + rank
+                + " as one of "
+                + size
+                + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and"
+                + " all processes as many ranks",
+            List.of(0, rank));
+    decided(failed(step, why), until.left());
+    throw thrown(why, null);
   }
 
   private void noteEarlier(byte[] decision) {
@@ -308,8 +367,13 @@ final class Gathering {
   private static Outcome.Failed rankZeroLeft() {
     return new Outcome.Failed(
         Native.WL_PEER_LOST,
-        "rank 0 came to the start and left before all had met; see what its process says",
+        left(0),
         List.of(0));
+  }
+
+  private static String left(int rank) {
+    return "rank " + rank
+        + " came to the start and left before all had met; see what its process says";
   }
 
   private RuntimeException thrown(Outcome.Failed why, Throwable cause) {
@@ -352,12 +416,9 @@ final class Gathering {
             + "; run one version of windlass on all of them");
   }
 
-  /**
-   * {@link Store#awaitOther} of what one says that has not come, until the deadline, or until none
-   * will come that has not.
-   */
-  private Optional<byte[]> awaitComing(String key, byte[] seen) {
-    while (others != null) {
+  /** {@link Store#awaitOther}, with a look at something else from time to time, which may throw. */
+  private Optional<byte[]> awaitOther(String key, byte[] seen, Consumer<RuntimeException> look) {
+    while (true) {
       long lookNs = System.nanoTime();
       Duration once = until.left(LOOK);
       try {
@@ -366,17 +427,68 @@ final class Gathering {
         if (until.isOver() || System.nanoTime() - lookNs < once.toNanos()) {
           throw e;
         }
-        if (!others.isThere(store, until.left())) {
-          throw failures.make(
-              Native.WL_PEER_LOST,
-              "the others have ended, or met anew, before they came; see what they say",
-              e,
-              "",
-              List.of());
-        }
+        look.accept(e);
       }
     }
-    return store.awaitOther(key, seen, until.left());
+  }
+
+  /** Throws where those that have not come won't. */
+  private void requireOthers(RuntimeException late) {
+    if (others != null && !others.isThere(store, until.left())) {
+      throw failures.make(
+          Native.WL_PEER_LOST,
+          "the others have ended, or met anew, before they came; see what they say",
+          late,
+          "",
+          List.of());
+    }
+  }
+
+  /** As rank 0: throws where another has decided what this waits to decide. */
+  private void requireUndecided() {
+    byte[] now = store.get(decisions, until.left()).orElse(null);
+    if (!Arrays.equals(now, decision)) {
+      throw new DecidedException(now);
+    }
+  }
+
+  /** What another has decided; null where that is gone. */
+  private static final class DecidedException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private final byte[] decision;
+
+    DecidedException(byte[] decision) {
+      this.decision = decision;
+    }
+  }
+
+  /** As rank 0: says in the log, once, whom it waits for. */
+  private void tellWhoIsAwaited(String step) {
+    long waitedNs = until.limitNs() - until.leftNs();
+    if (hasTold || waitedNs < Math.min(until.limitNs() / 4, PATIENCE.toNanos())) {
+      return;
+    }
+    hasTold = true;
+    Missing missing = missing(step, until);
+    if (!missing.isNone()) {
+      LOGGER.log(
+          System.Logger.Level.WARNING,
+          "{0} so far; the start waits for {1} more",
+          missing.said(size, store.address()),
+          Deadlines.text(Duration.ofMillis(Math.max(1, until.left().toMillis()))));
+    }
+  }
+
+  /** As rank 0. */
+  private Outcome decide(String step) {
+    Optional<Outcome> outcome;
+    try {
+      outcome = decided(collected(step), until.left());
+    } catch (DecidedException e) {
+      outcome = outcome(e.decision, until.left());
+    }
+    return outcome.orElseThrow(() -> another(0));
   }
 
   /** The outcome of a step: what all said, or the first failure. */
@@ -385,7 +497,7 @@ final class Gathering {
     for (int rank = 0; rank < size; rank++) {
       Word word;
       try {
-        word = heard[rank] == null ? awaitFirstWord(rank) : awaitNextWord(rank);
+        word = heard[rank] == null ? awaitFirstWord(rank, step) : awaitNextWord(rank, step);
         if (word != null && !word.step().equals(step)) {
           throw new MalformedException("it is at step " + word.step());
         }
@@ -403,8 +515,7 @@ final class Gathering {
             step,
             new Outcome.Failed(
                 Native.WL_PEER_LOST,
-                "rank " + rank + " came to the start and left before " + step
-                    + "; see what its process says",
+                left(rank),
                 List.of(rank)));
       }
       if (word.refused() != null) {
@@ -421,9 +532,15 @@ final class Gathering {
   }
 
   /** Of {@code rank} in this start. */
-  private Word awaitFirstWord(int rank) throws MalformedException {
+  private Word awaitFirstWord(int rank, String step) throws MalformedException {
+    Consumer<RuntimeException> look =
+        late -> {
+          requireOthers(late);
+          requireUndecided();
+          tellWhoIsAwaited(step);
+        };
     while (true) {
-      seen[rank] = awaitComing(key(rank), seen[rank]).orElse(null);
+      seen[rank] = awaitOther(key(rank), seen[rank], look).orElse(null);
       Word word = seen[rank] == null ? null : Word.of(seen[rank]);
       if (isOfThisStart(word)) {
         heard[rank] = word;
@@ -433,8 +550,13 @@ final class Gathering {
   }
 
   /** What {@code rank} says after its last word; null where it has left. */
-  private Word awaitNextWord(int rank) throws MalformedException {
-    byte[] next = store.awaitOther(key(rank), seen[rank], until.left()).orElse(null);
+  private Word awaitNextWord(int rank, String step) throws MalformedException {
+    Consumer<RuntimeException> look =
+        late -> {
+          requireUndecided();
+          tellWhoIsAwaited(step);
+        };
+    byte[] next = awaitOther(key(rank), seen[rank], look).orElse(null);
     Word word = next == null ? null : Word.of(next);
     if (!isOfThisStart(word) || !word.member().equals(heard[rank].member())) {
       return null;
@@ -491,7 +613,8 @@ final class Gathering {
     Until last = Until.of(LAST_LOOK);
     Outcome.Failed why;
     try {
-      why = missing(step, isRankZero, last);
+      Missing missing = missing(step, last);
+      why = missing.isNone() ? undecided(isRankZero) : absent(missing);
       if (start != null) {
         Optional<Outcome> outcome = decided(failed(step, why), last.left());
         if (outcome.isPresent()) {
@@ -502,9 +625,7 @@ final class Gathering {
       failure.addSuppressed(e);
       throw failures.make(
           Native.WL_TIMEOUT,
-          "the deadline passed in step "
-              + step
-              + ", and the store at "
+          "the deadline passed, and the store at "
               + store.address()
               + " did not say which of "
               + size
@@ -516,51 +637,76 @@ final class Gathering {
     throw thrown(why, failure);
   }
 
-  /** What a deadline that has passed comes to. */
-  private Outcome.Failed missing(String step, boolean isRankZero, Until last) {
-    List<Integer> missing = new ArrayList<>();
-    List<Integer> elsewhere = new ArrayList<>();
-    for (int rank = 0; rank < size; rank++) {
-      Word word = Word.peek(store.get(key(rank), last.left()).orElse(null));
-      boolean isWaiting = word != null && word.start().equals(Word.NO_START);
-      if (word == null || !word.step().equals(step) || !isWaiting && !isOfThisStart(word)) {
-        missing.add(rank);
-      }
-      if (word != null && !isWaiting && !isOfThisStart(word)) {
-        elsewhere.add(rank);
-      }
+  /**
+   * The ranks that a step lacks.
+   *
+   * @param absent that have not come
+   * @param elsewhere those of them of which there is what they said in another start
+   * @param behind that have come and not said anything in this step
+   */
+  private record Missing(List<Integer> absent, List<Integer> elsewhere, List<Integer> behind) {
+    boolean isNone() {
+      return absent.isEmpty() && behind.isEmpty();
     }
-    return missing.isEmpty()
-        ? undecided(step, isRankZero)
-        : new Outcome.Failed(Native.WL_TIMEOUT, absent(step, missing, elsewhere), missing);
+
+    List<Integer> all() {
+      return Stream.concat(absent.stream(), behind.stream()).sorted().toList();
+    }
+
+    String said(int size, String address) {
+      String come = " of " + size + " had not come to " + address;
+      String gone = " of " + size + " had come to " + address + " and not gone on with the others";
+      return (absent.isEmpty() ? "" : listed(absent) + come)
+          + (absent.isEmpty() || behind.isEmpty() ? "" : ", and ")
+          + (behind.isEmpty() ? "" : listed(behind) + gone);
+    }
   }
 
-  private String absent(String step, List<Integer> missing, List<Integer> elsewhere) {
-    return listed(missing)
-        + " of "
-        + size
-        + " had not come to "
-        + store.address()
-        + " when the deadline passed, in step "
-        + step
-        + (elsewhere.isEmpty()
-            ? "; see why they did not start, or give more time"
-            : "; there is what "
-                + listed(elsewhere)
-                + " said in another start: see whether those processes are stopped, or start all"
-                + " ranks again")
-        + earlier;
+  private Missing missing(String step, Until end) {
+    Missing missing = new Missing(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
+    for (int rank = 0; rank < size; rank++) {
+      Word word = Word.peek(store.get(key(rank), end.left()).orElse(null));
+      boolean isHere =
+          word != null && (word.start().equals(Word.NO_START) || isOfThisStart(word));
+      if (!isHere) {
+        missing.absent.add(rank);
+        if (word != null) {
+          missing.elsewhere.add(rank);
+        }
+      } else if (!word.step().equals(step)) {
+        missing.behind.add(rank);
+      }
+    }
+    return missing;
+  }
+
+  private Outcome.Failed absent(Missing missing) {
+    String cure;
+    if (!missing.elsewhere.isEmpty()) {
+      cure =
+          "; there is what "
+              + listed(missing.elsewhere)
+              + " said in another start: see whether those processes are stopped, or start all"
+              + " ranks again";
+    } else if (!missing.absent.isEmpty()) {
+      cure = "; see why they did not start, or give more time";
+    } else {
+      cure = "; see whether their processes are stopped, or give more time";
+    }
+    String message =
+        missing.said(size, store.address()) + " when the deadline passed" + cure + earlier;
+    return new Outcome.Failed(Native.WL_TIMEOUT, message, missing.all());
   }
 
   /** Where all have come, which rank 0 is to say. */
-  private Outcome.Failed undecided(String step, boolean isRankZero) {
+  private Outcome.Failed undecided(boolean isRankZero) {
     String message =
         isRankZero
             ? "all of " + size + " ranks came to " + store.address()
-                + " as the deadline passed, in step " + step + "; give more time"
+                + " as the deadline passed; give more time"
             : "rank 0 of " + size + " came to " + store.address()
-                + ", and had not let the others go on when the deadline passed, in step " + step
-                + "; see whether its process is stopped, or give more time";
+                + ", and had not let the others go on when the deadline passed; see whether its"
+                + " process is stopped, or give more time";
     return new Outcome.Failed(
         Native.WL_TIMEOUT, message, isRankZero ? List.of() : List.of(0));
   }

@@ -89,7 +89,7 @@ public final class LocalStore implements Store {
     } catch (TimeoutException e) {
       throw failures.make(
           Native.WL_TIMEOUT,
-          call + ": " + Waits.lacking(seen) + address() + " after " + deadline);
+          call + ": " + Waits.lacking(seen) + address() + " after " + Deadlines.text(deadline));
     } catch (InterruptedException e) {
       throw Waits.interrupted(call, failures);
     } catch (ExecutionException e) {

@@ -26,6 +26,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
@@ -204,7 +205,8 @@ public final class MeetingFile implements AutoCloseable {
   private void pause(Path lock, String holder, Until until) throws InterruptedException {
     if (until.isOver()) {
       throw failures.make(
-          Native.WL_TIMEOUT, lock + ": " + holder + " has held it for " + until.deadline());
+          Native.WL_TIMEOUT,
+          lock + ": " + holder + " has held it for " + Deadlines.text(until.deadline()));
     }
     Thread.sleep(LOCK_PAUSE.toMillis());
   }
@@ -255,8 +257,8 @@ public final class MeetingFile implements AutoCloseable {
         throw failures.make(
             Native.WL_TIMEOUT,
             "rank 0 has not said where the ranks meet within "
-                + deadline.toMillis()
-                + " ms: "
+                + Deadlines.text(deadline)
+                + ": "
                 + path
                 + " "
                 + seen.lack()

@@ -31,8 +31,16 @@ record Outcome(UUID start, String step, Kind kind, byte[] body) {
   /** What a value has before a body, at most; steps have short names. */
   private static final int HEAD = 128;
 
-  static Outcome open(UUID start) {
-    return new Outcome(start, "", Kind.OPEN, new byte[0]);
+  /** @param size of the start, as rank 0 counts its ranks */
+  static Outcome open(UUID start, int size) {
+    return new Outcome(start, "", Kind.OPEN, Encoding.bytes(out -> out.writeInt(size)));
+  }
+
+  /** What {@link #open} was given. */
+  int size() throws IOException {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(body))) {
+      return in.readInt();
+    }
   }
 
   /** @param words of all ranks, in rank order */

@@ -62,9 +62,9 @@ public final class SocketStore implements Store {
    *
    * @param address whose host may be a name, which is looked up at every attempt
    * @param failures makes what this and all calls throw. Here: Mismatch where the server has
-   *     another version of the protocol, where the rank is connected already or the job's other
-   *     ranks state another size; Resource where it holds another token or is full;
-   *     InvalidArgument for something else than a store; Timeout; Aborted
+   *     another version of the protocol, or where the rank is connected already; Resource where it
+   *     holds another token or is full; InvalidArgument for something else than a
+   *     store; Timeout; Aborted
    */
   public static SocketStore connect(
       InetSocketAddress address,
@@ -261,7 +261,7 @@ public final class SocketStore implements Store {
       Wire.end(body);
       return result;
     } catch (TimeoutException e) {
-      String why = lacking + "the store at " + address + " after " + deadline;
+      String why = lacking + "the store at " + address + " after " + Deadlines.text(deadline);
       throw new Refusal(Native.WL_TIMEOUT, why).thrown(what, failures);
     } catch (InterruptedException e) {
       throw Waits.interrupted(what, failures);
@@ -336,7 +336,8 @@ public final class SocketStore implements Store {
       }
       long now = System.nanoTime();
       if (now - heardNs > silenceNs) {
-        throw new IOException("it has said nothing for " + Duration.ofNanos(silenceNs));
+        throw new IOException(
+            "it has said nothing for " + Deadlines.text(Duration.ofNanos(silenceNs)));
       }
       if (now - pingedNs >= pingNs) {
         pingedNs = now;

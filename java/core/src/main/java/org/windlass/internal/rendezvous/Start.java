@@ -48,18 +48,20 @@ public final class Start {
    * @param store where they meet
    * @param prefix of the keys of these ranks' starts alone, of which one is at a time
    * @param others without which ranks that have not come so far won't come; null for none
+   * @param open a start of {@link #awaitOpen} to take part in; null for the next one
    * @param own the ranks of this process
    * @param size how many there are in all processes
    * @param deadline for all of it
    * @param failures makes what is thrown: Timeout names the ranks that have not come; Mismatch
-   *     where ranks differ in what all have to be alike; Unsupported where they live on several
-   *     hosts or in several pid namespaces; Resource
+   *     where ranks differ in what all have to be alike, of which their number is told at
+   *     once; Unsupported where they live on several hosts or in several pid namespaces; Resource
    * @return a {@code wl_comm_t*} for each of {@code own}
    */
   public static long[] join(
       Store store,
       String prefix,
       Sign others,
+      byte[] open,
       List<Integer> own,
       int size,
       Config config,
@@ -67,6 +69,7 @@ public final class Start {
       FailureMaker failures) {
     Natives.require(failures);
     Gathering ranks = new Gathering(store, prefix, others, size, deadline, failures);
+    ranks.joining(open);
     boolean isDone = false;
     try {
       long[] handles = new Start(ranks, size, config, failures).join(own);
@@ -84,9 +87,9 @@ public final class Start {
     }
   }
 
-  /** Returns once rank 0 has opened a start that has this prefix; Timeout, PeerLost. */
-  public static void awaitOpen(Store store, String prefix, Duration deadline) {
-    Gathering.awaitOpen(store, prefix, deadline);
+  /** What rank 0 has opened under this prefix, for {@link #join}; Timeout, PeerLost. */
+  public static byte[] awaitOpen(Store store, String prefix, Duration deadline) {
+    return Gathering.awaitOpen(store, prefix, deadline);
   }
 
   private long[] join(List<Integer> own) {

@@ -24,7 +24,7 @@ public interface StoreProvider {
    * @param deadline of connecting
    * @param failures makes what this and all calls throw. Here: InvalidArgument for what is wrong
    *     with the address or the variables; Mismatch where a rank of that number is there already,
-   *     or rank 0 states another size or version; Resource where this member is not let in;
+   *     or rank 0 states another version; Resource where this member is not let in;
    *     Unsupported where something is lacking; Timeout; Aborted
    */
   Store connect(

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
@@ -28,9 +29,8 @@ import org.windlass.internal.Native;
  * <p>Who has not shown the token yet is a stranger. Strangers are few, the oldest goes where one
  * more comes, and each has little time and short frames. So they cost those who belong nothing but
  * the time that turning them away takes. Members are told apart by job and rank: a rank that is
- * connected already, and a size that differs from that of the job's other ranks, are refused. A
- * member that says nothing for longer than {@link Bounds#silence} is taken for gone. Who is turned
- * away is logged.
+ * connected already is refused. A member that says nothing for longer than {@link Bounds#silence}
+ * is taken for gone. Who is turned away is logged.
  *
  * <p>The token is proved and never sent. What members say after that is neither hidden nor signed:
  * whoever can read or alter the traffic between them can read and alter it.
@@ -357,12 +357,12 @@ public final class StoreServer implements AutoCloseable {
       if (now - oldest.heardNs() <= proofNs) {
         break;
       }
-      drop(oldest, "it had not shown the token after " + bounds.proof());
+      drop(oldest, "it had not shown the token after " + Deadlines.text(bounds.proof()));
     }
     long silenceNs = bounds.silence().toNanos();
     for (Session session : members.all()) {
       if (now - session.heardNs() > silenceNs) {
-        drop(session, "it has said nothing for " + bounds.silence());
+        drop(session, "it has said nothing for " + Deadlines.text(bounds.silence()));
       }
     }
   }
