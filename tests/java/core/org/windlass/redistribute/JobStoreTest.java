@@ -18,6 +18,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -25,11 +26,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
+import org.windlass.testing.RandomSeeds;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
 @Timeout(180)
@@ -152,6 +156,72 @@ class JobStoreTest {
     hang();
     hung.countDown();
     JobThreads.end(alone);
+  }
+
+  /** As a target, as a source, and as a source of several. */
+  @ParameterizedTest
+  @ValueSource(strings = {"target", "source", "followers"})
+  void aMeetingThatWaitsGoesOnWhereItsStoreIsLost(String waits) throws Exception {
+    CountDownLatch waiting = new CountDownLatch(1);
+    JobThreads.Body source =
+        job -> {
+          waiting.countDown();
+          int rank = job.communicator().rank();
+          Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 1));
+          if (waits.equals("followers")) {
+            try (Followers followers =
+                job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+              followers.await(1, SOON);
+              followers.send(1, SOON);
+            }
+          } else {
+            try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+              end.send(1, SOON);
+            }
+          }
+        };
+    JobThreads.Body target =
+        job -> {
+          waiting.countDown();
+          try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+            assertThat(end.receive(SOON)).isEqualTo(1);
+          }
+        };
+    boolean isTarget = waits.equals("target");
+    var first = jobs.start("first", 2, isTarget ? target : source);
+    waiting.await();
+    Thread.sleep(300); // so that it waits, as a rule
+    jobs.server().close();
+    Thread.sleep(300); // so that it has noticed, as a rule
+    var second = jobs.start("second", 2, isTarget ? source : target);
+    JobThreads.end(first, second);
+  }
+
+  /** It goes as the ranks of both have matched, and are about to come together. */
+  @RandomSeeds(value = 5, inLong = 50)
+  void aMeetingGoesOnWhereItsStoreIsLostAtAnyMoment(long seed) throws Exception {
+    Random random = new Random(seed);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.send(1, SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+              }
+            });
+    Thread.sleep(random.nextInt(60));
+    jobs.server().close();
+    JobThreads.end(source, target);
   }
 
   @Test

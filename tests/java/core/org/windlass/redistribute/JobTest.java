@@ -299,6 +299,43 @@ class JobTest {
   }
 
   @Test
+  void aMeetingGoesOnWhereTheJobEndsThatHasTheStore() throws Exception {
+    CountDownLatch there = new CountDownLatch(1);
+    CountDownLatch waits = new CountDownLatch(2);
+    var owner =
+        jobs.start(
+            "owner",
+            1,
+            job -> {
+              there.countDown();
+              waits.await();
+              Thread.sleep(200); // so that the other is at its store, as a rule
+            });
+    there.await();
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              waits.countDown();
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+              }
+            });
+    JobThreads.end(owner);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.send(1, SOON);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  @Test
   void whoDoesNotComeIsSaid() throws Exception {
     var alone =
         jobs.start(

@@ -151,7 +151,7 @@ public final class Followers implements AutoCloseable {
     for (letGo(until); linked() < count; letGo(until)) {
       List<String> open;
       try {
-        open = job.open(pair, until, way -> way.get().awaitOpen());
+        open = job.open(pair, until, way -> Job.outliving(until, () -> way.get().awaitOpen()));
       } catch (DeadlineExceededException e) {
         throw new DeadlineExceededException(
             "await of " + count + " followers of pair '" + pair + "': there are " + now, e);

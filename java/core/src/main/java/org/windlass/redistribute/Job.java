@@ -14,6 +14,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -54,7 +55,7 @@ import org.windlass.plan.Plan;
  * HOST:PORT, with a token as for the start of a communicator, an etcd:// address, or a name, by
  * which jobs of one user find one another on one host. It belongs to the job that comes first, as
  * long as rank 0's process has its job open. Once jobs have met, they do without it. Where it is
- * lost, the next meeting is at a new one.
+ * lost, meetings go on at a new one, which one of the jobs opens that are left.
  *
  * <p>When a rank of either job is lost, or closes, their link ends, and each side may meet again:
  * the one that is started anew as the one that went on.
@@ -62,6 +63,12 @@ import org.windlass.plan.Plan;
 public final class Job implements AutoCloseable {
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
   private static final int PROTOCOL = 2;
+
+  /** What has become of a meeting on a rank: what a store that is lost may have done, or else. */
+  private static final long MET = 0;
+
+  private static final long LOST = 1;
+  private static final long FAILED = 2;
 
   private static final JobRanks.Form<Pairing.Match> MATCH =
       new JobRanks.Form<>() {
@@ -249,7 +256,8 @@ public final class Job implements AutoCloseable {
    *     each job counts its own
    * @throws DeadlineExceededException if the other job has not come
    * @throws MismatchException if the jobs run different versions; it names both
-   * @throws PeerLostException if a rank, or the store, was lost meanwhile
+   * @throws PeerLostException if a rank was lost meanwhile; a store that is lost is not, while
+   *     there is time for another
    */
   public Link meet(String pair, Role role, Layout layout, Duration deadline) {
     Objects.requireNonNull(layout, "layout");
@@ -271,10 +279,12 @@ public final class Job implements AutoCloseable {
         operation,
         () -> {
           try {
-            store.connect(until);
-            Announcement own = announcement(layout);
-            Pairing.Match match = match(pair, role, other, own, until);
-            return join(pair, role, match, own, until);
+            Link link;
+            do {
+              Pairing.Match match = match(pair, role, layout, other, until);
+              link = linked(pair, role, match, announcement(layout), until);
+            } while (link == null);
+            return link;
           } catch (WindlassException e) {
             throw Link.within(operation, e);
           }
@@ -404,14 +414,95 @@ public final class Job implements AutoCloseable {
   }
 
   private Pairing.Match match(
-      String pair, Role role, String other, Announcement own, Until until) {
+      String pair, Role role, Layout layout, String other, Until until) {
     return ranks.led(
         until,
         MATCH,
-        () -> {
-          Pairing pairing = pairing(pair, own, until);
-          return role == Role.SOURCE ? pairing.source(other) : pairing.target();
-        });
+        () ->
+            outliving(
+                until,
+                () -> {
+                  store.reach(until);
+                  Pairing pairing = pairing(pair, announcement(layout), until);
+                  return role == Role.SOURCE ? pairing.source(other) : pairing.target();
+                }));
+  }
+
+  /**
+   * On rank 0: what a call gives that waits at the store, and begins again at another one where
+   * that is lost.
+   *
+   * @param call finds its way to the store
+   */
+  static <T> T outliving(Until until, Supplier<T> call) {
+    while (true) {
+      try {
+        return call.get();
+      } catch (PeerLostException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  /**
+   * Collective: the link with the job of a match, on all ranks; null on all where the store was
+   * lost in which they matched, so that nothing came of it.
+   */
+  private Link linked(
+      String pair, Role role, Pairing.Match match, Announcement own, Until until) {
+    String way = store.instance();
+    Link link = null;
+    Throwable failure = null;
+    try {
+      link = join(pair, role, match, own, until);
+    } catch (RuntimeException | Error e) {
+      failure = e;
+    }
+    // What this rank is interrupted in is over.
+    boolean interrupted = Thread.interrupted();
+    try {
+      long worst = ranks.most(until, standing(failure))[0];
+      if (worst == MET) {
+        return link;
+      }
+      if (worst == LOST && store.isOver(way, until)) {
+        failure = null;
+      } else if (failure == null) {
+        failure =
+            new AbortedException("another rank of job '" + name + "' has failed; see what it says");
+      }
+    } catch (WindlassException e) {
+      if (failure == null) {
+        failure = e;
+      } else {
+        failure.addSuppressed(e);
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    if (link != null) {
+      link.close();
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    if (failure != null) {
+      throw (RuntimeException) failure;
+    }
+    return null;
+  }
+
+  /** What has become of a meeting on a rank; the worst counts. */
+  private static long standing(Throwable failure) {
+    if (failure == null) {
+      return MET;
+    }
+    boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
+    return isLost ? LOST : FAILED;
   }
 
   /** Makes the link, with the ranks of the other job. */
@@ -421,9 +512,11 @@ public final class Job implements AutoCloseable {
     Announcement source = sends ? own : match.other();
     Announcement target = sends ? match.other() : own;
     String whose = whose(source, target);
-    Communicator side = ranks.again(until);
     boolean isMet = false;
+    Communicator side = null;
     try {
+      store.connect(until); // which rank 0 may have done anew
+      side = ranks.again(until);
       long handle =
           Start.join(
               store.store(),
@@ -448,11 +541,11 @@ public final class Job implements AutoCloseable {
       return Link.between(
           pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
     } catch (WindlassException e) {
-      side.close();
+      close(side);
       throw WindlassException.of(
           e.code().number(), e.getMessage() + whose, e, e.operation(), e.culprits());
     } catch (RuntimeException | Error e) {
-      side.close();
+      close(side);
       throw e;
     } finally {
       meeting.set(null);
@@ -460,6 +553,12 @@ public final class Job implements AutoCloseable {
       if (ranks.rank() == 0 && (sends || !isMet)) {
         store.takeBack(match.own());
       }
+    }
+  }
+
+  private static void close(Communicator side) {
+    if (side != null) {
+      side.close();
     }
   }
 

@@ -191,6 +191,19 @@ final class JobStore implements AutoCloseable {
     }
   }
 
+  /** Collective: whether rank 0's way of that {@link #instance} leads nowhere any more. */
+  boolean isOver(String instance, Until until) {
+    boolean isOver = false;
+    if (ranks.rank() == 0) {
+      try {
+        isOver = !way.instance.equals(instance) || isLost(until);
+      } catch (DeadlineExceededException e) {
+        // No time is left to find out.
+      }
+    }
+    return ranks.most(until, isOver ? 1 : 0)[0] != 0;
+  }
+
   /** By rank 0 alone: sees to it that it has a way into the store. */
   void reach(Until until) {
     reached(until);
