@@ -7,10 +7,13 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.AbortedException;
+import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
@@ -19,6 +22,7 @@ import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /** Which calls on a link go together, and what ends them: 0 and 1 send, 2 and 3 receive. */
@@ -135,6 +139,109 @@ class LinkCallsTest {
 
   private static void everyRankIsTheRoot(Communicator communicator) {
     broadcastFrom(communicator.rank(), communicator);
+  }
+
+  /** Rank 0 sends to rank 1 over one link, and to rank 2 over another, which fails. */
+  @Test
+  void whatFailsOverOneLinkIsToldAsThatLinksToPeersOfTheOther() {
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          comm -> {
+            DeviceMesh first = DeviceMesh.of(1);
+            try (Link one = Link.open(comm, "one", first, first.at(1));
+                Link two = Link.open(comm, "two", first, first.at(2))) {
+              long[] shape = {4};
+              Tensor own = Tensor.allocate(DType.F32, 4);
+              Layout whole = first.at(comm.rank()).layout(Placement.replicate());
+              switch (comm.rank()) {
+                case 0 -> {
+                  LinkBatch both =
+                      one.batch().add("v", shape, own, whole).and(two).add("w", shape, own, whole);
+                  assertThatThrownBy(both::register)
+                      .isInstanceOf(AbortedException.class)
+                      .hasMessageStartingWith("register on link 'two': ")
+                      .hasMessageContaining("not today");
+                }
+                case 1 ->
+                    assertThatThrownBy(
+                            () -> one.batch().into("v", shape, own, whole).register().receive())
+                        .isInstanceOf(AbortedException.class)
+                        .hasMessageContaining("register on link 'two' failed there: ");
+                default -> two.communicator().abort("not today");
+              }
+              comm.barrier();
+            }
+          });
+    }
+  }
+
+  @Test
+  void closingALinkClosesWhatWasRegisteredOnIt() {
+    DeviceMesh both = DeviceMesh.of(2);
+    Layout rows = both.layout(Placement.shard(0));
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            Link link = Link.open(comm, "one", both, both);
+            try (Link other = Link.open(comm, "two", both, both)) {
+              LinkTransfer over = bothWays(link.batch(), "w", rows).register();
+              LinkTransfer overBoth =
+                  bothWays(bothWays(link.batch(), "v", rows).and(other), "u", rows).register();
+              LinkTransfer goesOn = bothWays(other.batch(), "w", rows).register();
+              over.send(1);
+              comm.barrier();
+              link.close();
+              for (LinkTransfer closed : List.of(over, overBoth)) {
+                assertThatThrownBy(closed::progress)
+                    .isInstanceOf(ClosedException.class)
+                    .hasMessageContaining("the transfer was closed");
+              }
+              assertThat(over.version()).hasValue(1);
+              comm.barrier();
+              goesOn.send(2);
+              assertThat(goesOn.progress().tensors()).isEqualTo(1);
+              comm.barrier();
+            }
+          });
+    }
+  }
+
+  private static LinkBatch bothWays(LinkBatch batch, String name, Layout rows) {
+    long[] shape = {4, 3};
+    return batch
+        .add(name, shape, Tensor.allocate(DType.F32, 2, 3), rows)
+        .into(name, shape, Tensor.allocate(DType.F32, 2, 3), rows);
+  }
+
+  /** A receive in place, which has to say what is torn. */
+  @Test
+  void aCallThatClosingALinkEndsClosesItsTransferItself() throws Exception {
+    try (LocalGroup group = Communicator.local(2)) {
+      List<Link> links =
+          group.call(
+              comm -> Link.open(comm, "two", DeviceMesh.of(1), DeviceMesh.of(1).at(1)));
+      long[] shape = {4};
+      List<LinkTransfer> transfers =
+          group.call(
+              comm -> {
+                Link link = links.get(comm.rank());
+                Layout whole = DeviceMesh.of(1).at(comm.rank()).layout(Placement.replicate());
+                Tensor own = Tensor.allocate(DType.F32, 4);
+                LinkBatch batch = link.batch().inPlace();
+                return (comm.rank() == 0
+                        ? batch.add("w", shape, own, whole)
+                        : batch.into("w", shape, own, whole))
+                    .register();
+              });
+      CompletableFuture<Throwable> receives =
+          CompletableFuture.supplyAsync(() -> catchThrowable(() -> transfers.get(1).receive()));
+      Thread.sleep(100);
+      links.get(1).close();
+      assertThat(receives.get(30, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
+      assertThat(transfers.get(1).torn()).isEmpty();
+      assertThatThrownBy(() -> transfers.get(1).progress()).isInstanceOf(ClosedException.class);
+      links.get(0).close();
+    }
   }
 
   @Test

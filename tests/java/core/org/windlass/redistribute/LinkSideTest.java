@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.assertj.core.api.InstanceOfAssertFactories.LIST;
 import static org.windlass.redistribute.JobEnd.ROWS;
-import static org.windlass.redistribute.JobThreads.SOON;
 
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -27,6 +27,9 @@ import org.windlass.layout.DeviceMesh;
 /** What ranks of two jobs are told where a job fails among its own ranks. */
 @Timeout(120)
 class LinkSideTest {
+  /** In which ranks are told, at once, and which a rank that is not waits in vain. */
+  private static final Duration TOLD = Duration.ofSeconds(10);
+
   @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 
   /** By rank of the link. */
@@ -62,7 +65,7 @@ class LinkSideTest {
           try (JobEnd end = new JobEnd(job, role, ROWS)) {
             Call mine = role == failing ? call : LinkSideTest::move;
             if (role != failing) {
-              known.await();
+              await(known);
             }
             WindlassException failure =
                 catchThrowableOfType(WindlassException.class, () -> mine.on(end));
@@ -73,16 +76,16 @@ class LinkSideTest {
               known.countDown();
             }
             told.countDown();
-            told.await();
+            await(told);
           }
         });
   }
 
   private static void move(JobEnd end) {
     if (end.link().sends()) {
-      end.send(1, SOON);
+      end.send(1, TOLD);
     } else {
-      end.receive(SOON);
+      end.receive(TOLD);
     }
   }
 
@@ -116,7 +119,7 @@ class LinkSideTest {
         Role.TARGET,
         end -> {
           if (end.rank() == 1) {
-            over.await();
+            await(over);
             move(end);
           }
           try {
@@ -167,7 +170,7 @@ class LinkSideTest {
 
   private static void await(CountDownLatch latch) {
     try {
-      latch.await();
+      assertThat(latch.await(3 * TOLD.toSeconds(), TimeUnit.SECONDS)).isTrue();
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
+import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
@@ -77,6 +79,11 @@ public final class Link implements AutoCloseable {
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private int registrations;
+
+  /** What was registered here and not closed; guarded by itself. */
+  private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
+
+  private volatile boolean closed;
 
   /**
    * One side of a link.
@@ -386,6 +393,9 @@ public final class Link implements AutoCloseable {
 
   void leave() {
     caller.set(null);
+    if (closed) {
+      closeKept();
+    }
   }
 
   /** {@link #enter(String)} of all of {@code links}, or of none. */
@@ -468,12 +478,53 @@ public final class Link implements AutoCloseable {
     return new Layout(layout.mesh().ranks(linked), layout.placements());
   }
 
+  /** Has {@link #close} close a transfer that moves over this link, too. */
+  void keep(LinkTransfer transfer) {
+    synchronized (transfers) {
+      transfers.removeIf(each -> each.get() == null);
+      transfers.add(new WeakReference<>(transfer));
+      if (!closed) {
+        return;
+      }
+    }
+    transfer.close();
+  }
+
+  /** What {@link #keep} was given is closed. */
+  void letGo(LinkTransfer transfer) {
+    synchronized (transfers) {
+      transfers.removeIf(each -> each.get() == null || each.get() == transfer);
+    }
+  }
+
+  private void closeKept() {
+    List<LinkTransfer> kept;
+    synchronized (transfers) {
+      kept = transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+    }
+    kept.forEach(LinkTransfer::close);
+  }
+
   /**
-   * Leaves the link. A call in progress on this rank ends with {@link ClosedException} first. What
-   * has been received stays readable. Idempotent.
+   * Leaves the link, and closes what was registered on it. A call in progress on this rank ends
+   * with {@link ClosedException} first. What has been received stays readable. Idempotent.
    */
   @Override
   public void close() {
+    try {
+      leaveAll();
+    } finally {
+      synchronized (transfers) {
+        closed = true;
+      }
+      // A call that is ending still says what of its transfer is torn, and does this itself.
+      if (caller.get() == null) {
+        closeKept();
+      }
+    }
+  }
+
+  private void leaveAll() {
     if (handover != null) {
       handover.close();
     }

@@ -287,7 +287,9 @@ public final class LinkBatch {
         at = each;
         parts.add(join(each, views, until));
       }
-      return new LinkTransfer(parts, views);
+      LinkTransfer transfer = new LinkTransfer(parts, views);
+      links.forEach(link -> link.keep(transfer));
+      return transfer;
     } catch (RuntimeException | Error e) {
       parts.forEach(LinkPart::close);
       throw failed(at, e);
@@ -301,12 +303,11 @@ public final class LinkBatch {
     List<Class<? extends WindlassException>> shared =
         List.of(
             MismatchException.class, UnsupportedException.class, InvalidArgumentException.class);
+    String operation = at.link.operation("register"); // whose ranks the failure names
     for (Share each : shares.values()) {
-      if (each != at && shared.stream().noneMatch(kind -> kind.isInstance(failure))) {
-        Link.failed(each.link.communicator(), each.link.operation("register"), failure, shared);
-      }
+      Link.end(each.link.communicator(), operation, failure, shared);
     }
-    return Link.failed(at.link.communicator(), at.link.operation("register"), failure, shared);
+    return Link.failed(at.link.communicator(), operation, failure, shared);
   }
 
   /** Makes a transfer for each half. */

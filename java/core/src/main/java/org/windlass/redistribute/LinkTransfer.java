@@ -365,10 +365,14 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Lets go of sources and targets, once a call in progress is over. Idempotent. */
+  /**
+   * Lets go of sources and targets, once a call in progress is over. A link that is closed does
+   * this too. Idempotent.
+   */
   @Override
   public void close() {
     parts.forEach(LinkPart::close);
+    links.forEach(each -> each.letGo(this));
   }
 
   @Override
