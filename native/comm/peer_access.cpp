@@ -25,10 +25,6 @@ constexpr uint32_t kSaid = 7;     // bits of the above
 constexpr uint32_t kReserved = 1;
 constexpr uint32_t kLacked = 2;  // it had no memory for its stage
 
-// From when the memory of a process is gone to when its end shows; and between two looks for that.
-constexpr int64_t kLongestEndNs = 1'000'000'000;
-constexpr useconds_t kEndPauseUs = 100;
-
 }  // namespace
 
 struct PeerAccess::Told {
@@ -249,10 +245,12 @@ Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
   // short of memory. That of one whose first thread alone has ended can't be found by its number
   // either.
   const bool isGone = memories_[from]->isGone();
-  for (const int64_t start = clockNs(); !memories_[from]->hasEnded(); usleep(kEndPauseUs)) {
+  for (const int64_t start = clockNs(); !memories_[from]->hasEnded();) {
     const int64_t now = clockNs();
-    if (!isGone || now - start > kLongestEndNs) return comm_.publishUnread(from, failed);
+    if (!isGone || now - start > PeerMemory::kLongestEndNs)
+      return comm_.publishUnread(from, failed);
     if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
+    usleep(PeerMemory::kEndPauseUs);
   }
   return comm_.publishLost(from);
 }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "native/base/clock.h"
 #include "native/base/process.h"
 #include "native/base/small_file.h"
 
@@ -125,7 +126,13 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
   }
   if (!process_) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
   uint64_t found = 0;
-  const int refused = read(&found, at, sizeof found);
+  int refused = read(&found, at, sizeof found);
+  const int64_t start = clockNs();
+  while ((refused == ESRCH || refused == EFAULT) && !hasEnded() &&
+         clockNs() - start < kLongestEndNs) {
+    usleep(kEndPauseUs);
+    refused = read(&found, at, sizeof found);
+  }
   if (hasEnded()) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
   if (refused == ESRCH) {
     return fail(error, WL_UNSUPPORTED,

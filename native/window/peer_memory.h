@@ -50,6 +50,10 @@ class PeerMemory {
     uint64_t bytes;
   };
   static constexpr uint32_t kMostRuns = 256;
+  // From when the memory of a process is gone to when its end shows, at most; and between two looks
+  // for that.
+  static constexpr int64_t kLongestEndNs = 1'000'000'000;
+  static constexpr uint32_t kEndPauseUs = 100;
   int read(void* to, const Run* runs, uint32_t count) const;
   // Whether its memory can't be read as a whole: it ends, its first thread has ended, or another
   // program runs in it.

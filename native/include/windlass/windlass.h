@@ -355,8 +355,8 @@ WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 typedef enum wl_peer_memory_form {
   WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on it when an operation first needs it */
   WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
-  WL_PEER_MEMORY_READV = 2,  /* each process reads the others' by process_vm_readv; short parts of
-                              * collectives go through stages, unless one was told to read */
+  WL_PEER_MEMORY_READV = 2,  /* by process_vm_readv; short parts of collectives through stages,
+                              * unless one was told to read, or has no memory for a stage */
   WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a stage that all map */
   WL_PEER_MEMORY_REFUSED = 4 /* one was told to read, and one does not: WL_UNSUPPORTED */
 } wl_peer_memory_form;

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include "native/window/peer_memory.h"
 #include "tests/native/comm/comms.h"
@@ -350,6 +352,26 @@ TEST(PeerMemory, IsGoneBeforeTheEndOfItsProcessShows) {
   child.end();
   EXPECT_TRUE(memory.isGone());
   EXPECT_TRUE(memory.hasEnded());
+}
+
+TEST(PeerMemory, OfAProcessThatEndsAsItIsOpenedIsLost) {
+  NEEDS_READING_FOR("readv")
+  NEEDS_HOLDING
+  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  Waiting child(true);
+  ASSERT_TRUE(holdWithoutMemory(child.pid));
+  Error error;
+  std::atomic<bool> isOpened{false};
+  // A thread may let go of what its process traces where it has traced it itself.
+  std::thread opens([&] {
+    windlass::PeerMemory memory;
+    EXPECT_EQ(WL_PEER_LOST, memory.open(child.process, probe, &error)) << error.message;
+    isOpened = true;
+  });
+  usleep(50'000);
+  EXPECT_FALSE(isOpened.load());
+  letGo(child.pid);
+  opens.join();
 }
 
 // A small file, gone with it.
