@@ -164,7 +164,12 @@ class PairingTest {
         target.own().takeBack(other);
         source.own().takeBack(store);
       }
+      byte[] calls = other.get("pair/policy/calls", Meeting.LONG).orElseThrow();
+      byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
       store.close();
+      // What a member held goes once the store has noticed.
+      other.awaitOther("pair/policy/calls", calls, Meeting.LONG);
+      other.awaitOther("pair/policy/source", said, Meeting.LONG);
       assertThat(other.keys("", Meeting.LONG)).containsExactly("meetings");
     }
   }
