@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.function.Consumer;
-import java.util.stream.Stream;
 import org.windlass.internal.Deadlines;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
@@ -475,7 +474,7 @@ final class Gathering {
       LOGGER.log(
           System.Logger.Level.WARNING,
           "{0} so far; the start waits for {1} more",
-          missing.said(size, store.address()),
+          missing.said(),
           Deadlines.text(Duration.ofMillis(Math.max(1, until.left().toMillis()))));
     }
   }
@@ -614,7 +613,7 @@ final class Gathering {
     Outcome.Failed why;
     try {
       Missing missing = missing(step, last);
-      why = missing.isNone() ? undecided(isRankZero) : absent(missing);
+      why = missing.isNone() ? undecided(isRankZero) : missing.late(earlier);
       if (start != null) {
         Optional<Outcome> outcome = decided(failed(step, why), last.left());
         if (outcome.isPresent()) {
@@ -637,65 +636,12 @@ final class Gathering {
     throw thrown(why, failure);
   }
 
-  /**
-   * The ranks that a step lacks.
-   *
-   * @param absent that have not come
-   * @param elsewhere those of them of which there is what they said in another start
-   * @param behind that have come and not said anything in this step
-   */
-  private record Missing(List<Integer> absent, List<Integer> elsewhere, List<Integer> behind) {
-    boolean isNone() {
-      return absent.isEmpty() && behind.isEmpty();
-    }
-
-    List<Integer> all() {
-      return Stream.concat(absent.stream(), behind.stream()).sorted().toList();
-    }
-
-    String said(int size, String address) {
-      String come = " of " + size + " had not come to " + address;
-      String gone = " of " + size + " had come to " + address + " and not gone on with the others";
-      return (absent.isEmpty() ? "" : listed(absent) + come)
-          + (absent.isEmpty() || behind.isEmpty() ? "" : ", and ")
-          + (behind.isEmpty() ? "" : listed(behind) + gone);
-    }
-  }
-
   private Missing missing(String step, Until end) {
-    Missing missing = new Missing(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
+    List<Word> words = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
-      Word word = Word.peek(store.get(key(rank), end.left()).orElse(null));
-      boolean isHere =
-          word != null && (word.start().equals(Word.NO_START) || isOfThisStart(word));
-      if (!isHere) {
-        missing.absent.add(rank);
-        if (word != null) {
-          missing.elsewhere.add(rank);
-        }
-      } else if (!word.step().equals(step)) {
-        missing.behind.add(rank);
-      }
+      words.add(Word.peek(store.get(key(rank), end.left()).orElse(null)));
     }
-    return missing;
-  }
-
-  private Outcome.Failed absent(Missing missing) {
-    String cure;
-    if (!missing.elsewhere.isEmpty()) {
-      cure =
-          "; there is what "
-              + listed(missing.elsewhere)
-              + " said in another start: see whether those processes are stopped, or start all"
-              + " ranks again";
-    } else if (!missing.absent.isEmpty()) {
-      cure = "; see why they did not start, or give more time";
-    } else {
-      cure = "; see whether their processes are stopped, or give more time";
-    }
-    String message =
-        missing.said(size, store.address()) + " when the deadline passed" + cure + earlier;
-    return new Outcome.Failed(Native.WL_TIMEOUT, message, missing.all());
+    return Missing.of(words, start, step, store.address());
   }
 
   /** Where all have come, which rank 0 is to say. */
@@ -709,15 +655,5 @@ final class Gathering {
                 + " process is stopped, or give more time";
     return new Outcome.Failed(
         Native.WL_TIMEOUT, message, isRankZero ? List.of() : List.of(0));
-  }
-
-  /** Such as {@code ranks 1, 3}. */
-  private static String listed(List<Integer> ranks) {
-    int most = 16;
-    String first =
-        String.join(", ", ranks.stream().limit(most).map(String::valueOf).toList());
-    return (ranks.size() == 1 ? "rank " : "ranks ")
-        + first
-        + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");
   }
 }
