@@ -68,18 +68,19 @@ record Missing(
     String cure;
     if (!elsewhere.isEmpty()) {
       cure =
-          "; there is what "
+          " when the deadline passed; there is what "
               + listed(elsewhere)
               + " said in another start: see whether those processes are stopped, or start all"
               + " ranks again";
     } else if (!absent.isEmpty()) {
-      cure = "; see why they did not start, or give more time";
+      cure = " when the deadline passed; see why they did not start, or give more time";
     } else {
-      cure = "; see whether their processes are stopped, or give more time";
+      cure =
+          " when the deadline passed; see whether their processes are stopped, or give more time";
     }
     return new Outcome.Failed(
         Native.WL_TIMEOUT,
-        said() + " when the deadline passed" + cure + earlier,
+        said() + cure + earlier,
         Stream.concat(absent.stream(), behind.stream()).sorted().toList());
   }
 
