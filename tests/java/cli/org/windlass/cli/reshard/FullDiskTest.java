@@ -77,7 +77,7 @@ class FullDiskTest {
   @Test
   void stampsThatFindNoRoomLeaveWhatWasThere() throws IOException {
     Path stamps = Files.writeString(disk.resolve("ops.csv"), "those of before");
-    Files.write(disk.resolve("other"), new byte[(1 << 20) - (8 << 10)]);
+    Files.write(disk.resolve("other"), new byte[(1 << 20) - (4 << 10)]);
     full("bench", "barrier", "--seconds", "0.05", "--ops-csv", stamps);
     assertThat(stamps).hasContent("those of before");
   }
