@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.chance;
 
+import java.time.Duration;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.LockSupport;
@@ -45,9 +46,12 @@ record Fault(Kind kind, int rank, int step, int delayMicros) {
     return kind == Kind.NONE || kind == Kind.PAUSE;
   }
 
-  /** Whether peers learn of it by their deadline alone. */
-  boolean isSeenByDeadline() {
-    return kind == Kind.STALL;
+  /** That of operations in a program of so many steps: less where peers learn of it by that alone. */
+  Duration deadline(int steps) {
+    if (kind == Kind.STALL) {
+      return Duration.ofMillis(700);
+    }
+    return Duration.ofSeconds(kind == Kind.SKIP && step == steps - 1 ? 3 : 30);
   }
 
   /** Does it on the rank, then calls the step, unless the fault is to skip it. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.chance;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -29,7 +28,7 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
     int[] sequences = {1, 0x7fffff00, 0xffffff00, random.nextInt()};
     CommunicatorOptions options =
         CommunicatorOptions.defaults()
-            .withDeadline(Duration.ofMillis(fault.isSeenByDeadline() ? 700 : 30_000))
+            .withDeadline(fault.deadline(steps.size()))
             .withCores(cores[random.nextInt(cores.length)])
             .withBlocks(random.nextInt(3))
             .withFirstSequence(sequences[random.nextInt(sequences.length)]);
