@@ -58,8 +58,10 @@ struct AllGatherColumns : PeerItems<kGatheredPiece> {
   WL_CORE static void plan(Launch& launch) { launch.pieces = RowPieces::of(launch).count; }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const Box box(launch, rank, peer(launch, rank, block), piece(launch, block));
-    ByteTile tile;
-    if (box.rows > 0) TPUT(box.target(), box.source(), tile);
+    if (box.rows == 0) return;
+    Matrix<uint8_t> to = box.target();
+    Matrix<const uint8_t> from = box.source();
+    putStaged(to, from, box.columns);
   }
 
   // A piece of what rank `from` brings, and where it goes in the output of rank `to`.
@@ -92,8 +94,10 @@ struct AllGatherColumns : PeerItems<kGatheredPiece> {
 struct AllGatherColumnsPull : AllGatherColumns {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const Box box(launch, peer(launch, rank, block), rank, piece(launch, block));
-    ByteTile tile;
-    if (box.rows > 0) TGET(box.target(), box.source(), tile);
+    if (box.rows == 0) return;
+    Matrix<uint8_t> to = box.target();
+    Matrix<const uint8_t> from = box.source();
+    getStaged(to, from, box.columns);
   }
 };
 

@@ -95,6 +95,7 @@ struct RingLane {
     const auto target = [&](uint32_t) { return out; };
     const auto source = [&](uint32_t i) { return i == 0 ? passed : own; };
     FoldTile tile;
+    TASSIGN(tile, 0);
     TFOLD(rowsAt(1, target), rowsAt(2, source), elements, launch.dtype,
           sums ? ReduceOp::kSum : launch.op, launch.ranks, tile, Stores::kCached);
   }

@@ -42,9 +42,13 @@ struct AllToAllVPacked : AllToAllV {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     if (k == 0) {
       if (block == 0) layOut(launch, rank);
-    } else if (TTEST(comm::Signal(&launch.parts(rank).refused), 0, comm::WaitCmp::EQ)) {
+    } else if (fits(launch, rank)) {
       AllToAllV::phase(launch, rank, block, k);
     }
+  }
+  WL_CORE static bool fits(const Launch& launch, uint32_t rank) {
+    comm::Signal refused(&launch.parts(rank).refused);
+    return comm::TTEST(refused, 0, comm::WaitCmp::EQ);
   }
   WL_CORE static void layOut(const Launch& launch, uint32_t rank) {
     PartTable& own = launch.parts(rank);
@@ -55,7 +59,8 @@ struct AllToAllVPacked : AllToAllV {
     }
     if (own.needed <= own.room) return;
     for (uint32_t other = 0; other < launch.ranks; ++other) {
-      TNOTIFY(comm::Signal(&launch.parts(other).refused), 1, comm::NotifyOp::Set);
+      comm::Signal refused(&launch.parts(other).refused);
+      comm::TNOTIFY(refused, 1, comm::NotifyOp::AtomicAdd);
     }
   }
 };
@@ -71,8 +76,8 @@ struct AllToAllVReads {
 
 struct AllToAllVPackedReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
-    const bool fits = TTEST(comm::Signal(&launch.parts(to).refused), 0, comm::WaitCmp::EQ);
-    return k == 0 || !fits ? kPullsNothing : AllToAllVReads::pulled(launch, from, to, k);
+    const bool moves = k == 1 && AllToAllVPacked::fits(launch, to);
+    return moves ? AllToAllVReads::pulled(launch, from, to, k) : kPullsNothing;
   }
   static constexpr PullForm kForm = {
       2, {kPullsApart, kPullsApart}, pulled, AllToAllVPacked::layOut};

@@ -24,8 +24,34 @@ WL_CORE inline uint32_t ringStep(const Launch& launch, uint32_t rank, uint32_t s
   return to < launch.ranks ? to : to - launch.ranks;
 }
 
-// Staging for targets that move data through on-core memory.
-using ByteTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+// Staging for targets that move data through on-core memory: two tiles in turn, of which one is
+// filled while the other is emptied.
+using ByteTile = Tile<TileType::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+constexpr uint64_t kPing = 0;
+constexpr uint64_t kPong = 16384;
+
+// Of the valid columns of a tile that rows of so many bytes go through: TPUT and TGET take a tile
+// that holds all as it is.
+WL_CORE_INLINE int64_t staged(uint64_t rowBytes) {
+  return rowBytes < ByteTile::Cols ? static_cast<int64_t>(rowBytes) : ByteTile::Cols;
+}
+
+template <typename Dst, typename Src>
+WL_CORE_INLINE void putStaged(Dst& to, Src& from, uint64_t rowBytes) {
+  ByteTile ping(staged(rowBytes));
+  ByteTile pong(staged(rowBytes));
+  TASSIGN(ping, kPing);
+  TASSIGN(pong, kPong);
+  comm::TPUT(to, from, ping, pong);
+}
+template <typename Dst, typename Src>
+WL_CORE_INLINE void getStaged(Dst& to, Src& from, uint64_t rowBytes) {
+  ByteTile ping(staged(rowBytes));
+  ByteTile pong(staged(rowBytes));
+  TASSIGN(ping, kPing);
+  TASSIGN(pong, kPong);
+  comm::TGET(to, from, ping, pong);
+}
 
 // A run of bytes of one rank's input, and where it goes in another's output.
 struct Run {
@@ -33,18 +59,20 @@ struct Run {
   const uint8_t* in;
   uint64_t bytes;
 
-  WL_CORE_INLINE Row<uint8_t> target() const { return row(out, bytes); }
-  WL_CORE_INLINE Row<const uint8_t> source() const { return row(in, bytes); }
 };
 
 // By the rank whose input is read, or by the one whose output is written. In place nothing moves.
 WL_CORE_INLINE void put(const Run& run) {
-  ByteTile tile;
-  if (run.in != run.out && run.bytes > 0) TPUT(run.target(), run.source(), tile);
+  if (run.in == run.out || run.bytes == 0) return;
+  Row<uint8_t> to = row(run.out, run.bytes);
+  Row<const uint8_t> from = row(run.in, run.bytes);
+  putStaged(to, from, run.bytes);
 }
 WL_CORE_INLINE void get(const Run& run) {
-  ByteTile tile;
-  if (run.in != run.out && run.bytes > 0) TGET(run.target(), run.source(), tile);
+  if (run.in == run.out || run.bytes == 0) return;
+  Row<uint8_t> to = row(run.out, run.bytes);
+  Row<const uint8_t> from = row(run.in, run.bytes);
+  getStaged(to, from, run.bytes);
 }
 
 }  // namespace windlass

@@ -20,13 +20,11 @@
 // order    a rank's DONE releases what its items wrote and acknowledges what they read
 #pragma once
 
+#include "kernels/fold.h"
 #include "native/isa/isa.h"
 #include "windlass/chunk.h"
 
 namespace windlass {
-
-// Staging for targets that convert and fold in on-core memory.
-using ChunkTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
 
 // Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
 // in the next phase.
@@ -43,7 +41,8 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   };
   const bool isStaged = ChunkItem::signalOf(item.target(0)).isNone();
   const Stores stores = isStaged ? Stores::kCached : Stores::kByOperation;
-  ChunkTile tile;
+  FoldTile tile;
+  TASSIGN(tile, 0);
   if (item.sources() == 1 && item.targets() == 1) {
     TMOVE_CVT(target(0), source(0), item.wire(), tile, stores);
   } else if (item.sources() == 1) {
@@ -54,8 +53,8 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   }
   for (uint32_t t = 0; !isStaged && t < item.targets(); ++t) {
     const uint64_t* view = item.target(t);
-    auto* signal = launch.at<uint32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view));
-    TNOTIFY(comm::Signal(signal), 1, comm::NotifyOp::AtomicAdd);
+    comm::Signal signal(launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view)));
+    comm::TNOTIFY(signal, 1, comm::NotifyOp::AtomicAdd);
   }
 }
 

@@ -8,8 +8,9 @@
 
 namespace windlass {
 
-// Staging for targets that fold in on-core memory: of terms, and of their sum in f32.
-using FoldTile = Tile<Loc::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
+// Staging for targets that fold and convert in on-core memory: room for terms, their sum and what
+// is rounded of it, each twice.
+using FoldTile = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
 // output(d) for d in 0..destinations = fold over ranks s of `input(s)`, `bytes` bytes of
 // launch.dtype.
@@ -19,6 +20,7 @@ WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t des
   const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
   if (elements == 0) return;
   FoldTile tile;
+  TASSIGN(tile, 0);
   TFOLD(rowsAt(destinations, output), rowsAt(launch.ranks, input), elements, launch.dtype,
         launch.op, launch.ranks, tile);
 }

@@ -17,13 +17,15 @@ namespace windlass {
 
 // Whether a word that only moves forward, by less than 2^30 at a time, has come to `want`. TTEST
 // compares signed: the upper bound first, since the word may wrap between the two looks.
-WL_CORE inline bool reachedInLine(const comm::Signal& signal, uint32_t want) {
+WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
   const auto from = static_cast<int32_t>(want);
   const auto end = static_cast<int32_t>(want ^ 0x80000000u);
   if (from < 0) {
-    return TTEST(signal, end, comm::WaitCmp::LT) && TTEST(signal, from, comm::WaitCmp::GE);
+    return comm::TTEST(signal, end, comm::WaitCmp::LT) &&
+           comm::TTEST(signal, from, comm::WaitCmp::GE);
   }
-  return TTEST(signal, from, comm::WaitCmp::GE) || TTEST(signal, end, comm::WaitCmp::LT);
+  return comm::TTEST(signal, from, comm::WaitCmp::GE) ||
+         comm::TTEST(signal, end, comm::WaitCmp::LT);
 }
 
 // Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
@@ -33,7 +35,7 @@ WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
   for (uint32_t of = first; peer != kNobody && of < last; ++of) {
     for (uint32_t core = 0; core < own.cores; ++core) {
-      const comm::Signal line(own.line(own.rank, of, core));
+      comm::Signal line(own.line(own.rank, of, core));
       uint32_t look = 0;
       while (!reachedInLine(line, own.word(phases))) {
         if (++look == own.looks) return false;
@@ -50,8 +52,8 @@ WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t
   dsb(DSB_DDR);
   for (uint32_t step = 1; step <= launch.ranks; ++step) {
     const uint32_t peer = (own.rank + step) % launch.ranks;
-    const comm::Signal line(own.line(peer, own.rank, own.core));
-    TNOTIFY(line, static_cast<int32_t>(own.word(phases)), comm::NotifyOp::Set);
+    comm::Signal line(own.line(peer, own.rank, own.core));
+    comm::TNOTIFY(line, static_cast<int32_t>(own.word(phases)), comm::NotifyOp::Set);
   }
 }
 

@@ -9,28 +9,36 @@
 // order    notify releases what this rank moved before; a look that finds its value acquires it
 #pragma once
 
+#include "kernels/fold.h"
 #include "native/isa/isa.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
 WL_CORE inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
-  TPUT(remote, local);
+  FoldTile tile;
+  TASSIGN(tile, 0);
+  TMOVE_CVT(remote, local, tile);
 }
 
 // remote += local. Adds of any ranks to the same elements lose nothing; their order is open.
 WL_CORE inline void oneSidedAccumulate(const StridedView& remote, const StridedView& local) {
-  TPUT<AtomicType::Add>(remote, local);
+  FoldTile tile;
+  TASSIGN(tile, 0);
+  TMOVE_ADD(remote, local, tile);
 }
 
 WL_CORE inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
-  TGET(local, remote);
+  FoldTile tile;
+  TASSIGN(tile, 0);
+  TMOVE_CVT(local, remote, tile);
 }
 
-WL_CORE inline void oneSidedNotify(uint32_t* signal, uint32_t value) {
+WL_CORE inline void oneSidedNotify(int32_t* word, uint32_t value) {
+  comm::Signal signal(word);
   pipe_barrier(PIPE_ALL);
   dsb(DSB_DDR);
-  TNOTIFY(comm::Signal(signal), static_cast<int32_t>(value), comm::NotifyOp::Set);
+  comm::TNOTIFY(signal, static_cast<int32_t>(value), comm::NotifyOp::Set);
 }
 
 }  // namespace windlass

@@ -92,7 +92,7 @@ struct Kernels {
   void (*put)(const StridedView& remote, const StridedView& local);
   void (*accumulate)(const StridedView& remote, const StridedView& local);
   void (*get)(const StridedView& local, const StridedView& remote);
-  void (*notify)(uint32_t* signal, uint32_t value);
+  void (*notify)(int32_t* signal, uint32_t value);
 };
 
 extern const Kernels kKernels;

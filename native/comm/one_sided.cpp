@@ -86,7 +86,7 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                        [&] { kKernels.notify(signal, value); });
+                        [&] { kKernels.notify(reinterpret_cast<int32_t*>(signal), value); });
 }
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,

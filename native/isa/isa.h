@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile vocabulary that kernels are written in. One implementation is chosen here, at compile
-// time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none does.
+// The tile vocabulary that kernels are written in: the tile ISA's own names, in its namespace pto,
+// and beside them TMOVE_CVT, TMOVE_ADD and TFOLD in windlass. One implementation is chosen here, at
+// compile time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none
+// does.
 #pragma once
 
 #if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5) ||       \
@@ -15,3 +17,9 @@
 #include "native/isa/sim/types.h"
 #include "native/isa/sim/vector.h"
 #endif
+
+namespace windlass {
+
+using namespace pto;
+
+}  // namespace windlass

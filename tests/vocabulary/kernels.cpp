@@ -46,7 +46,7 @@ WL_CORE uint64_t pullAll(const Launch& launch) {
       launch);
 }
 
-WL_CORE void runOneSided(const StridedView& to, const StridedView& from, uint32_t* signal) {
+WL_CORE void runOneSided(const StridedView& to, const StridedView& from, int32_t* signal) {
   oneSidedPut(to, from);
   oneSidedAccumulate(to, from);
   oneSidedGet(to, from);

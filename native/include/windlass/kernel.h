@@ -191,7 +191,7 @@ struct PartTable {
   uint64_t largest;  // bytes of the largest part of the input, or of the output where that is one
   uint64_t room;     // bytes of the output, where its parts follow from the inputs of all ranks
   uint64_t needed;   // bytes of those
-  uint32_t refused;  // 1 once any rank needs more than its room; atomic
+  int32_t refused;   // not 0 once any rank needs more than its room; atomic
 
   // The part of this rank's input, or of its output, that is `rank`'s; unset where that is one.
   WL_CORE Part& in(uint32_t rank) { return parts()[2 * rank]; }
@@ -262,8 +262,8 @@ struct InLine {
   size_t lineStride;     // bytes from one rank's to the next's
 
   // Where core `ofCore` of rank `of` signals to rank `owner`.
-  WL_CORE uint32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
-    return reinterpret_cast<uint32_t*>(lines + owner * lineStride +
+  WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
+    return reinterpret_cast<int32_t*>(lines + owner * lineStride +
                                        (size_t{of} * cores + ofCore) * kDeviceLineBytes);
   }
   // What a core states once `phases` phases of this operation are over.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "native/base/dtype.h"
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 
 namespace windlass::checked {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "native/isa/checked/architecture.h"
-#include "native/isa/checked/enums.h"
+#include "native/isa/enums.h"
 #include "native/isa/checked/operands.h"
 
 namespace windlass::checked {

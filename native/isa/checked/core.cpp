@@ -6,7 +6,7 @@
 
 #include "native/base/dtype.h"
 #include "native/isa/checked/arithmetic.h"
-#include "native/isa/sim/move.h"
+#include "native/isa/sim/loops.h"
 
 namespace windlass::checked {
 namespace {

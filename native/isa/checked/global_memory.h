@@ -12,7 +12,7 @@
 
 #include "native/isa/checked/breach.h"
 #include "native/isa/checked/clock.h"
-#include "native/isa/checked/enums.h"
+#include "native/isa/enums.h"
 #include "native/isa/checked/operands.h"
 #include "native/isa/checked/unified_buffer.h"
 

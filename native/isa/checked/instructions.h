@@ -14,6 +14,9 @@
 
 // ---- built-ins
 
+namespace pto {
+inline namespace checked {
+
 inline int64_t get_block_idx() {
   return windlass::checked::Core::current().block();
 }
@@ -39,7 +42,19 @@ inline void dcci(const void* address, cache_line_t, dcci_dst_t) {
   windlass::checked::Core::current().maintainCache(address);
 }
 
+}  // namespace checked
+}  // namespace pto
+
+using pto::dcci;
+using pto::dsb;
+using pto::get_block_idx;
+using pto::get_block_num;
+using pto::pipe_barrier;
+using pto::set_flag;
+using pto::wait_flag;
+
 namespace pto {
+inline namespace checked {
 
 template <typename TileT, std::enable_if_t<!std::is_pointer_v<TileT>, int> = 0>
 void TASSIGN(TileT& tile, uint64_t offset) {
@@ -160,7 +175,10 @@ void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode, SaturationMode s
 
 // ---- between ranks
 
+}  // namespace checked
+
 namespace comm {
+inline namespace checked {
 namespace detail {
 
 template <typename Dst, typename Src, typename TileT>
@@ -222,5 +240,6 @@ bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
   return true;
 }
 
+}  // namespace checked
 }  // namespace comm
 }  // namespace pto

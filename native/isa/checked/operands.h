@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "native/isa/shape.h"
 #include "windlass/kernel.h"
 
 namespace windlass::checked {
-
-constexpr int kGlobalDims = 5;
 
 // Where TASSIGN put a tile. Copies of a tile are that tile.
 struct Placement {

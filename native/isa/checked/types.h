@@ -1,76 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the tile ISA under its own names: shapes, strides, tensors, tiles, signals.
+// Types of the tile ISA under its own names: tensors, tiles, signals.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "native/isa/checked/core.h"
-#include "native/isa/checked/enums.h"
 #include "native/isa/element_types.h"
+#include "native/isa/shape.h"
 
 #define __gm__
 
 namespace pto {
-
-namespace detail {
-
-// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five.
-template <int64_t... N>
-struct Extents {
-  static_assert(sizeof...(N) == windlass::checked::kGlobalDims, "five dimensions");
-  static constexpr int kDims = windlass::checked::kGlobalDims;
-  static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
-  template <typename... V>
-  static constexpr bool takes =
-      sizeof...(V) == kDims || (sizeof...(V) > 0 && sizeof...(V) == kDynamic);
-
-  static void ones(int64_t* to) {
-    const int64_t given[] = {N...};
-    for (int d = 0; d < kDims; ++d) to[d] = given[d] == DYNAMIC ? 1 : given[d];
-  }
-  template <typename... V>
-  static void fill(int64_t* to, V... v) {
-    const int64_t given[] = {N...};
-    const int64_t values[] = {static_cast<int64_t>(v)...};
-    int next = 0;
-    for (int d = 0; d < kDims; ++d) {
-      const bool all = sizeof...(V) == kDims;
-      to[d] = given[d] != DYNAMIC ? given[d] : values[all ? d : next++];
-    }
-  }
-};
-
-}  // namespace detail
-
-template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,
-          int64_t N5 = DYNAMIC>
-struct Shape {
-  using Extents = detail::Extents<N1, N2, N3, N4, N5>;
-
-  Shape() { Extents::ones(shape); }
-  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
-  explicit Shape(V... values) {
-    Extents::fill(shape, values...);
-  }
-
-  int64_t shape[Extents::kDims];
-};
-
-// In elements.
-template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
-          int64_t S5 = DYNAMIC>
-struct Stride {
-  using Extents = detail::Extents<S1, S2, S3, S4, S5>;
-
-  Stride() { Extents::ones(stride); }
-  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
-  explicit Stride(V... values) {
-    Extents::fill(stride, values...);
-  }
-
-  int64_t stride[Extents::kDims];
-};
+inline namespace checked {
 
 // A 5-D view of global memory: dimension 3 counts rows, dimension 4 columns.
 template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
@@ -91,7 +33,7 @@ class GlobalTensor {
   windlass::checked::GlobalRef ref() {
     windlass::checked::GlobalRef ref = {
         const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value, {}, {}};
-    for (int d = 0; d < windlass::checked::kGlobalDims; ++d) {
+    for (int d = 0; d < windlass::kGlobalDims; ++d) {
       ref.shape[d] = GetShape(d);
       ref.strides[d] = GetStride(d);
     }
@@ -162,7 +104,10 @@ class Tile {
   int64_t validCols_ = kValidCol;
 };
 
+}  // namespace checked
+
 namespace comm {
+inline namespace checked {
 
 // One int32.
 class Signal {
@@ -189,5 +134,6 @@ class Signal2D {
   int rowStride_;
 };
 
+}  // namespace checked
 }  // namespace comm
 }  // namespace pto

@@ -7,7 +7,7 @@
 
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/fold_steps.h"
-#include "native/isa/sim/move.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
 

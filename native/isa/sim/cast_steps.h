@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 
 namespace windlass {

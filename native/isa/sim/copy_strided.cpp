@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/transpose.h"
 #include "native/isa/sim/traversal.h"

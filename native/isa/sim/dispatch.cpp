@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/paths.h"
 #include "native/isa/sim/vector_table.h"
 

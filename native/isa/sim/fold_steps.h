@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 
 namespace windlass {

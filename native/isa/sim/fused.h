@@ -1,140 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused macro-instructions on views whose type and shape are known at run time. Each is one
-// vector loop: no staging tile, no allocation, no exception.
-//
-// Views: any strides (zero on sources only), any order of dimensions, up to kMaxDims. Destinations
-// do not overlap sources, unless a destination is exactly one of the sources (same address, strides
-// and dtype).
-//
-// Numbers: a cast is one correctly rounded step (nearest even) that keeps subnormals; f16, bf16 and
-// f8e5m2 overflow to infinity, f8e4m3 and its infinite inputs to +-448; a cast NaN is the target's
-// canonical (positive, quiet) NaN. A move between equal dtypes keeps every bit. Results are the
-// same on every vector path and do not depend on the caller's rounding, DAZ or FTZ mode.
+// The macro-instructions as a kernel calls them, on sim. The tile is the staging of targets that
+// stage; here each is one loop of native/isa/sim/loops.h.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "native/base/cpu.h"
-#include "native/base/dtype.h"
-#include "native/isa/limits.h"
+#include "native/isa/sim/lists.h"
+#include "native/isa/sim/loops.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-// dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
-void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
-// dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
-void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
-               Stores stores = Stores::kCached) noexcept;
-// Every dst = the same, where `src` is read and cast once. Equal shapes; the destinations share one
-// dtype; ndst >= 1.
-void TMOVE_CVT(const StridedView* dst, uint32_t ndst, const StridedView& src, DType wire,
-               Stores stores = Stores::kCached) noexcept;
-// Every dst = cast(left fold of src[0..nsrc) in array order). Equal shapes; the sources share one
-// dtype; nsrc >= 1; canReduce(src->dtype, op) and canCast(src->dtype, each dst's dtype).
-// Accumulates in f32 for f16, bf16 and f8, else in the dtype; rounds once to the sources' dtype,
-// then casts. avg divides in the accumulator. Integers wrap. max and min: any NaN gives NaN,
-// -0 < +0. A NaN result is the canonical NaN, whatever its sources' bits, nsrc == 1 included.
-void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-           ReduceOp op) noexcept;
-// The same with a cast to `wire` between the sources' dtype and each dst's dtype.
-void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
-           ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
-// Views, however many. `list` gives `n` of them, from `first` on; what their shapes and strides
-// point at lasts as long as the list.
-struct Views {
-  uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
-  const void* context;
-};
-
-// The views at(0), at(1), ...; `at` is called while the result is in use.
-template <typename At>
-inline Views viewsAt(uint32_t count, const At& at) noexcept {
-  const auto list = [](const void* context, uint32_t first, uint32_t n, StridedView* views) {
-    for (uint32_t i = 0; i < n; ++i) views[i] = (*static_cast<const At*>(context))(first + i);
-  };
-  return {count, list, &at};
+// dst = cast(src).
+template <typename TileT>
+inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, TileT&) noexcept {
+  TMOVE_CVT(dst, src);
 }
-
-// As a kernel calls it: the tile is the staging of targets that stage.
+// dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
 template <typename TileT>
 inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire, TileT&,
                       Stores stores = Stores::kByOperation) noexcept {
   TMOVE_CVT(dst, src, wire, stores);
 }
-// The same of lists of views. As a kernel calls it: the tile is the staging of targets that stage.
-void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stores) noexcept;
+// Every dst = the same, where `src` is read and cast once.
 template <typename TileT>
 inline void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, TileT&,
                       Stores stores = Stores::kByOperation) noexcept {
   TMOVE_CVT(dst, src, wire, stores);
 }
-void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, Stores stores) noexcept;
+// dst += src, of one dtype, no element's sum lost to another add.
+template <typename TileT>
+inline void TMOVE_ADD(const StridedView& dst, const StridedView& src, TileT&) noexcept {
+  detail::atomicAdd(dst, src);
+}
+// Every dst = cast(cast(left fold of src in array order, to wire) to dst.dtype).
 template <typename TileT>
 inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, TileT&,
                   Stores stores = Stores::kByOperation) noexcept {
   TFOLD(dst, src, op, wire, stores);
 }
 
-// Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
-// of them, from `first` on.
-struct Rows {
-  uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
-  const void* context;
-};
-
-// The rows at the addresses at(0), at(1), ...; `at` is called while the result is in use.
-template <typename At>
-inline Rows rowsAt(uint32_t count, const At& at) noexcept {
-  const auto list = [](const void* context, uint32_t first, uint32_t n, void** addresses) {
-    for (uint32_t i = 0; i < n; ++i) {
-      const void* address = (*static_cast<const At*>(context))(first + i);
-      addresses[i] = const_cast<void*>(address);
-    }
-  };
-  return {count, list, &at};
-}
-
-// The same of rows of `elements` elements of `dtype`, however many: every dst = the left fold of
-// src in ascending number. avg divides by `terms`: src.count, or more where src[0] is a sum. A dst
-// that is one of the src, by its address, is not streamed.
-void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
-           uint32_t terms, Stores stores) noexcept;
+// Every dst = the left fold of src in ascending number, of rows of `elements` elements of `dtype`.
+// avg divides by `terms`.
 template <typename TileT>
 inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
                   uint32_t terms, TileT&, Stores stores = Stores::kByOperation) noexcept {
   TFOLD(dst, src, elements, dtype, op, terms, stores);
 }
-
-// Contiguous copies of at least this size stream of themselves.
-constexpr size_t kStreamingCopyBytes = kLimits.streamingBytes;
-
-namespace detail {
-
-void copyLong(void* dst, const void* src, size_t bytes) noexcept;
-// The same, past the caches where the operation in whose phase it stands says so.
-void putLong(void* dst, const void* src, size_t bytes) noexcept;
-
-}  // namespace detail
-
-// dst = src; the ranges do not overlap, or are equal.
-inline void copyBytes(void* dst, const void* src, size_t bytes) noexcept {
-  if (bytes > kShortCopyBytes) {
-    detail::copyLong(dst, src, bytes);
-  } else {
-    copyShort(dst, src, bytes);
-  }
-}
-
-// The vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable". The best
-// that the CPU has, or the lower one that WINDLASS_ISA (portable, avx2, avx512) asks for; read
-// once.
-const char* isaPathName() noexcept;
-// nullptr, or why WINDLASS_ISA is not obeyed: its value is unknown, or this CPU lacks that path.
-// The best path is in use then; whoever starts the runtime refuses to go on.
-const char* isaPathError() noexcept;
 
 }  // namespace windlass

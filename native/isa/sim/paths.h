@@ -2,7 +2,7 @@
 // Where each vector path keeps its table. Call only on a CPU that has the path.
 #pragma once
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 
 namespace windlass {

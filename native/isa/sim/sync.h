@@ -12,21 +12,10 @@
 #include <cstdint>
 
 #include "native/base/cpu.h"
+#include "native/isa/enums.h"
 
-namespace windlass {
-
-enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
-enum event_t {
-  EVENT_ID0 = 0,
-  EVENT_ID1,
-  EVENT_ID2,
-  EVENT_ID3,
-  EVENT_ID4,
-  EVENT_ID5,
-  EVENT_ID6,
-  EVENT_ID7
-};
-enum mem_dsb_t { DSB_DDR = 0 };
+namespace pto {
+inline namespace sim {
 
 // Pipes of one core run in program order here: flags and barriers keep the compiler in order.
 inline void set_flag(pipe_t, pipe_t, event_t) noexcept {
@@ -42,27 +31,16 @@ inline void dsb(mem_dsb_t) noexcept {
   __asm__ volatile("" ::: "memory");
 }
 
-// Between two looks at a signal. `sharesCore`: the thread that will write it may need this core.
-inline void relax(bool sharesCore) noexcept {
-  if (sharesCore) {
-    sched_yield();
-  } else {
-    cpuPause();
-  }
-}
+}  // namespace sim
 
 namespace comm {
-
-// Numbers are ABI: append only.
-enum class NotifyOp { AtomicAdd = 0, Set = 1 };
-enum class WaitCmp { EQ = 0, NE, GT, GE, LT, LE };
+inline namespace sim {
 
 // One 32-bit word, with one writer to its 64-byte line.
 class Signal {
  public:
   explicit Signal(int32_t* word) noexcept : word_(word) {}
-  explicit Signal(uint32_t* word) noexcept : word_(reinterpret_cast<int32_t*>(word)) {}
-  int32_t* word() const noexcept { return word_; }
+  int32_t* data() noexcept { return word_; }
 
  private:
   int32_t* word_;
@@ -72,15 +50,15 @@ class Signal {
 template <int R, int C>
 class Signal2D {
  public:
-  explicit Signal2D(int32_t* words, int64_t rowStride = C) noexcept
+  explicit Signal2D(int32_t* words, int rowStride = C) noexcept
       : words_(words), rowStride_(rowStride) {}
-  Signal at(int row, int column) const noexcept {
-    return Signal(words_ + row * rowStride_ + column);
+  Signal at(int row, int column) noexcept {
+    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
   }
 
  private:
   int32_t* words_;
-  int64_t rowStride_;
+  int rowStride_;
 };
 
 inline bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
@@ -101,27 +79,26 @@ inline bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
   return false;
 }
 
-}  // namespace comm
-
-inline void TNOTIFY(const comm::Signal& signal, int32_t value, comm::NotifyOp op) noexcept {
-  if (op == comm::NotifyOp::Set) {
-    __atomic_store_n(signal.word(), value, __ATOMIC_RELEASE);
+inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) noexcept {
+  if (op == NotifyOp::Set) {
+    __atomic_store_n(signal.data(), value, __ATOMIC_RELEASE);
   } else {
-    __atomic_fetch_add(signal.word(), value, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(signal.data(), value, __ATOMIC_ACQ_REL);
   }
 }
 
 // One look.
-inline bool TTEST(const comm::Signal& signal, int32_t value, comm::WaitCmp cmp) noexcept {
-  return comm::compare(__atomic_load_n(signal.word(), __ATOMIC_ACQUIRE), value, cmp);
+inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) noexcept {
+  return compare(__atomic_load_n(signal.data(), __ATOMIC_ACQUIRE), value, cmp);
 }
 
 // One look at each word; true when all satisfy.
 template <int R, int C>
-inline bool TTEST(const comm::Signal2D<R, C>& signals, int32_t value, comm::WaitCmp cmp) noexcept {
+inline bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) noexcept {
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) {
-      if (!TTEST(signals.at(r, c), value, cmp)) return false;
+      Signal signal = signals.at(r, c);
+      if (!TTEST(signal, value, cmp)) return false;
     }
   }
   return true;
@@ -129,12 +106,32 @@ inline bool TTEST(const comm::Signal2D<R, C>& signals, int32_t value, comm::Wait
 
 // Looks until the signal satisfies (true) or stop() is true (false). Never resets the signal.
 template <typename SignalT, typename Stop>
-inline bool TWAIT(const SignalT& signal, int32_t value, comm::WaitCmp cmp, Stop&& stop) {
+inline bool TWAIT(SignalT& signal, int32_t value, WaitCmp cmp, Stop&& stop) {
   while (!TTEST(signal, value, cmp)) {
     if (stop()) return TTEST(signal, value, cmp);
-    cpuPause();
+    windlass::cpuPause();
   }
   return true;
+}
+
+}  // namespace sim
+}  // namespace comm
+}  // namespace pto
+
+using pto::dsb;
+using pto::pipe_barrier;
+using pto::set_flag;
+using pto::wait_flag;
+
+namespace windlass {
+
+// Between two looks at a signal. `sharesCore`: the thread that will write it may need this core.
+inline void relax(bool sharesCore) noexcept {
+  if (sharesCore) {
+    sched_yield();
+  } else {
+    cpuPause();
+  }
 }
 
 }  // namespace windlass

@@ -10,7 +10,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 #include "windlass/kernel.h"
 

@@ -4,9 +4,11 @@
 
 #include <cassert>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 
-#include "native/isa/sim/fused.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/types.h"
 
 namespace windlass {
@@ -16,22 +18,22 @@ namespace detail {
 template <typename TileT>
 class ValidView {
  public:
-  explicit ValidView(const TileT& tile) noexcept
-      : shape_{tile.GetValidRow(), tile.GetValidCol()}, stride_{TileT::kCols, 1}, tile_(tile) {}
+  explicit ValidView(TileT& tile) noexcept
+      : shape_{tile.GetValidRow(), tile.GetValidCol()}, stride_{TileT::Cols, 1}, tile_(tile) {}
   StridedView view() const noexcept {
-    return {tile_.data(), DTypeOf<typename TileT::Element>::value, 2, shape_, stride_};
+    return {tile_.data(), DTypeOf<typename TileT::DType>::value, 2, shape_, stride_};
   }
 
  private:
   int64_t shape_[2];
   int64_t stride_[2];
-  const TileT& tile_;
+  TileT& tile_;
 };
 
 template <typename Dst, typename A, typename B>
-inline void combine(const Dst& dst, const A& a, const B& b, ReduceOp op) noexcept {
-  using T = typename Dst::Element;
-  static_assert(std::is_same_v<T, typename A::Element> && std::is_same_v<T, typename B::Element>);
+inline void combine(Dst& dst, A& a, B& b, ReduceOp op) noexcept {
+  using T = typename Dst::DType;
+  static_assert(std::is_same_v<T, typename A::DType> && std::is_same_v<T, typename B::DType>);
   assert(a.GetValidRow() == dst.GetValidRow() && a.GetValidCol() == dst.GetValidCol());
   assert(b.GetValidRow() == dst.GetValidRow() && b.GetValidCol() == dst.GetValidCol());
   const ValidView<Dst> out(dst);
@@ -43,37 +45,46 @@ inline void combine(const Dst& dst, const A& a, const B& b, ReduceOp op) noexcep
 }
 
 }  // namespace detail
+}  // namespace windlass
+
+namespace pto {
+inline namespace sim {
 
 // dst = a op b, with the arithmetic of TFOLD.
 template <typename Dst, typename A, typename B>
-inline void TADD(const Dst& dst, const A& a, const B& b) noexcept {
-  detail::combine(dst, a, b, ReduceOp::kSum);
+inline void TADD(Dst& dst, A& a, B& b) noexcept {
+  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kSum);
 }
 template <typename Dst, typename A, typename B>
-inline void TMUL(const Dst& dst, const A& a, const B& b) noexcept {
-  detail::combine(dst, a, b, ReduceOp::kProduct);
+inline void TMUL(Dst& dst, A& a, B& b) noexcept {
+  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kProduct);
 }
 template <typename Dst, typename A, typename B>
-inline void TMAX(const Dst& dst, const A& a, const B& b) noexcept {
-  detail::combine(dst, a, b, ReduceOp::kMax);
+inline void TMAX(Dst& dst, A& a, B& b) noexcept {
+  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMax);
 }
 template <typename Dst, typename A, typename B>
-inline void TMIN(const Dst& dst, const A& a, const B& b) noexcept {
-  detail::combine(dst, a, b, ReduceOp::kMin);
+inline void TMIN(Dst& dst, A& a, B& b) noexcept {
+  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMin);
 }
 
 // dst = cast(src) between float dtypes, with the casts of TMOVE_CVT: to nearest even, and overflow
-// to infinity where the type has one.
-template <RoundMode mode = RoundMode::RINT, typename Dst, typename Src>
-inline void TCVT(const Dst& dst, const Src& src) noexcept {
-  static_assert(mode == RoundMode::RINT || mode == RoundMode::NONE, "sim rounds to nearest even");
-  static_assert(isFloat(DTypeOf<typename Dst::Element>::value) &&
-                    isFloat(DTypeOf<typename Src::Element>::value),
+// to infinity where the type has one. sim has no other mode.
+template <typename Dst, typename Src>
+inline void TCVT(Dst& dst, Src& src, RoundMode mode) noexcept {
+  using windlass::DTypeOf;
+  static_assert(windlass::isFloat(DTypeOf<typename Dst::DType>::value) &&
+                    windlass::isFloat(DTypeOf<typename Src::DType>::value),
                 "sim converts between float dtypes");
+  if (mode != RoundMode::CAST_RINT && mode != RoundMode::CAST_NONE) {
+    std::fputs("TCVT on sim rounds to nearest even: give it CAST_RINT or CAST_NONE\n", stderr);
+    std::abort();
+  }
   assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
-  const detail::ValidView<Dst> out(dst);
-  const detail::ValidView<Src> in(src);
-  TMOVE_CVT(out.view(), in.view());
+  const windlass::detail::ValidView<Dst> out(dst);
+  const windlass::detail::ValidView<Src> in(src);
+  windlass::TMOVE_CVT(out.view(), in.view());
 }
 
-}  // namespace windlass
+}  // namespace sim
+}  // namespace pto

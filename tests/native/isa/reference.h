@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "native/isa/isa.h"
+#include "native/isa/element_types.h"
+#include "native/isa/sim/lists.h"
+#include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 
 namespace windlass::reference {

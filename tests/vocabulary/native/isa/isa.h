@@ -10,14 +10,16 @@
 
 #define STUB WL_CORE inline
 
-namespace windlass {
-
-constexpr int64_t DYNAMIC = -1;
-enum class Loc { Vec };
-enum class BLayout { RowMajor };
-enum class AtomicType { None, Add };
 enum pipe_t { PIPE_ALL };
 enum mem_dsb_t { DSB_DDR };
+STUB void pipe_barrier(pipe_t) {}
+STUB void dsb(mem_dsb_t) {}
+
+namespace pto {
+
+constexpr int DYNAMIC = -1;
+enum class TileType { Vec };
+enum class BLayout { RowMajor };
 
 template <int64_t...>
 struct Shape {
@@ -32,36 +34,39 @@ template <typename T, typename ShapeT, typename StrideT>
 struct GlobalTensor {
   WL_CORE GlobalTensor(T*, ShapeT, StrideT) {}
 };
-template <Loc, typename T, int64_t Rows, int64_t Columns, BLayout, int64_t ValidRows,
-          int64_t ValidColumns>
+template <TileType, typename T, int kRows, int kCols, BLayout = BLayout::RowMajor,
+          int kValidRow = kRows, int kValidCol = kCols>
 struct Tile {
+  static constexpr int Cols = kCols;
   WL_CORE Tile() {}
+  WL_CORE explicit Tile(int64_t) {}
 };
+template <typename TileT>
+STUB void TASSIGN(TileT&, uint64_t) {}
 
 namespace comm {
 enum class NotifyOp { AtomicAdd, Set };
 enum class WaitCmp { EQ, NE, GT, GE, LT, LE };
 struct Signal {
   WL_CORE explicit Signal(int32_t*) {}
-  WL_CORE explicit Signal(uint32_t*) {}
 };
-}  // namespace comm
-
-STUB void pipe_barrier(pipe_t) {}
-STUB void dsb(mem_dsb_t) {}
-STUB void relax(bool) {}
-STUB void TNOTIFY(const comm::Signal&, int32_t, comm::NotifyOp) {}
-STUB bool TTEST(const comm::Signal&, int32_t, comm::WaitCmp) {
+STUB void TNOTIFY(Signal&, int32_t, NotifyOp) {}
+STUB bool TTEST(Signal&, int32_t, WaitCmp) {
   return true;
 }
-
-template <AtomicType atomic = AtomicType::None, typename Dst, typename Src, typename TileT>
-STUB void TPUT(const Dst&, const Src&, TileT&) {}
 template <typename Dst, typename Src, typename TileT>
-STUB void TGET(const Dst&, const Src&, TileT&) {}
-template <AtomicType atomic = AtomicType::None>
-STUB void TPUT(const StridedView&, const StridedView&) {}
-STUB void TGET(const StridedView&, const StridedView&) {}
+STUB void TPUT(Dst&, Src&, TileT&, TileT&) {}
+template <typename Dst, typename Src, typename TileT>
+STUB void TGET(Dst&, Src&, TileT&, TileT&) {}
+}  // namespace comm
+
+}  // namespace pto
+
+namespace windlass {
+
+using namespace pto;
+
+STUB void relax(bool) {}
 
 struct Views {};
 template <typename At>
@@ -69,6 +74,10 @@ STUB Views viewsAt(uint32_t count, const At& at) {
   if (count > 0) at(0);
   return {};
 }
+template <typename TileT>
+STUB void TMOVE_CVT(const StridedView&, const StridedView&, TileT&) {}
+template <typename TileT>
+STUB void TMOVE_ADD(const StridedView&, const StridedView&, TileT&) {}
 template <typename TileT>
 STUB void TMOVE_CVT(const StridedView&, const StridedView&, DType, TileT&,
                     Stores = Stores::kByOperation) {}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes and strides of tensors, under the names of the tile ISA, on all targets that bring the
+// vocabulary themselves.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "native/isa/enums.h"
+
+namespace windlass {
+
+constexpr int kGlobalDims = 5;
+
+}  // namespace windlass
+
+namespace pto {
+
+namespace detail {
+
+// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five.
+template <int64_t... N>
+struct Extents {
+  static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
+  static constexpr int kDims = windlass::kGlobalDims;
+  static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
+  static constexpr int64_t kGiven[] = {N...};
+  template <typename... V>
+  static constexpr bool takes =
+      sizeof...(V) == kDims || (sizeof...(V) > 0 && sizeof...(V) == kDynamic);
+
+  static constexpr void ones(int64_t* to) {
+    for (int d = 0; d < kDims; ++d) to[d] = kGiven[d] == DYNAMIC ? 1 : kGiven[d];
+  }
+  template <typename... V>
+  static constexpr void fill(int64_t* to, V... v) {
+    const int64_t values[] = {static_cast<int64_t>(v)...};
+    int next = 0;
+    for (int d = 0; d < kDims; ++d) {
+      const bool all = sizeof...(V) == kDims;
+      to[d] = kGiven[d] != DYNAMIC ? kGiven[d] : values[all ? d : next++];
+    }
+  }
+};
+
+}  // namespace detail
+
+template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,
+          int64_t N5 = DYNAMIC>
+struct Shape {
+  using Extents = detail::Extents<N1, N2, N3, N4, N5>;
+
+  constexpr Shape() { Extents::ones(shape); }
+  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
+  explicit constexpr Shape(V... values) {
+    Extents::fill(shape, values...);
+  }
+
+  int64_t shape[Extents::kDims] = {};
+};
+
+// In elements.
+template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
+          int64_t S5 = DYNAMIC>
+struct Stride {
+  using Extents = detail::Extents<S1, S2, S3, S4, S5>;
+
+  constexpr Stride() { Extents::ones(stride); }
+  template <typename... V, std::enable_if_t<Extents::template takes<V...>, int> = 0>
+  explicit constexpr Stride(V... values) {
+    Extents::fill(stride, values...);
+  }
+
+  int64_t stride[Extents::kDims] = {};
+};
+
+}  // namespace pto
