@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// How views of one shape, of up to kMaxDims dimensions, are walked together in boxes that one tile
+// holds and a tensor of five dimensions describes.
+#pragma once
+
+#include <cstdint>
+
+#include "native/isa/ascend/target.h"
+#include "windlass/kernel.h"
+
+namespace windlass::ascend {
+
+// Tiles of kRows x kColumns elements, whatever their type.
+template <int kTileRows, int kTileColumns>
+struct Form {
+  static constexpr int kRows = kTileRows;
+  static constexpr int kColumns = kTileColumns;
+  template <typename T>
+  using Of = Tile<TileType::Vec, T, kRows, kColumns, BLayout::RowMajor, DYNAMIC, DYNAMIC>;
+};
+constexpr uint32_t kTileElements = 4096;
+// For rows of many elements, of some, and of few: a row begins at a multiple of 32 bytes.
+using WideForm = Form<1, 4096>;
+using MiddleForm = Form<16, 256>;
+using NarrowForm = Form<128, 32>;
+
+struct Walk {
+  uint32_t ndim = 0;         // without those of extent 1; neighbours that all views let be one, are
+  int64_t extent[kMaxDims];  // outermost first
+  uint32_t axis[kMaxDims];   // the views' dimension whose strides apply
+  bool isEmpty = false;      // some extent is 0
+  bool hasColumns = false;   // all views step by one element along the last; else a column is one
+
+  WL_CORE uint32_t rowDims() const { return hasColumns ? ndim - 1 : ndim; }
+  WL_CORE int64_t columns() const { return hasColumns ? extent[ndim - 1] : 1; }
+};
+
+// A box of a walk: of each row dimension but the innermost four, one index.
+struct Box {
+  static constexpr uint32_t kRowDims = 4;
+
+  int64_t start[kMaxDims];
+  int64_t extent[kMaxDims];
+  int64_t rows;
+  int64_t columns;
+};
+
+// In the order of the first view's strides. each(visit) calls visit(view) for all of them.
+template <typename Each>
+WL_CORE inline Walk walkOf(const StridedView& first, const Each& each) {
+  const auto strideOf = [](const StridedView& view, uint32_t axis) {
+    return view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis];
+  };
+  Walk all;
+  for (uint32_t d = 0; d < first.ndim; ++d) {
+    all.isEmpty = all.isEmpty || first.shape[d] == 0;
+    if (first.shape[d] == 1) continue;
+    uint32_t at = all.ndim++;
+    for (; at > 0 && strideOf(first, all.axis[at - 1]) < strideOf(first, d); --at) {
+      all.axis[at] = all.axis[at - 1];
+    }
+    all.axis[at] = d;
+  }
+  if (all.isEmpty || all.ndim == 0) return all;
+  bool merges[kMaxDims];  // with the next one
+  for (uint32_t d = 0; d < all.ndim; ++d) {
+    all.extent[d] = first.shape[all.axis[d]];
+    merges[d] = d + 1 < all.ndim;
+  }
+  all.hasColumns = true;
+  each([&](const StridedView& view) {
+    for (uint32_t d = 0; d + 1 < all.ndim; ++d) {
+      const int64_t inner = view.strides[all.axis[d + 1]] * all.extent[d + 1];
+      merges[d] = merges[d] && view.strides[all.axis[d]] == inner;
+    }
+    all.hasColumns = all.hasColumns && view.strides[all.axis[all.ndim - 1]] == 1;
+  });
+  Walk walk;
+  walk.hasColumns = all.hasColumns;
+  int64_t extent = 1;
+  for (uint32_t d = 0; d < all.ndim; ++d) {
+    extent *= all.extent[d];
+    if (merges[d]) continue;
+    walk.extent[walk.ndim] = extent;
+    walk.axis[walk.ndim++] = all.axis[d];
+    extent = 1;
+  }
+  return walk;
+}
+
+// Calls visit(box) for boxes that cover the walk, each of at most a tile's rows and columns.
+template <class Form, typename Visit>
+WL_CORE inline void forEachBox(const Walk& walk, const Visit& visit) {
+  int64_t most[kMaxDims];
+  const uint32_t rowDims = walk.rowDims();
+  int64_t room = Form::kRows;
+  for (uint32_t d = rowDims; d-- > 0;) {
+    const bool fits = rowDims - d <= Box::kRowDims;
+    most[d] = !fits ? 1 : (walk.extent[d] < room ? walk.extent[d] : room);
+    // What is cut leaves no room to the dimensions around it.
+    room = most[d] < walk.extent[d] ? 1 : room / most[d];
+  }
+  if (walk.hasColumns) {
+    most[rowDims] = walk.columns() < Form::kColumns ? walk.columns() : Form::kColumns;
+  }
+  Box box;
+  for (uint32_t d = 0; d < walk.ndim; ++d) box.start[d] = 0;
+  for (;;) {
+    box.rows = 1;
+    box.columns = 1;
+    for (uint32_t d = 0; d < walk.ndim; ++d) {
+      const int64_t left = walk.extent[d] - box.start[d];
+      box.extent[d] = left < most[d] ? left : most[d];
+      (d < rowDims ? box.rows : box.columns) *= box.extent[d];
+    }
+    visit(static_cast<const Box&>(box));
+    uint32_t d = walk.ndim;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      box.start[d] += most[d];
+      if (box.start[d] < walk.extent[d]) break;
+      box.start[d] = 0;
+    }
+  }
+}
+
+// Calls run.template with<Form>() with the form that suits the walk's rows.
+template <typename Run>
+WL_CORE inline void inForm(const Walk& walk, const Run& run) {
+  if (walk.columns() >= 1024) {
+    run(WideForm());
+  } else if (walk.columns() >= 64) {
+    run(MiddleForm());
+  } else {
+    run(NarrowForm());
+  }
+}
+
+// The box of a view, whose elements are T's or have their size.
+template <typename T>
+using Region = GlobalTensor<T, Shape<>, Stride<>>;
+
+template <typename T>
+WL_CORE inline Region<T> regionOf(const Walk& walk, const Box& box, const StridedView& view) {
+  int64_t shape[kGlobalDims] = {1, 1, 1, 1, box.columns};
+  int64_t stride[kGlobalDims] = {0, 0, 0, 0, 1};
+  int64_t first = 0;
+  for (uint32_t d = 0; d < walk.ndim; ++d) first += box.start[d] * view.strides[walk.axis[d]];
+  const uint32_t rowDims = walk.rowDims();
+  for (uint32_t d = 0; d < rowDims && d < Box::kRowDims; ++d) {
+    const uint32_t dim = rowDims - 1 - d;
+    shape[Box::kRowDims - 1 - d] = box.extent[dim];
+    stride[Box::kRowDims - 1 - d] = view.strides[walk.axis[dim]];
+  }
+  for (uint32_t d = rowDims; d < Box::kRowDims; ++d) {
+    const uint32_t dim = Box::kRowDims - 1 - d;
+    stride[dim] = stride[dim + 1] * shape[dim + 1];
+  }
+  return Region<T>(static_cast<T*>(view.data) + first,
+                   Shape<>(shape[0], shape[1], shape[2], shape[3], shape[4]),
+                   Stride<>(stride[0], stride[1], stride[2], stride[3], stride[4]));
+}
+
+}  // namespace windlass::ascend

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the macro-instructions have their tiles in the one that a kernel gives them, and the flags
+// between the pipes that fill and empty those.
+#pragma once
+
+#include <cstdint>
+
+#include "native/isa/ascend/boxes.h"
+#include "native/isa/ascend/target.h"
+
+namespace windlass::ascend {
+
+// Bytes of the kernel's tile, from its first: what is loaded, two in turn, of elements of up to 8
+// bytes; sums in f32 or an integer type, two in turn; one term of a sum; what a value passes on its
+// way from type to type; results of at most 2 bytes an element, two in turn.
+constexpr uint32_t kInputs = 0;
+constexpr uint32_t kInputBytes = kTileElements * 8;
+constexpr uint32_t kSums = kInputs + 2 * kInputBytes;
+constexpr uint32_t kSumBytes = kTileElements * 4;
+constexpr uint32_t kTerm = kSums + 2 * kSumBytes;
+constexpr uint32_t kStep = kTerm + kSumBytes;
+constexpr uint32_t kResults = kStep + kSumBytes;
+constexpr uint32_t kResultBytes = kTileElements * 2;
+constexpr uint32_t kRoomBytes = kResults + 2 * kResultBytes;
+
+// Where that tile lies.
+template <typename TileT>
+WL_CORE inline uint32_t roomOf(TileT& tile) {
+  static_assert(TileT::Rows * TileT::Cols * sizeof(typename TileT::DType) >= kRoomBytes,
+                "the tile has room for what macro-instructions stage");
+  return offsetOf(tile);
+}
+
+WL_CORE inline event_t eventOf(uint32_t turn) {
+  return turn == 0 ? EVENT_ID0 : EVENT_ID1;
+}
+
+// Two buffers that MTE2 fills in turn, for V.
+class Inputs {
+ public:
+  WL_CORE explicit Inputs(uint32_t room) : room_(room) {}
+
+  // Loads the view's box and calls use(tile) for what V does with it.
+  template <typename T, class Form, typename Use>
+  WL_CORE void load(const Walk& walk, const Box& box, const StridedView& view, const Use& use) {
+    const event_t id = eventOf(turn_);
+    typename Form::template Of<T> tile(box.rows, box.columns);
+    TASSIGN(tile, room_ + kInputs + turn_ * kInputBytes);
+    Region<T> from = regionOf<T>(walk, box, view);
+    if (filled_[turn_]) wait_flag(PIPE_V, PIPE_MTE2, id);
+    TLOAD(tile, from);
+    set_flag(PIPE_MTE2, PIPE_V, id);
+    wait_flag(PIPE_MTE2, PIPE_V, id);
+    use(tile);
+    set_flag(PIPE_V, PIPE_MTE2, id);
+    filled_[turn_] = true;
+    turn_ = 1 - turn_;
+  }
+  // MTE2 has seen V done with all.
+  WL_CORE void end() {
+    for (uint32_t turn = 0; turn < 2; ++turn) {
+      if (filled_[turn]) wait_flag(PIPE_V, PIPE_MTE2, eventOf(turn));
+    }
+  }
+
+ private:
+  const uint32_t room_;
+  uint32_t turn_ = 0;
+  bool filled_[2] = {false, false};
+};
+
+// Two buffers that V fills in turn, for MTE3.
+class Results {
+ public:
+  WL_CORE explicit Results(uint32_t room) : room_(room) {}
+
+  // Before V fills the next: where it has its sum, and its result if that is another.
+  WL_CORE void begin() {
+    if (filled_[turn_]) wait_flag(PIPE_MTE3, PIPE_V, eventOf(turn_));
+  }
+  WL_CORE uint32_t sum() const { return room_ + kSums + turn_ * kSumBytes; }
+  WL_CORE uint32_t result() const { return room_ + kResults + turn_ * kResultBytes; }
+  WL_CORE uint32_t term() const { return room_ + kTerm; }
+  WL_CORE uint32_t step() const { return room_ + kStep; }
+
+  // Stores the tile to the box of each destination.
+  template <typename T, typename TileT, typename Dst>
+  WL_CORE void store(const Walk& walk, const Box& box, const Dst& dst, TileT& tile) {
+    const event_t id = eventOf(turn_);
+    set_flag(PIPE_V, PIPE_MTE3, id);
+    wait_flag(PIPE_V, PIPE_MTE3, id);
+    for (uint32_t d = 0; d < dst.count; ++d) {
+      Region<T> to = regionOf<T>(walk, box, dst[d]);
+      TSTORE(to, tile);
+    }
+    set_flag(PIPE_MTE3, PIPE_V, id);
+    filled_[turn_] = true;
+    turn_ = 1 - turn_;
+  }
+  // V and MTE2 have seen MTE3 done with all.
+  WL_CORE void end() {
+    for (uint32_t turn = 0; turn < 2; ++turn) {
+      if (filled_[turn]) wait_flag(PIPE_MTE3, PIPE_V, eventOf(turn));
+    }
+    set_flag(PIPE_MTE3, PIPE_MTE2, EVENT_ID0);
+    wait_flag(PIPE_MTE3, PIPE_MTE2, EVENT_ID0);
+  }
+
+ private:
+  const uint32_t room_;
+  uint32_t turn_ = 0;
+  bool filled_[2] = {false, false};
+};
+
+}  // namespace windlass::ascend

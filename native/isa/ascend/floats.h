@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts and folds of floats, by way of f32, from which and to which both architectures convert each
+// of their other float types: f32 holds all of those exactly, so a value is rounded once for each
+// type that it passes, to nearest even.
+#pragma once
+
+#include <cstdint>
+
+#include "native/isa/ascend/buffers.h"
+
+namespace windlass::ascend {
+
+// Calls run(T()) with the element type of one of the other floats; false: it is none.
+template <typename Run>
+WL_CORE inline bool asNarrowFloat(DType dtype, const Run& run) {
+  switch (dtype) {
+    case DType::kF16:
+      run(half());
+      return true;
+    case DType::kBF16:
+      run(bfloat16_t());
+      return true;
+    case DType::kF8E4M3:
+      run(float8_e4m3_t());
+      return true;
+    case DType::kF8E5M2:
+      run(float8_e5m2_t());
+      return true;
+    default:
+      return false;
+  }
+}
+
+WL_CORE inline bool passesF32(DType dtype) {
+  return dtype == DType::kF32 || asNarrowFloat(dtype, [](auto) {});
+}
+
+template <typename TileT>
+WL_CORE inline void accumulate(ReduceOp op, TileT& sum, TileT& term) {
+  switch (op) {
+    case ReduceOp::kMax:
+      return TMAX(sum, sum, term);
+    case ReduceOp::kMin:
+      return TMIN(sum, sum, term);
+    case ReduceOp::kProduct:
+      return TMUL(sum, sum, term);
+    default:
+      return TADD(sum, sum, term);
+  }
+}
+
+// The boxes of a walk, one after the other.
+template <class Form, typename Dst>
+class Floats {
+  using F32 = typename Form::template Of<float>;
+
+ public:
+  WL_CORE Floats(uint32_t room, const Walk& walk, const Dst& dst, DType wire)
+      : inputs_(room), results_(room), walk_(walk), dst_(dst), to_(dst[0].dtype), wire_(wire) {}
+
+  // dst = cast(cast(src to the wire dtype) to dst's).
+  WL_CORE void cast(const Box& box, const StridedView& src) {
+    results_.begin();
+    F32 sum(box.rows, box.columns);
+    TASSIGN(sum, results_.sum());
+    load(box, src, [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
+         [&](F32& term) { TMAX(sum, term, term); });
+    finish(box, src.dtype, sum);
+  }
+
+  // dst = cast(cast(the left fold of src to the wire dtype) to dst's), where the fold is rounded to
+  // src's before. avg divides by `terms`.
+  template <typename Src>
+  WL_CORE void fold(const Box& box, const Src& src, ReduceOp op, uint32_t terms) {
+    results_.begin();
+    F32 sum(box.rows, box.columns);
+    F32 widened(box.rows, box.columns);
+    TASSIGN(sum, results_.sum());
+    TASSIGN(widened, results_.term());
+    const DType from = src[0].dtype;
+    // Of one term the maximum is the term, but for NaNs, which become the canonical one.
+    load(box, src[0], [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
+         [&](F32& term) { TMAX(sum, term, term); });
+    for (uint32_t s = 1; s < src.count; ++s) {
+      load(box, src[s],
+           [&](auto& term) {
+             TCVT(widened, term, RoundMode::CAST_NONE);
+             accumulate(op, sum, widened);
+           },
+           [&](F32& term) { accumulate(op, sum, term); });
+    }
+    if (op == ReduceOp::kAvg) TDIVS(sum, sum, static_cast<float>(terms));
+    if (wire_ != from || to_ != from) through(from, box, sum);
+    finish(box, from, sum);
+  }
+
+  WL_CORE void end() {
+    inputs_.end();
+    results_.end();
+  }
+
+ private:
+  // A tile of f32 goes to asF32, another float's to asOther.
+  template <typename AsOther, typename AsF32>
+  WL_CORE void load(const Box& box, const StridedView& src, const AsOther& asOther,
+                    const AsF32& asF32) {
+    if (src.dtype == DType::kF32) {
+      inputs_.load<float, Form>(walk_, box, src, asF32);
+    } else {
+      asNarrowFloat(src.dtype, [&](auto element) {
+        inputs_.template load<decltype(element), Form>(walk_, box, src, asOther);
+      });
+    }
+  }
+
+  // Rounds the values to a dtype.
+  WL_CORE void through(DType dtype, const Box& box, F32& values) {
+    asNarrowFloat(dtype, [&](auto element) {
+      typename Form::template Of<decltype(element)> step(box.rows, box.columns);
+      TASSIGN(step, results_.step());
+      TCVT(step, values, RoundMode::CAST_RINT);
+      TCVT(values, step, RoundMode::CAST_NONE);
+    });
+  }
+
+  // Values of dtype `from`, in f32: to the wire dtype, and to the destinations'.
+  WL_CORE void finish(const Box& box, DType from, F32& values) {
+    if (wire_ != from && wire_ != to_) through(wire_, box, values);
+    if (to_ == DType::kF32) {
+      results_.store<float>(walk_, box, dst_, values);
+      return;
+    }
+    asNarrowFloat(to_, [&](auto element) {
+      using T = decltype(element);
+      typename Form::template Of<T> result(box.rows, box.columns);
+      TASSIGN(result, results_.result());
+      TCVT(result, values, RoundMode::CAST_RINT);
+      results_.template store<T>(walk_, box, dst_, result);
+    });
+  }
+
+  Inputs inputs_;
+  Results results_;
+  const Walk& walk_;
+  const Dst& dst_;
+  const DType to_;
+  const DType wire_;
+};
+
+}  // namespace windlass::ascend

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds of integers, in i32 or i16, whose sums and products wrap as those of the unsigned types of
+// their size do. An unsigned maximum is the signed one of values whose top bit is flipped. i8 and
+// u8 come to i16 and go from it by way of f16, which holds them exactly.
+#pragma once
+
+#include <cstdint>
+
+#include "native/isa/ascend/buffers.h"
+#include "native/isa/ascend/floats.h"
+
+namespace windlass::ascend {
+
+WL_CORE inline bool compares(ReduceOp op) {
+  return op == ReduceOp::kMax || op == ReduceOp::kMin;
+}
+
+// Elements of T's size; kFlips: unsigned ones.
+template <typename T, bool kFlips, class Form, typename Dst, typename Src>
+WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Dst& dst, const Src& src,
+                              ReduceOp op) {
+  using Words = typename Form::template Of<T>;
+  constexpr T kTopBit = static_cast<T>(T{1} << (sizeof(T) * 8 - 2)) * -2;
+  Inputs inputs(room);
+  Results results(room);
+  const bool flips = kFlips && compares(op);
+  forEachBox<Form>(walk, [&](const Box& box) {
+    results.begin();
+    Words sum(box.rows, box.columns);
+    Words flipped(box.rows, box.columns);
+    TASSIGN(sum, results.sum());
+    TASSIGN(flipped, results.term());
+    inputs.load<T, Form>(walk, box, src[0], [&](Words& term) {
+      if (flips) {
+        TADDS(sum, term, kTopBit);
+      } else {
+        TMAX(sum, term, term);
+      }
+    });
+    for (uint32_t s = 1; s < src.count; ++s) {
+      inputs.load<T, Form>(walk, box, src[s], [&](Words& term) {
+        if (flips) {
+          TADDS(flipped, term, kTopBit);
+          accumulate(op, sum, flipped);
+        } else {
+          accumulate(op, sum, term);
+        }
+      });
+    }
+    if (flips) TADDS(sum, sum, kTopBit);
+    results.store<T>(walk, box, dst, sum);
+  });
+  inputs.end();
+  results.end();
+}
+
+// T is int8_t or uint8_t.
+template <typename T, class Form, typename Dst, typename Src>
+WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const Dst& dst, const Src& src,
+                              ReduceOp op) {
+  using Bytes = typename Form::template Of<T>;
+  using Words = typename Form::template Of<int16_t>;
+  using Halves = typename Form::template Of<half>;
+  constexpr bool kUnsigned = T(-1) > T(0);
+  Inputs inputs(room);
+  Results results(room);
+  forEachBox<Form>(walk, [&](const Box& box) {
+    results.begin();
+    Words sum(box.rows, box.columns);
+    Words word(box.rows, box.columns);
+    Halves step(box.rows, box.columns);
+    Bytes result(box.rows, box.columns);
+    TASSIGN(sum, results.sum());
+    TASSIGN(word, results.term());
+    TASSIGN(step, results.step());
+    TASSIGN(result, results.result());
+    const auto widen = [&](Bytes& term, Words& to) {
+      TCVT(step, term, RoundMode::CAST_NONE);
+      TCVT(to, step, RoundMode::CAST_RINT, SaturationMode::ON);
+    };
+    inputs.load<T, Form>(walk, box, src[0], [&](Bytes& term) { widen(term, sum); });
+    for (uint32_t s = 1; s < src.count; ++s) {
+      inputs.load<T, Form>(walk, box, src[s], [&](Bytes& term) {
+        widen(term, word);
+        accumulate(op, sum, word);
+      });
+    }
+    // The low byte alone, in the upper one: a multiple of 256, which f16 holds.
+    TMULS(sum, sum, int16_t{256});
+    if (kUnsigned) TADDS(sum, sum, INT16_MIN);
+    TCVT(step, sum, RoundMode::CAST_NONE);
+    TMULS(step, step, halfOf(-8));
+    if (kUnsigned) TADDS(step, step, halfOf(7));
+    TCVT(result, step, RoundMode::CAST_RINT, SaturationMode::ON);
+    results.store<T>(walk, box, dst, result);
+  });
+  inputs.end();
+  results.end();
+}
+
+}  // namespace windlass::ascend

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// The macro-instructions as A2/A3 and A5 run them, on the emulator that refuses what those would,
+// against sim's: the same bits for any dtype that the architecture has, any shape and any strides,
+// whatever order the pipes run in.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "native/base/dtype.h"
+#include "native/isa/ascend/fused.h"
+#include "native/isa/sim/loops.h"
+
+namespace windlass {
+namespace {
+
+using Room = Tile<TileType::Vec, uint8_t, 1, 147456>;
+
+// What a case runs on: memory of a view, of any strides, and the same once more for sim.
+class Operand {
+ public:
+  Operand(DType dtype, const std::vector<int64_t>& shape, bool mayRepeat, std::mt19937& random)
+      : dtype_(dtype), shape_(shape), strides_(shape.size()) {
+    std::vector<size_t> order(shape.size());
+    for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+    if (random() % 3 == 0) std::shuffle(order.begin(), order.end(), random);
+    const bool isDense = random() % 2 == 0;
+    int64_t step = !isDense && random() % 4 == 0 ? 2 : 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      strides_[order[i]] = step;
+      step *= shape[order[i]];
+      if (!isDense) step += static_cast<int64_t>(random() % 4);
+    }
+    if (mayRepeat && !shape.empty() && random() % 8 == 0) strides_[random() % shape.size()] = 0;
+    bytes_.resize(static_cast<size_t>(step) * sizeOf(dtype) + 8);
+    for (unsigned char& byte : bytes_) {
+      byte = static_cast<unsigned char>(dtype == DType::kBool ? random() % 2 : random());
+    }
+    expected_ = bytes_;
+  }
+
+  StridedView view() { return viewOf(bytes_); }
+  StridedView expectedView() { return viewOf(expected_); }
+  void addTo(checked::Machine& machine) {
+    machine.memory().add({0, bytes_.data(), bytes_.size(), false});
+  }
+  bool isAsExpected() const { return bytes_ == expected_; }
+
+ private:
+  StridedView viewOf(std::vector<unsigned char>& bytes) {
+    return {bytes.data(), dtype_, static_cast<uint32_t>(shape_.size()), shape_.data(),
+            strides_.data()};
+  }
+
+  DType dtype_;
+  std::vector<int64_t> shape_;
+  std::vector<int64_t> strides_;
+  std::vector<unsigned char> bytes_;
+  std::vector<unsigned char> expected_;
+};
+
+// Up to 12 dimensions of a few thousand elements, or one of many.
+std::vector<int64_t> shapeOf(std::mt19937& random) {
+  if (random() % 4 == 0) return {static_cast<int64_t>(random() % 20000)};
+  std::vector<int64_t> shape(random() % 13);
+  int64_t left = 6000;
+  for (int64_t& extent : shape) {
+    extent = 1 + static_cast<int64_t>(random() % 7);
+    if (random() % 6 == 0) extent *= 40;
+    if (extent > left) extent = 1;
+    left /= extent;
+    if (random() % 200 == 0) extent = 0;
+  }
+  return shape;
+}
+
+struct Ascend {
+  const checked::Architecture& architecture;
+  std::vector<DType> floats;
+};
+const Ascend kA2A3 = {checked::kA2A3, {DType::kF32, DType::kF16, DType::kBF16}};
+const Ascend kA5 = {
+    checked::kA5,
+    {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2}};
+
+class Macros : public testing::TestWithParam<const Ascend*> {
+ protected:
+  static int cases() { return std::getenv("WINDLASS_TEST_LONG") == nullptr ? 60 : 1000; }
+
+  DType anyFloat() {
+    const std::vector<DType>& floats = GetParam()->floats;
+    return floats[random_() % floats.size()];
+  }
+  std::vector<Operand> operands(size_t count, DType dtype, const std::vector<int64_t>& shape,
+                                bool mayRepeat) {
+    std::vector<Operand> all;
+    for (size_t i = 0; i < count; ++i) all.emplace_back(dtype, shape, mayRepeat, random_);
+    return all;
+  }
+  // Runs the kernel on one core, and holds it against what sim made of the destinations.
+  template <typename Kernel>
+  void run(std::vector<Operand>& dst, std::vector<Operand>& src, const Kernel& kernel) {
+    checked::Machine machine({GetParam()->architecture, "a macro-instruction", 1, 1, seed_, false});
+    for (Operand& each : dst) each.addTo(machine);
+    for (Operand& each : src) each.addTo(machine);
+    checked::Core core(machine, 0, 0);
+    {
+      const checked::Core::Running running(core);
+      Room room;
+      TASSIGN(room, 32);
+      kernel(room);
+      core.finish();
+    }
+    ASSERT_EQ(machine.report(), "");
+    for (const Operand& each : dst) ASSERT_TRUE(each.isAsExpected());
+  }
+  template <typename Case>
+  void each(const Case& run) {
+    for (seed_ = 0; seed_ < static_cast<uint64_t>(cases()); ++seed_) {
+      SCOPED_TRACE(std::string(GetParam()->architecture.name) + ", seed " + std::to_string(seed_));
+      random_.seed(static_cast<uint32_t>(seed_));
+      run();
+      if (HasFatalFailure()) return;
+    }
+  }
+  static auto viewsOf(std::vector<Operand>& operands) {
+    return [&](uint32_t i) { return operands[i].view(); };
+  }
+
+  std::mt19937 random_;
+  uint64_t seed_ = 0;
+};
+
+TEST_P(Macros, MovesEveryDType) {
+  each([&] {
+    const auto dtype = static_cast<DType>(random_() % kDTypeCount);
+    const std::vector<int64_t> shape = shapeOf(random_);
+    std::vector<Operand> src = operands(1, dtype, shape, true);
+    std::vector<Operand> dst = operands(1, dtype, shape, false);
+    TMOVE_CVT(dst[0].expectedView(), src[0].view());
+    run(dst, src, [&](Room& room) { TMOVE_CVT(dst[0].view(), src[0].view(), room); });
+  });
+}
+
+TEST_P(Macros, CastsByWayOfTheWireDType) {
+  each([&] {
+    const DType from = anyFloat();
+    const DType wire = anyFloat();
+    const std::vector<int64_t> shape = shapeOf(random_);
+    std::vector<Operand> src = operands(1, from, shape, true);
+    std::vector<Operand> dst = operands(1 + random_() % 3, anyFloat(), shape, false);
+    for (Operand& each : dst) TMOVE_CVT(each.expectedView(), src[0].view(), wire);
+    const auto targets = viewsOf(dst);
+    run(dst, src, [&](Room& room) {
+      if (dst.size() == 1) {
+        TMOVE_CVT(dst[0].view(), src[0].view(), wire, room);
+      } else {
+        TMOVE_CVT(viewsAt(static_cast<uint32_t>(dst.size()), targets), src[0].view(), wire, room);
+      }
+    });
+  });
+}
+
+TEST_P(Macros, FoldsFloats) {
+  each([&] {
+    const DType from = anyFloat();
+    const DType wire = random_() % 2 == 0 ? from : anyFloat();
+    const DType to = random_() % 2 == 0 ? wire : anyFloat();
+    const auto op = static_cast<ReduceOp>(random_() % kReduceOpCount);
+    const std::vector<int64_t> shape = shapeOf(random_);
+    std::vector<Operand> src = operands(1 + random_() % 5, from, shape, true);
+    std::vector<Operand> dst = operands(1 + random_() % 3, to, shape, false);
+    std::vector<StridedView> terms;
+    for (Operand& each : src) terms.push_back(each.view());
+    for (Operand& each : dst) {
+      const StridedView target = each.expectedView();
+      TFOLD(&target, 1, terms.data(), static_cast<uint32_t>(terms.size()), op, wire);
+    }
+    const auto targets = viewsOf(dst);
+    const auto sources = viewsOf(src);
+    run(dst, src, [&](Room& room) {
+      TFOLD(viewsAt(static_cast<uint32_t>(dst.size()), targets),
+            viewsAt(static_cast<uint32_t>(src.size()), sources), op, wire, room);
+    });
+  });
+}
+
+TEST_P(Macros, FoldsIntegers) {
+  constexpr DType kIntegers[] = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
+                                 DType::kI32, DType::kU32, DType::kBool};
+  each([&] {
+    const DType dtype = kIntegers[random_() % 7];
+    ReduceOp op = static_cast<ReduceOp>(random_() % 4);
+    if (dtype == DType::kBool) op = random_() % 2 == 0 ? ReduceOp::kMax : ReduceOp::kMin;
+    const std::vector<int64_t> shape = shapeOf(random_);
+    std::vector<Operand> src = operands(1 + random_() % 9, dtype, shape, true);
+    std::vector<Operand> dst = operands(1 + random_() % 3, dtype, shape, false);
+    std::vector<StridedView> terms;
+    for (Operand& each : src) terms.push_back(each.view());
+    for (Operand& each : dst) {
+      const StridedView target = each.expectedView();
+      TFOLD(&target, 1, terms.data(), static_cast<uint32_t>(terms.size()), op);
+    }
+    const auto targets = viewsOf(dst);
+    const auto sources = viewsOf(src);
+    run(dst, src, [&](Room& room) {
+      TFOLD(viewsAt(static_cast<uint32_t>(dst.size()), targets),
+            viewsAt(static_cast<uint32_t>(src.size()), sources), op, dtype, room);
+    });
+  });
+}
+
+// In place: the destination is one of the rows.
+TEST_P(Macros, FoldsRowsInPlace) {
+  each([&] {
+    const DType dtype = anyFloat();
+    const auto op = static_cast<ReduceOp>(random_() % kReduceOpCount);
+    const auto terms = static_cast<uint32_t>(7 + random_() % 3);
+    const std::vector<int64_t> shape = {static_cast<int64_t>(random_() % 9000)};
+    std::vector<std::vector<unsigned char>> rows(3);
+    std::vector<std::vector<unsigned char>> expected;
+    for (std::vector<unsigned char>& row : rows) {
+      row.resize(static_cast<size_t>(shape[0]) * sizeOf(dtype) + 1);
+      for (unsigned char& byte : row) byte = static_cast<unsigned char>(random_());
+    }
+    expected = rows;
+    const auto list = [](const void* of, uint32_t first, uint32_t n, void** addresses) {
+      auto& all = *static_cast<std::vector<std::vector<unsigned char>>*>(const_cast<void*>(of));
+      for (uint32_t i = 0; i < n; ++i) addresses[i] = all[first + i].data();
+    };
+    TFOLD(Rows{1, list, &expected}, Rows{3, list, &expected}, shape[0], dtype, op, terms,
+          Stores::kCached);
+    checked::Machine machine({GetParam()->architecture, "TFOLD", 1, 1, seed_, false});
+    for (std::vector<unsigned char>& row : rows) {
+      machine.memory().add({0, row.data(), row.size(), false});
+    }
+    checked::Core core(machine, 0, 0);
+    {
+      const checked::Core::Running running(core);
+      Room room;
+      TASSIGN(room, 0);
+      const auto at = [&](uint32_t i) { return rows[i].data(); };
+      TFOLD(rowsAt(1, at), rowsAt(3, at), shape[0], dtype, op, terms, room);
+      core.finish();
+    }
+    ASSERT_EQ(machine.report(), "");
+    ASSERT_EQ(rows, expected);
+  });
+}
+
+TEST_P(Macros, AddsAtomically) {
+  constexpr DType kAdded[] = {DType::kF32, DType::kF16, DType::kBF16,
+                              DType::kI32, DType::kI16, DType::kI8};
+  each([&] {
+    const DType dtype = kAdded[random_() % 6];
+    const std::vector<int64_t> shape = shapeOf(random_);
+    std::vector<Operand> src = operands(1, dtype, shape, true);
+    std::vector<Operand> dst = operands(1, dtype, shape, false);
+    detail::atomicAdd(dst[0].expectedView(), src[0].view());
+    run(dst, src, [&](Room& room) { TMOVE_ADD(dst[0].view(), src[0].view(), room); });
+  });
+}
+
+TEST_P(Macros, TellsOfADTypeThatItLacks) {
+  const DType lacks = DType::kF64;
+  double value = 1;
+  double other = 2;
+  checked::Machine machine({GetParam()->architecture, "TFOLD", 1, 1, 0, false});
+  machine.memory().add({0, &value, sizeof value, false});
+  machine.memory().add({0, &other, sizeof other, false});
+  checked::Core core(machine, 0, 0);
+  const checked::Core::Running running(core);
+  Room room;
+  TASSIGN(room, 0);
+  const auto at = [&](uint32_t i) { return i == 0 ? &value : &other; };
+  TFOLD(rowsAt(1, at), rowsAt(2, at), 1, lacks, ReduceOp::kSum, 2, room);
+  core.finish();
+  ASSERT_EQ(machine.breachCount(), 1u);
+  EXPECT_EQ(machine.breaches()[0].rule, checked::Rule::kElementType);
+  EXPECT_NE(machine.report().find("f64, which it can't convert or fold"), std::string::npos)
+      << machine.report();
+  EXPECT_EQ(value, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Macros, testing::Values(&kA2A3, &kA5), [](const auto& of) {
+  return of.param->architecture.name;
+});
+
+}  // namespace
+}  // namespace windlass
