@@ -43,7 +43,7 @@ class EtcdStartTest {
   static final class Alone {
     public static void main(String[] arguments) {
       try (Communicator comm =
-          Communicator.fromEnvironment(CommunicatorOptions.defaults(), Duration.ofSeconds(5))) {
+          Communicator.fromEnvironment(CommunicatorOptions.defaults(), Duration.ofSeconds(10))) {
         System.out.println("met " + comm);
       } catch (WindlassException e) {
         System.out.println("failed " + e.culprits() + " " + e.code() + ": " + e.getMessage());
