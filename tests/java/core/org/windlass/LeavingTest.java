@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What {@code close()} says of operations in which ranks disagreed and that returned normally. */
-@Timeout(60)
+@Timeout(180)
 class LeavingTest {
   private static final boolean LONG = Boolean.getBoolean("windlass.long");
 
@@ -173,7 +173,7 @@ class LeavingTest {
 
   @Test
   void aGroupAbortedAndClosedBetweenCallsOfItsThreadsEndsThemAndIsQuiet() throws Exception {
-    for (int round = 0; round < (LONG ? 3000 : 100); round++) {
+    for (int round = 0; round < (LONG ? 1000 : 100); round++) {
       LocalGroup group = Communicator.local(2);
       List<Throwable> ends = new CopyOnWriteArrayList<>();
       List<Thread> callers = new ArrayList<>();
