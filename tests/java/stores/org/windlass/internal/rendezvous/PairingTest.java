@@ -6,8 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -170,7 +173,7 @@ class PairingTest {
       // What a member held goes once the store has noticed.
       other.awaitOther("pair/policy/calls", calls, Meeting.LONG);
       other.awaitOther("pair/policy/source", said, Meeting.LONG);
-      assertThat(other.keys("", Meeting.LONG)).containsExactly("meetings");
+      assertThat(other.keys("", Meeting.LONG)).isEmpty();
     }
   }
 
@@ -217,6 +220,28 @@ class PairingTest {
       assertThat(found.meeting()).isEqualTo(of(b).meeting());
       found = pairing(store, "source", Meeting.LONG).source(null);
       assertThat(found.meeting()).isEqualTo(of(a).meeting());
+    }
+  }
+
+  /** Wherever jobs that have met looked, but for the place that a source holds. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void garbageUnderAnyKeyOfAMeetingIsInNobodysWay(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Set<String> keys = ConcurrentHashMap.newKeySet();
+      Consumer<String> note = call -> keys.add(call.substring(call.indexOf(' ') + 1));
+      Store source = Hooked.before(meeting.join(), note);
+      CompletableFuture<Pairing.Match> a = target(Hooked.before(meeting.join(), note), "a");
+      Pairing.Match first = pairing(source, "source", Meeting.LONG).source(null);
+      assertThat(of(a).meeting()).isEqualTo(first.meeting());
+      keys.removeAll(List.of("", "pair/policy/source"));
+      assertThat(keys).contains("pair/policy/calls", "pair/policy/target/a");
+      Store stranger = meeting.join();
+      keys.forEach(key -> stranger.set(key, new byte[] {1, 2, 3}, Meeting.LONG));
+      CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");
+      Pairing.Match second = pairing(source, "source", Meeting.LONG).source(null);
+      assertThat(second.other().job()).isEqualTo("b");
+      assertThat(of(b).meeting()).isEqualTo(second.meeting()).isNotEqualTo(first.meeting());
     }
   }
 

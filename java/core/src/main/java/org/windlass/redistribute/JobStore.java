@@ -32,6 +32,9 @@ final class JobStore implements AutoCloseable {
   /** For a step on the way to one, before the next: where it is, and the way in. */
   private static final Duration STEP = Duration.ofSeconds(5);
 
+  /** A key that is asked for to see whether a store answers, whatever it has. */
+  private static final String ANY_KEY = "jobs";
+
   /**
    * A way of rank 0's.
    *
@@ -223,7 +226,7 @@ final class JobStore implements AutoCloseable {
     }
     Duration once = part(PROBE, until);
     try {
-      store.get("meetings", once);
+      store.get(ANY_KEY, once);
       return false;
     } catch (PeerLostException | ClosedException e) {
       means.requireOpen();

@@ -21,8 +21,8 @@ import org.windlass.internal.Until;
  * pair/P/source     what the source says of itself, which holds it
  * pair/P/calls      the source's too: another value with each target that has come to be open
  * pair/P/target/J   of target J, which holds it: a {@link Standing}, open or answered by the source
- * meeting/N/source  held by the source of meeting N, until all have met there or it gives up
- * meetings          how many there have been, of all pairs
+ * meeting/N/source  held by the source of meeting N, until all have met there or it gives up; N is
+ *                   random, so that nothing in the store has to be right for it to be new
  * </pre>
  *
  * A job that ends, in whatever way, takes what it holds with it. A target that gives up removes its
@@ -164,8 +164,12 @@ public final class Pairing {
 
   /** A value that no call had before, whatever others have left there. */
   private static byte[] anyCall() {
-    long any = UUID.randomUUID().getMostSignificantBits();
-    return ByteBuffer.allocate(Long.BYTES).putLong(any).array();
+    return ByteBuffer.allocate(Long.BYTES).putLong(anyNumber()).array();
+  }
+
+  /** One that nobody has had, at least 1: a random UUID's first half holds its version. */
+  private static long anyNumber() {
+    return UUID.randomUUID().getMostSignificantBits() >>> 1;
   }
 
   /**
@@ -202,7 +206,7 @@ public final class Pairing {
     if (standing == null || !standing.isOpen()) {
       return null;
     }
-    long meeting = store.add("meetings", 1, until.left());
+    long meeting = anyNumber();
     Sign own = ofSource(meeting);
     store.hold(own.key(), own.value(), until.left());
     boolean isMatched = false;
