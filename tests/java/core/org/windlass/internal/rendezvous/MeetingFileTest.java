@@ -6,8 +6,11 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.windlass.internal.rendezvous.Failure.assertFails;
 import static org.windlass.internal.rendezvous.StoreTest.start;
 
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,6 +21,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.stream.Stream;
+import org.assertj.core.api.Assertions;
+import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -159,6 +164,63 @@ class MeetingFileTest {
       requireSame(opened.get(), place);
       assertThat(locksOn(lock)).isZero();
       requireSame(of("job").findOr(() -> place(4713), SHORT), place);
+    }
+  }
+
+  /** What a copy of Windlass does in a class loader of its own. */
+  public static final class Copy {
+    private Copy() {}
+
+    /** What becomes of a look for the place of "job" which is to open none, in so short a time. */
+    public static String found(String folder, String temporary, long millis) {
+      MeetingFile file =
+          MeetingFile.of("job", "none", folder, Path.of(temporary), Failure::make);
+      try {
+        return file.findOr(() -> place(4712), Duration.ofMillis(millis)).address().toString();
+      } catch (RuntimeException e) {
+        return e.toString();
+      }
+    }
+  }
+
+  /** Those of Windlass, of these tests and of what they need, once more. */
+  private static URLClassLoader classesAgain() {
+    URL[] places =
+        Stream.of(MeetingFile.class, MeetingFileTest.class, Loader.class, Assertions.class)
+            .map(type -> type.getProtectionDomain().getCodeSource().getLocation())
+            .toArray(URL[]::new);
+    return new URLClassLoader(places, ClassLoader.getPlatformClassLoader());
+  }
+
+  /** The locks of the system are the process's, and the JVM's own know no class loaders. */
+  @Test
+  void anotherClassLoadersWindlassWaitsForTheLockToo() throws Exception {
+    Path lock = of("job").path().resolveSibling(of("job").path().getFileName() + ".lock");
+    CountDownLatch isOpening = new CountDownLatch(1);
+    CompletableFuture<Place> store = new CompletableFuture<>();
+    Place place = place(4711);
+    try (MeetingFile own = of("job");
+        URLClassLoader again = classesAgain()) {
+      Method found =
+          again.loadClass(Copy.class.getName()).getMethod(
+              "found", String.class, String.class, long.class);
+      FutureTask<Place> opened =
+          start(
+              () ->
+                  own.findOr(
+                      () -> {
+                        isOpening.countDown();
+                        return store.join();
+                      },
+                      LONG));
+      isOpening.await();
+      Object late = found.invoke(null, "" + folder, "" + temporary, SHORT.toMillis());
+      assertThat(locksOn(lock)).isEqualTo(1);
+      assertThat(late).asString().contains(lock + ": another thread has held it for 20 ms");
+      store.complete(place);
+      requireSame(opened.get(), place);
+      assertThat(found.invoke(null, "" + folder, "" + temporary, LONG.toMillis()))
+          .isEqualTo("/127.0.0.1:4711");
     }
   }
 

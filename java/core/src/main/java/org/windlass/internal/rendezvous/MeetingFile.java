@@ -6,6 +6,7 @@ import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -20,9 +21,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -69,10 +70,11 @@ public final class MeetingFile implements AutoCloseable {
   private static final Duration LOCK_PAUSE = Duration.ofMillis(5);
 
   /**
-   * Lock files that a thread of this process has open: the system drops a process's lock on a file
-   * as soon as any of its threads closes that.
+   * Of the system properties that name the lock files which a thread of this process has open: the
+   * system drops a process's lock on a file as soon as any of its threads closes that. Class
+   * loaders share the properties, and nothing else that this package has.
    */
-  private static final Set<Path> OPEN_LOCKS = ConcurrentHashMap.newKeySet();
+  private static final String OPEN_LOCK = "windlass.open-lock.";
 
   private final Path path;
   private final ProcessName process;
@@ -167,16 +169,17 @@ public final class MeetingFile implements AutoCloseable {
   public Place findOr(Supplier<Place> open, Duration deadline) {
     Until until = Until.of(deadline, failures);
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
+    Properties shared = System.getProperties();
     try {
-      while (!OPEN_LOCKS.add(lock)) {
+      while (shared.putIfAbsent(OPEN_LOCK + lock, "") != null) {
         pause(lock, "another thread", until);
       }
       try {
         return findOr(open, lock, until);
       } finally {
-        OPEN_LOCKS.remove(lock);
+        shared.remove(OPEN_LOCK + lock);
       }
-    } catch (IOException | UnsupportedOperationException e) {
+    } catch (IOException | UnsupportedOperationException | OverlappingFileLockException e) {
       throw failures.make(
           Native.WL_RESOURCE, lock + ": can't be locked: " + e, e, "", List.of());
     } catch (InterruptedException e) {
