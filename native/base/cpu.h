@@ -13,6 +13,17 @@ namespace windlass {
 inline void cpuPause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+// Between a seq_cst read-modify-write and a look at what others write: no later load passes an
+// earlier store. On x86-64 the read-modify-write sees to that by itself. Elsewhere it orders such
+// loads alone as are seq_cst too, and what is looked for is seldom.
+inline void orderLooks() noexcept {
+#if !defined(__x86_64__)
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
 
@@ -20,6 +31,10 @@ inline void cpuPause() noexcept {
 inline int64_t cpuTicks() noexcept {
 #if defined(__x86_64__)
   return static_cast<int64_t>(__builtin_ia32_rdtsc());
+#elif defined(__aarch64__)
+  int64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
 #else
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "native/base/clock.h"
+#include "native/base/cpu.h"
 #include "native/base/process.h"
 #include "native/base/target.h"
 #include "native/comm/watch.h"
@@ -264,6 +265,7 @@ int32_t Group::lastToEnter(uint32_t sequence) const {
 }
 
 void Group::wakeSleepers() {
+  orderLooks();
   if (shared().sleepers.load(std::memory_order_seq_cst) == 0) return;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     Doorbell& bell = lines(rank).bell;

@@ -148,7 +148,7 @@ class Group {
   void beat();
 
   // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
-  // announce.
+  // announce; what the caller looks at next, it sees no older than them.
   void wakeSleepers();
 
   // Parts of an operation that ranks of a process make together, whatever each of them calls; from

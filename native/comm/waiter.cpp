@@ -180,6 +180,7 @@ bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* 
   const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
   bell.sleeping.exchange(1, std::memory_order_seq_cst);
   shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  orderLooks();
   // Whoever stores after these looks sees `sleeping` after its own read-modify-write, and rings.
   const bool ready = look();
   if (!ready) *code = ends_.ended(deadline, now);
