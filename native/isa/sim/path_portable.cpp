@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops for any CPU; on x86-64 the compiler makes SSE2 of them.
+// The loops for any CPU: the compiler makes SSE2 of them on x86-64, and NEON on aarch64, which has
+// no other path.
 #include <cstring>
 
 #include "native/isa/sim/paths.h"

@@ -5,28 +5,54 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 namespace windlass {
+namespace detail {
 
-#if defined(__x86_64__)
-
+// 16 bytes of memory, at any address, as elements of N bytes: a register of any CPU with vectors,
+// in GCC's vector extensions.
 template <size_t N>
-inline __m128i interleaveLow(__m128i a, __m128i b) noexcept {
-  if constexpr (N == 1) return _mm_unpacklo_epi8(a, b);
-  if constexpr (N == 2) return _mm_unpacklo_epi16(a, b);
-  if constexpr (N == 4) return _mm_unpacklo_epi32(a, b);
-  if constexpr (N == 8) return _mm_unpacklo_epi64(a, b);
+struct Lanes;
+template <>
+struct Lanes<1> {
+  using Register = uint8_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<2> {
+  using Register = uint16_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<4> {
+  using Register = uint32_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<8> {
+  using Register = uint64_t __attribute__((vector_size(16)));
+};
+
+}  // namespace detail
+
+// Elements of a and b by turns, of their first halves.
+template <size_t N, class Register = typename detail::Lanes<N>::Register>
+inline Register interleaveLow(Register a, Register b) noexcept {
+  if constexpr (N == 1) {
+    return __builtin_shuffle(
+        a, b, Register{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+  }
+  if constexpr (N == 2) return __builtin_shuffle(a, b, Register{0, 8, 1, 9, 2, 10, 3, 11});
+  if constexpr (N == 4) return __builtin_shuffle(a, b, Register{0, 4, 1, 5});
+  if constexpr (N == 8) return __builtin_shuffle(a, b, Register{0, 2});
 }
 
-template <size_t N>
-inline __m128i interleaveHigh(__m128i a, __m128i b) noexcept {
-  if constexpr (N == 1) return _mm_unpackhi_epi8(a, b);
-  if constexpr (N == 2) return _mm_unpackhi_epi16(a, b);
-  if constexpr (N == 4) return _mm_unpackhi_epi32(a, b);
-  if constexpr (N == 8) return _mm_unpackhi_epi64(a, b);
+// Of their second halves.
+template <size_t N, class Register = typename detail::Lanes<N>::Register>
+inline Register interleaveHigh(Register a, Register b) noexcept {
+  if constexpr (N == 1) {
+    return __builtin_shuffle(
+        a, b, Register{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+  }
+  if constexpr (N == 2) return __builtin_shuffle(a, b, Register{4, 12, 5, 13, 6, 14, 7, 15});
+  if constexpr (N == 4) return __builtin_shuffle(a, b, Register{2, 6, 3, 7});
+  if constexpr (N == 8) return __builtin_shuffle(a, b, Register{1, 3});
 }
 
 // One square of 16 / N elements a side. Each round interleaves the halves of the list of registers;
@@ -35,11 +61,10 @@ template <size_t N>
 inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char* s,
                             int64_t sRow) noexcept {
   constexpr int kSide = 16 / N;
-  __m128i row[kSide];
-  __m128i next[kSide];
-  for (int i = 0; i < kSide; ++i) {
-    row[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i * sRow));
-  }
+  using Register = typename detail::Lanes<N>::Register;
+  Register row[kSide];
+  Register next[kSide];
+  for (int i = 0; i < kSide; ++i) __builtin_memcpy(&row[i], s + i * sRow, sizeof row[i]);
   for (int round = 1; round < kSide; round *= 2) {
     for (int i = 0; i < kSide / 2; ++i) {
       next[i * 2] = interleaveLow<N>(row[i], row[i + kSide / 2]);
@@ -47,9 +72,7 @@ inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char*
     }
     for (int i = 0; i < kSide; ++i) row[i] = next[i];
   }
-  for (int i = 0; i < kSide; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i * dRow), row[i]);
-  }
+  for (int i = 0; i < kSide; ++i) __builtin_memcpy(d + i * dRow, &row[i], sizeof row[i]);
 }
 
 // A square of whole lines on both sides, by way of a block in the first-level cache, so that each
@@ -70,19 +93,14 @@ inline void transposeLines(unsigned char* d, int64_t dRow, const unsigned char* 
   for (int64_t r = 0; r < kLines; ++r) __builtin_memcpy(d + r * dRow, block + r * kLine, kLine);
 }
 
-#endif
-
 // d[row][column] = s[column][row] for elements of N bytes; steps are between rows, in bytes.
 template <size_t N>
 inline void transposePlane(unsigned char* d, int64_t dRow, const unsigned char* s, int64_t sRow,
                            int64_t rows, int64_t columns) noexcept {
   constexpr auto kBytes = static_cast<int64_t>(N);
-  int64_t wholeRows = 0;
-  int64_t wholeColumns = 0;
-#if defined(__x86_64__)
   constexpr int64_t kSide = 16 / kBytes;
-  wholeRows = rows - rows % kSide;
-  wholeColumns = columns - columns % kSide;
+  const int64_t wholeRows = rows - rows % kSide;
+  const int64_t wholeColumns = columns - columns % kSide;
   constexpr int64_t kLines = 64 / kBytes;
   constexpr int64_t kAhead = kLines < 32 ? 2 * kLines : kLines;
   const int64_t lineRows = rows - rows % kLines;
@@ -100,7 +118,6 @@ inline void transposePlane(unsigned char* d, int64_t dRow, const unsigned char* 
       transposeSquare<N>(d + r * dRow + c * kBytes, dRow, s + c * sRow + r * kBytes, sRow);
     }
   }
-#endif
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = r < wholeRows ? wholeColumns : 0; c < columns; ++c) {
       unsigned char element[N];
