@@ -118,6 +118,7 @@ class CommandTest {
         arguments(List.of("report", "999999999"), 2, "there is no process 999999999"),
         arguments(List.of("report", "1", "--every", "0"), 2, "report: --every 0.0: not in"),
         arguments(List.of("report", "1", "--deadline", "-1"), 2, "report: --deadline -1.0: not in"),
+        arguments(List.of("run", "-n", "1", "--deadline", "0", "true"), 2, "run: --deadline 0.0: not"),
         arguments(List.of("report", "etcd://127.0.0.1:1/a"), 3, "name the process id of a rank"),
         arguments(List.of("manifest", "m.json", "--devices", "2"), 3, "Unsupported: windlass manifest"));
   }

@@ -131,6 +131,22 @@ class RunCommandTest {
     requireNothingLeft();
   }
 
+  /** It would be stopped for ever. */
+  @Test
+  void aRankThatStaysStoppedEndsAtTheDeadline() throws Exception {
+    String script = "[ $RANK = 1 ] && kill -STOP $$; true";
+    Cli ended =
+        finished(run("--keep-going", "--deadline", 0.4, "-n", 2, "sh", "-c", script));
+    assertThat(ended.status()).as(ended.err()).isEqualTo(128 + 9);
+    assertThat(ended.err())
+        .matches(
+            "windlass run: all ranks have ended but those that are stopped, 1 \\(process (\\d+)\\);"
+                + " and so they were for 0.5 s: they are ended\n"
+                + "windlass run: rank 1 \\(process \\1\\) ended with status 137, as by signal 9;"
+                + " no other is ended\n");
+    requireNothingLeft();
+  }
+
   @Test
   void whatStandsBehindTheCommandIsItsOwn() throws Exception {
     Cli ended = finished(run("-n", 1, "printf", "%s|", "--help", "@f", "-n", "--", "--json", ""));

@@ -197,6 +197,41 @@ class RankProcessesTest {
   }
 
   @Test
+  void stoppedRanksAreNamedFromTimeToTimeOnceAllOthersHaveEnded() throws Exception {
+    String script = "echo $$ >pid$RANK; [ $RANK = 0 ] || kill -STOP $$; true";
+    try (RankProcesses processes = started(3, script)) {
+      while (processes.stopped().size() < 2) {
+        Thread.sleep(5);
+      }
+      List<RankProcesses.Rank> both =
+          List.of(
+              new RankProcesses.Rank(1, pid("pid1")), new RankProcesses.Rank(2, pid("pid2")));
+      assertThat(processes.stopped()).isEqualTo(both);
+      Runnable look = new StoppedRanks(processes, Optional.empty());
+      for (int i = 0; i < 3 * StoppedRanks.SILENCE; i++) {
+        look.run();
+      }
+      String said =
+          "windlass run: all ranks have ended but those that are stopped, 1 (process %d),"
+              + " 2 (process %d); kill -CONT has one go on, kill -KILL ends it\n";
+      assertThat(err()).isEqualTo(said.formatted(pid("pid1"), pid("pid2")).repeat(3));
+      new ProcessBuilder("kill", "-CONT", "" + pid("pid1")).start().waitFor();
+      // The other one's time begins anew.
+      while (processes.stopped().size() != 1) {
+        Thread.sleep(5);
+      }
+      for (int i = 0; i < StoppedRanks.PATIENCE; i++) {
+        look.run();
+      }
+      assertThat(err().lines()).hasSize(3);
+      look.run();
+      assertThat(err().lines()).hasSize(4);
+      new ProcessBuilder("kill", "-CONT", "" + pid("pid2")).start().waitFor();
+      assertThat(processes.awaitAll(failure -> {}, () -> {})).isEmpty();
+    }
+  }
+
+  @Test
   void onceClosedNoneIsStarted() throws Exception {
     RankProcesses processes = started(1, "exec sleep 60");
     processes.end();

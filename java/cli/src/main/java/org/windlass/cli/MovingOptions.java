@@ -33,9 +33,14 @@ class MovingOptions {
 
   /** How long an operation may go without progress. */
   Duration deadline() {
-    if (!(deadline >= 1e-9 && deadline <= 1e8)) {
-      throw new InvalidArgumentException("--deadline " + deadline + ": not in [1e-9, 1e8] seconds");
+    return seconds("--deadline", deadline);
+  }
+
+  /** The value of an option that is a deadline in seconds. */
+  static Duration seconds(String name, double value) {
+    if (!(value >= 1e-9 && value <= 1e8)) {
+      throw new InvalidArgumentException(name + " " + value + ": not in [1e-9, 1e8] seconds");
     }
-    return Duration.ofNanos((long) (deadline * 1e9));
+    return Duration.ofNanos((long) (value * 1e9));
   }
 }

@@ -19,6 +19,7 @@ import org.windlass.WindlassException;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.SharedOutput;
+import org.windlass.cli.run.StoppedRanks;
 import org.windlass.cli.run.TokenFile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -39,7 +40,10 @@ import picocli.CommandLine.Parameters;
           + " started get SIGTERM, and 5 s later SIGKILL. Its status is that of run; 128 and the"
           + " signal's number where a signal ended it. With --keep-going the others go on, as those"
           + " do that shrink their communicator, and the status is that of the rank that ends last."
-          + " What ranks leave behind ends with the last."
+          + " What ranks leave behind ends with the last.",
+      "%nThere is no deadline for ranks that run. Where all ranks have ended but some that are"
+          + " stopped, as by SIGSTOP, it says from time to time which those are; with --deadline it"
+          + " ends them."
     })
 final class RunCommand implements Callable<Integer> {
   /** Each takes a process, and here its output two threads and two buffers. */
@@ -60,6 +64,14 @@ final class RunCommand implements Callable<Integer> {
       description = "Ends no other rank where one fails; each that does is told of.")
   private boolean keepGoing;
 
+  @Option(
+      names = "--deadline",
+      paramLabel = "SECONDS",
+      description =
+          "Seconds after which it ends ranks that are stopped, once all others have ended; without"
+              + " it they are waited for.")
+  private Double deadline;
+
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
@@ -77,6 +89,7 @@ final class RunCommand implements Callable<Integer> {
               + " ranks run here, each a process of this machine; for more take a launcher of"
               + " clusters");
     }
+    Optional<Duration> limit = limit();
     try (Unfinished unfinished = new Unfinished();
         TokenFile token = new TokenFile();
         RankProcesses processes =
@@ -84,7 +97,7 @@ final class RunCommand implements Callable<Integer> {
                 0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
       unfinished.add(token);
-      Optional<RankProcesses.Failure> failure = run(processes, token);
+      Optional<RankProcesses.Failure> failure = run(processes, token, limit);
       if (failure.isPresent() && !keepGoing) {
         say(processes, failure.get());
       }
@@ -95,13 +108,23 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
+  /** For ranks that are stopped; empty where there is none. */
+  private Optional<Duration> limit() {
+    return Optional.ofNullable(deadline)
+        .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
+  }
+
   /** Until all of it has ended. */
-  private Optional<RankProcesses.Failure> run(RankProcesses processes, TokenFile token)
+  private Optional<RankProcesses.Failure> run(
+      RankProcesses processes, TokenFile token, Optional<Duration> limit)
       throws IOException, InterruptedException {
     try (RankVariables variables = new RankVariables(ranks, token)) {
       start(processes, variables);
+      StoppedRanks stopped = new StoppedRanks(processes, limit);
       Optional<RankProcesses.Failure> failure =
-          keepGoing ? processes.awaitAll(each -> say(processes, each)) : processes.awaitEnd();
+          keepGoing
+              ? processes.awaitAll(each -> say(processes, each), stopped)
+              : processes.awaitEnd(stopped);
       processes.end();
       processes.finishOutput();
       return failure;

@@ -32,6 +32,9 @@ import java.util.stream.IntStream;
  * started: what has a rank above it, or {@link #MARK} in its environment where that rank is gone.
  */
 public final class RankProcesses implements AutoCloseable {
+  /** A rank and its process. */
+  public record Rank(int number, long pid) {}
+
   /** A rank that ended with another status than 0; as in shells, 128 and a signal's number. */
   public record Failure(int rank, long pid, int status) {}
 
@@ -45,6 +48,9 @@ public final class RankProcesses implements AutoCloseable {
   private static final Duration DEATH = Duration.ofMillis(100);
 
   private static final Duration LOOK = Duration.ofMillis(10);
+
+  /** How often those that wait for ranks look at those that are stopped, while none ends. */
+  static final Duration LOOK_AT_STOPPED = Duration.ofMillis(500);
 
   /** How long processes that outlive a rank may hold its output without a word. */
   private static final Duration SILENCE = Duration.ofMillis(500);
@@ -120,9 +126,18 @@ public final class RankProcesses implements AutoCloseable {
    * SharedOutput#loss} then tells.
    */
   public Optional<Failure> awaitEnd() throws InterruptedException {
+    return awaitEnd(() -> {});
+  }
+
+  /**
+   * The same.
+   *
+   * @param look runs every {@link #LOOK_AT_STOPPED}, while none ends
+   */
+  public Optional<Failure> awaitEnd(Runnable look) throws InterruptedException {
     List<Process> all = processes();
     for (int left = all.size(); left > 0; left--) {
-      int index = events.take();
+      int index = nextEvent(look);
       if (index == OUTPUT_LOST) {
         return Optional.empty();
       }
@@ -138,12 +153,14 @@ public final class RankProcesses implements AutoCloseable {
    * Waits until all have ended, or no more output can be written.
    *
    * @param failed gets each rank that fails, as it does
+   * @param look runs every {@link #LOOK_AT_STOPPED}, while none ends
    * @return that which ended last, if it failed
    */
-  public Optional<Failure> awaitAll(Consumer<Failure> failed) throws InterruptedException {
+  public Optional<Failure> awaitAll(Consumer<Failure> failed, Runnable look)
+      throws InterruptedException {
     Optional<Failure> last = Optional.empty();
     for (int left = processes().size(); left > 0; left--) {
-      int index = events.take();
+      int index = nextEvent(look);
       if (index == OUTPUT_LOST) {
         return Optional.empty();
       }
@@ -151,6 +168,32 @@ public final class RankProcesses implements AutoCloseable {
       last.ifPresent(failed);
     }
     return last;
+  }
+
+  private int nextEvent(Runnable look) throws InterruptedException {
+    while (true) {
+      Integer event = events.poll(LOOK_AT_STOPPED.toMillis(), TimeUnit.MILLISECONDS);
+      if (event != null) {
+        return event;
+      }
+      look.run();
+    }
+  }
+
+  /** The ranks that have not ended, where others have and all of those are stopped; else none. */
+  public List<Rank> stopped() {
+    List<Process> all = processes();
+    List<Rank> left = new ArrayList<>();
+    for (int index = 0; index < all.size(); index++) {
+      Process process = all.get(index);
+      if (isRunning(process.toHandle())) {
+        if (!isStopped(process.toHandle())) {
+          return List.of();
+        }
+        left.add(new Rank(first + index, process.pid()));
+      }
+    }
+    return left.size() < all.size() ? left : List.of();
   }
 
   private Failure failure(int index) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.run;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/**
+ * A look at ranks that hold up the end of a job, since they are stopped and all others have ended:
+ * says from time to time which they are and, where there is a deadline, ends them. It is to be run
+ * every {@link RankProcesses#LOOK_AT_STOPPED}, and counts how often it has seen the same: time in
+ * which this process is stopped, too, is not theirs.
+ */
+public final class StoppedRanks implements Runnable {
+  /** Looks until they are named first, and between two times. */
+  static final int PATIENCE = 10;
+
+  static final int SILENCE = 120;
+
+  private final RankProcesses processes;
+  private final Optional<Duration> deadline;
+  private List<RankProcesses.Rank> seen = List.of();
+  private int looks;
+
+  /**
+   * Has not looked so far.
+   *
+   * @param deadline for them to go on; empty for none
+   */
+  public StoppedRanks(RankProcesses processes, Optional<Duration> deadline) {
+    this.processes = processes;
+    this.deadline = deadline;
+  }
+
+  @Override
+  public void run() {
+    List<RankProcesses.Rank> now = processes.stopped();
+    looks = now.isEmpty() || !now.equals(seen) ? 0 : looks + 1;
+    seen = now;
+    if (now.isEmpty()) {
+      return;
+    }
+    Duration stood = RankProcesses.LOOK_AT_STOPPED.multipliedBy(looks);
+    if (deadline.filter(limit -> stood.compareTo(limit) >= 0).isPresent()) {
+      say("and so they were for " + stood.toMillis() / 1e3 + " s: they are ended");
+      processes.end();
+    } else if (looks % SILENCE == PATIENCE) {
+      say("kill -CONT has one go on, kill -KILL ends it");
+    }
+  }
+
+  private void say(String then) {
+    processes
+        .output()
+        .say(
+            "windlass run: all ranks have ended but those that are stopped, "
+                + seen.stream()
+                    .map(rank -> rank.number() + " (process " + rank.pid() + ")")
+                    .collect(Collectors.joining(", "))
+                + "; "
+                + then);
+  }
+}
