@@ -58,9 +58,6 @@ final class Team implements AutoCloseable {
   /** Of the path that follows the words of rank 0's part, its length included. */
   private static final int PATH_BYTES = 8 << 10;
 
-  /** In which all processes are to come, however soon something has to move. */
-  private static final Duration LEAST_START = Duration.ofSeconds(60);
-
   private static final Duration BEAT = Duration.ofMillis(50);
   private static final Duration LOOK = Duration.ofMillis(2);
 
@@ -90,16 +87,15 @@ final class Team implements AutoCloseable {
    * Collective over all processes: they meet, and compare what they are asked for.
    *
    * @param request a number that tells requests apart
-   * @param deadline for which no process may be silent
+   * @param deadline for which no process may be silent, or be late here
    * @throws MismatchException in every process, if one is asked for something else
    */
   static Team open(LocalGroup group, LongSupplier request, Duration deadline) {
     long bytes = PaddedWords.bytes(WORDS) + PATH_BYTES;
-    Duration start = deadline.compareTo(LEAST_START) > 0 ? deadline : LEAST_START;
-    Team team = new Team(group, deadline, group.call(comm -> comm.window(bytes, start)));
+    Team team = new Team(group, deadline, group.call(comm -> comm.window(bytes, deadline)));
     try {
       if (!team.isWhole()) {
-        team.agree(request.getAsLong(), start);
+        team.agree(request.getAsLong());
         if (team.isFirst()) {
           team.heart.setDaemon(true);
           team.heart.start();
@@ -112,14 +108,14 @@ final class Team implements AutoCloseable {
     }
   }
 
-  private void agree(long request, Duration start) {
+  private void agree(long request) {
     group.run(
         comm -> {
           PaddedWords own = wordsOf(comm.rank());
           own.set(REQUEST_LOW, (int) request);
           own.set(REQUEST_HIGH, (int) (request >>> 32));
           own.set(PROCESS, (int) ProcessHandle.current().pid());
-          comm.within(start).barrier();
+          comm.within(deadline).barrier();
         });
     for (int rank = 1; rank < size(); rank++) {
       PaddedWords theirs = wordsOf(rank);

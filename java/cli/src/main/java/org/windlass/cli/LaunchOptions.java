@@ -22,7 +22,7 @@ final class LaunchOptions extends MovingOptions {
       defaultValue = "threads",
       description =
           "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}). Processes have"
-              + " 60 seconds to come up, or those of --deadline where they are more.")
+              + " the seconds of --deadline to come up.")
   private String launch;
 
   @Override

@@ -36,9 +36,6 @@ final class ProcessLaunch {
   /** From SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  /** In which all JVMs are to come up, however little the operations may take. */
-  private static final Duration LEAST_START = Duration.ofSeconds(60);
-
   /** In which a rank that is over, or whose peers have failed, ends by itself. */
   private static final Duration LAST_WORDS = Duration.ofSeconds(5);
 
@@ -50,13 +47,13 @@ final class ProcessLaunch {
   private final int processes;
   private final int ranks;
   private final CommunicatorOptions options;
-  private final Duration start;
 
   /**
    * A launch to be.
    *
    * @param arguments the command's, which the processes get too
    * @param ranks of each process
+   * @param options whose deadline is that of the start too
    */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
@@ -64,8 +61,6 @@ final class ProcessLaunch {
     this.processes = processes;
     this.ranks = ranks;
     this.options = options;
-    Duration asked = options.deadline();
-    this.start = asked.compareTo(LEAST_START) > 0 ? asked : LEAST_START;
   }
 
   /** Runs the body with the ranks of this process, here and in each of the others. */
@@ -123,7 +118,8 @@ final class ProcessLaunch {
   /** @param onStart runs once all ranks have met */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
-    try (LocalGroup group = LocalGroup.fromEnvironment(variables, ranks, options, start)) {
+    try (LocalGroup group =
+        LocalGroup.fromEnvironment(variables, ranks, options, options.deadline())) {
       onStart.run();
       body.accept(group);
       // Nobody leaves while another may still reach it.
