@@ -44,9 +44,4 @@ public record Until(Duration deadline, long startNs, long limitNs) {
   public boolean isOver() {
     return leftNs() <= 0;
   }
-
-  /** So much later, with the same name. */
-  public Until later(long nanos) {
-    return new Until(deadline, startNs, limitNs + Math.min(nanos, Long.MAX_VALUE - limitNs));
-  }
 }

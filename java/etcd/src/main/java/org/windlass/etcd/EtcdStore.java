@@ -58,8 +58,11 @@ final class EtcdStore implements Store {
   /** Keys of one answer. */
   private static final int PAGE = 2048;
 
-  /** How much longer the first answer is waited for here than by jetcd, which says why. */
-  private static final long WHY_MS = 250;
+  /** How much sooner than the deadline jetcd ends the first wait, of which it says what was wrong. */
+  private static final long WHY_NS = TimeUnit.MILLISECONDS.toNanos(250);
+
+  /** The part of a deadline that is at most for it. */
+  private static final int WHY_PART = 4;
 
   private static final GetOption KEYS_ONLY = GetOption.builder().withKeysOnly(true).build();
 
@@ -114,12 +117,14 @@ final class EtcdStore implements Store {
 
   private void come(String root, Member member, long leaseSeconds, Until until) {
     long beginNs = System.nanoTime();
-    long leftMs = Math.max(1, TimeUnit.NANOSECONDS.toMillis(until.leftNs()));
+    long leftNs = until.leftNs();
+    long limitNs = leftNs - Math.min(WHY_NS, leftNs / WHY_PART);
+    long limitMs = Math.max(1, TimeUnit.NANOSECONDS.toMillis(limitNs));
     LeaseGrantResponse granted =
         requests.read(
             "connect to the store at " + address + " as " + member,
-            until.later(TimeUnit.MILLISECONDS.toNanos(WHY_MS)),
-            () -> client.getLeaseClient().grant(leaseSeconds, leftMs, TimeUnit.MILLISECONDS));
+            until,
+            () -> client.getLeaseClient().grant(leaseSeconds, limitMs, TimeUnit.MILLISECONDS));
     lease =
         new KeptLease(
             client.getLeaseClient(), granted.getID(), granted.getTTL(), beginNs, requests::lost);

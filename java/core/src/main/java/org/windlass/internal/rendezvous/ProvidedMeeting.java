@@ -13,7 +13,7 @@ import org.windlass.internal.Until;
 final class ProvidedMeeting implements AutoCloseable {
   private static final String JOBS = "jobs";
 
-  /** For an owner that is there to let one in. */
+  /** For an owner that is there to let one in; half of what is left at most. */
   private static final Duration LOOK = Duration.ofSeconds(3);
 
   private final MeetingPlace.Provided place;
@@ -42,13 +42,18 @@ final class ProvidedMeeting implements AutoCloseable {
    */
   MeetingPlace find(Duration deadline) {
     Until until = Until.of(deadline, failures);
-    if (own != null && !isThere(own, until.left(LOOK))) {
+    if (own != null && !isThere(own, look(until))) {
       close();
     }
-    if (own == null && !hasOwner(until.left(LOOK))) {
+    if (own == null && !hasOwner(look(until))) {
       own = place.join(new Member(JOBS, 0, 1, library), variables, until.left(), failures);
     }
     return place;
+  }
+
+  private static Duration look(Until until) {
+    Duration half = Duration.ofNanos(Math.max(1, until.leftNs() / 2));
+    return half.compareTo(LOOK) < 0 ? half : LOOK;
   }
 
   private static boolean isThere(Store store, Duration deadline) {
