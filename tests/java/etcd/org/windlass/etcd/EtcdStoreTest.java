@@ -197,19 +197,17 @@ class EtcdStoreTest {
     public static void main(String[] arguments) throws Exception {
       int rank = Integer.parseInt(arguments[2]);
       int size = Integer.parseInt(arguments[3]);
-      Store store =
-          Etcd.connect(
-              arguments[0],
-              arguments[1],
-              rank,
-              size,
-              Etcd.SHORT_LEASE_SECONDS,
-              LONG,
-              Failure::make);
+      // A busy machine may take longer than a short lease to load what renews one.
+      connect(arguments[0], Etcd.newName(), 0, 1, Etcd.LEASE_SECONDS).close();
+      Store store = connect(arguments[0], arguments[1], rank, size, Etcd.SHORT_LEASE_SECONDS);
       store.hold("rank/" + rank, ONE, LONG);
       store.set("left", ONE, LONG);
       System.out.println("holds");
       System.in.read();
+    }
+
+    private static Store connect(String address, String name, int rank, int size, long lease) {
+      return Etcd.connect(address, name, rank, size, lease, LONG, Failure::make);
     }
   }
 

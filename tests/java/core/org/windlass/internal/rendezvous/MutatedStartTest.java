@@ -23,7 +23,7 @@ import org.windlass.internal.Native;
 import org.windlass.testing.RandomSeeds;
 
 /** Starts of two ranks, of which one reads what nobody has said: it is told so, and nothing else. */
-@Timeout(60)
+@Timeout(300)
 class MutatedStartTest {
   private static final int SIZE = 2;
   private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1_000_000_000L, false);
