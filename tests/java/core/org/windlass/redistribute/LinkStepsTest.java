@@ -25,7 +25,7 @@ import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -228,7 +228,7 @@ class LinkStepsTest {
       group.run(
           communicator -> {
             int step = Native.WL_OP_LINK_REGISTER;
-            Until until = new Until(Deadlines.DEFAULT);
+            Until until = new Until(Deadline.DEFAULT);
             if (communicator.rank() == 1) {
               Gathered.words(communicator, until, step, 17, length);
             } else {

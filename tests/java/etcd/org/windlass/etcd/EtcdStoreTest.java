@@ -23,7 +23,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Failure;
 import org.windlass.internal.rendezvous.MeetingStore;
@@ -382,7 +382,7 @@ class EtcdStoreTest {
     assertFails(
             Native.WL_TIMEOUT,
             () -> etcd.connect(Etcd.newName(), 1, 2, SHORT, Failure::make))
-        .contains("rank 0 has not come", etcd.address(), "after " + Deadlines.text(SHORT));
+        .contains("rank 0 has not come", etcd.address(), "after " + Deadline.text(SHORT));
   }
 
   @Test

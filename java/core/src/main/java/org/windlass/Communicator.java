@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
 import org.windlass.internal.Access;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
@@ -67,7 +67,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
             handle,
             WindlassException::of,
             code -> Algorithm.recorded(code).map(Algorithm::toString).orElse("")),
-        Deadlines.DEFAULT,
+        Deadline.DEFAULT,
         null);
     this.deadline = deadline;
     this.group = group;
@@ -129,17 +129,17 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Keep the result where calls are frequent.
    */
   public Collectives within(Duration deadline) {
-    return new Collectives(endpoint, Deadlines.nanos(deadline, WindlassException::of), this);
+    return new Collectives(endpoint, Deadline.nanos(deadline, WindlassException::of), this);
   }
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
   public Window window(long bytes) {
-    return window(bytes, Deadlines.DEFAULT);
+    return window(bytes, Deadline.DEFAULT);
   }
 
   /** {@link #window(long)} with a deadline of its own. */
   public Window window(long bytes, Duration deadline) {
-    return window(bytes, Deadlines.nanos(deadline, WindlassException::of));
+    return window(bytes, Deadline.nanos(deadline, WindlassException::of));
   }
 
   private Window window(long bytes, long deadlineNs) {
@@ -163,12 +163,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @param bytes 1 or more
    */
   public MemoryPool memoryPool(long bytes) {
-    return memoryPool(bytes, Deadlines.DEFAULT);
+    return memoryPool(bytes, Deadline.DEFAULT);
   }
 
   /** {@link #memoryPool(long)} with a deadline of its own. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
-    return memoryPool(bytes, Deadlines.nanos(deadline, WindlassException::of));
+    return memoryPool(bytes, Deadline.nanos(deadline, WindlassException::of));
   }
 
   private MemoryPool memoryPool(long bytes, long deadlineNs) {
@@ -193,12 +193,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @return null for a negative color
    */
   public Communicator split(int color, int key) {
-    return split(color, key, Deadlines.DEFAULT);
+    return split(color, key, Deadline.DEFAULT);
   }
 
   /** {@link #split(int, int)} with a deadline of its own. */
   public Communicator split(int color, int key, Duration deadline) {
-    return split(color, key, Deadlines.nanos(deadline, WindlassException::of));
+    return split(color, key, Deadline.nanos(deadline, WindlassException::of));
   }
 
   private Communicator split(int color, int key, long deadlineNs) {
@@ -224,7 +224,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
           "from subset",
           (out, error) ->
               Native.wl_comm_subset(
-                  endpoint.handle, address, count, Deadlines.DEFAULT, out, error));
+                  endpoint.handle, address, count, Deadline.DEFAULT, out, error));
     } finally {
       Reference.reachabilityFence(list);
     }
@@ -253,7 +253,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @throws ResourceException if this process has no memory or no file left for it; the others go on
    */
   public Communicator shrink(Duration deadline) {
-    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
     try {
       return adopt(
           "from shrink",

@@ -2,7 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
@@ -27,7 +27,7 @@ public record CommunicatorOptions(
 
   /** Checks the components. */
   public CommunicatorOptions {
-    Deadlines.nanos(deadline, WindlassException::of);
+    Deadline.nanos(deadline, WindlassException::of);
     if (cores < 0) {
       throw new InvalidArgumentException(
           "cores is " + cores + "; it must be 0 (as allowed) or more");

@@ -9,10 +9,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.IntStream;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.HostAndPort;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
@@ -91,7 +90,7 @@ final class EnvironmentStart {
 
   /** The one rank of this process. */
   Communicator join() {
-    Until until = Until.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline, WindlassException::of);
     Communicator communicator =
         new Communicator(handles(until)[0], options.deadline(), null, "fromEnvironment");
     communicator.keep(kept);
@@ -106,7 +105,7 @@ final class EnvironmentStart {
 
   /** The ranks of this process. */
   LocalGroup joinAll() {
-    Until until = Until.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline, WindlassException::of);
     LocalGroup group =
         new LocalGroup(handles(until), options.deadline(), "fromEnvironment");
     group.communicators().get(0).keep(kept);
@@ -120,7 +119,7 @@ final class EnvironmentStart {
   }
 
   /** Behind it no rank finds the store of this start where it looks for that of the next one. */
-  private static void meetOnceMore(Communicator communicator, Until until) {
+  private static void meetOnceMore(Communicator communicator, Deadline until) {
     communicator.within(until.left()).barrier();
   }
 
@@ -133,7 +132,7 @@ final class EnvironmentStart {
   }
 
   /** Those of this process's ranks, once all have met. */
-  private long[] handles(Until until) {
+  private long[] handles(Deadline until) {
     Natives.require(WindlassException::of);
     if (environment.size() == 1) {
       return LocalHandles.create(size, options);
@@ -165,7 +164,7 @@ final class EnvironmentStart {
   }
 
   /** Meets the others at a store of this process, which stays. */
-  private long[] meetAtOwn(MeetingFile.Place place, Until until) {
+  private long[] meetAtOwn(MeetingFile.Place place, Deadline until) {
     OwnStore opened = open(place);
     try {
       long[] handles = meet(opened.place(), until);
@@ -180,7 +179,7 @@ final class EnvironmentStart {
   }
 
   /** Meets the others at a store, which rank 0's process has, or the launcher. */
-  private long[] meet(MeetingFile.Place place, Until until) {
+  private long[] meet(MeetingFile.Place place, Deadline until) {
     try {
       while (true) {
         try (Store store = connected(place, until.left())) {
@@ -229,7 +228,7 @@ final class EnvironmentStart {
     return new Member(job(), own.get(0), size, Native.wl_version());
   }
 
-  private long[] start(Store store, byte[] open, Until until) {
+  private long[] start(Store store, byte[] open, Deadline until) {
     return Start.join(
         store,
         PREFIX,
@@ -241,7 +240,7 @@ final class EnvironmentStart {
             options.firstSequence(),
             options.cores(),
             options.blocks(),
-            Deadlines.nanos(options.deadline(), WindlassException::of),
+            Deadline.nanos(options.deadline(), WindlassException::of),
             options.adjustThreads()),
         until.left(),
         WindlassException::of);
@@ -251,7 +250,7 @@ final class EnvironmentStart {
    * The start that rank 0 has opened, once it has; null where the store went before, which was that
    * of an earlier start then.
    */
-  private static byte[] open(Store store, Until until) {
+  private static byte[] open(Store store, Deadline until) {
     try {
       return Start.awaitOpen(store, PREFIX, until.left());
     } catch (PeerLostException e) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
@@ -15,7 +15,7 @@ final class LocalHandles {
 
   /** A {@code wl_comm_t*} for each rank. */
   static long[] create(int ranks, CommunicatorOptions options) {
-    long deadlineNs = Deadlines.nanos(options.deadline(), WindlassException::of);
+    long deadlineNs = Deadline.nanos(options.deadline(), WindlassException::of);
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
       throw new InvalidArgumentException(
           "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");

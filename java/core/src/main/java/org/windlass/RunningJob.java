@@ -17,7 +17,7 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.windlass.internal.Copies;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
@@ -155,7 +155,7 @@ public final class RunningJob implements AutoCloseable {
   public static RunningJob at(String address, Map<String, String> variables, Duration deadline) {
     Objects.requireNonNull(address, "address");
     Map<String, String> all = Copies.map(variables, "variables");
-    Deadlines.nanos(deadline, WindlassException::of);
+    Deadline.nanos(deadline, WindlassException::of);
     Natives.require(WindlassException::of);
     return PID.matcher(address).matches()
         ? ofProcess(address)

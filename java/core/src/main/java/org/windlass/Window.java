@@ -4,7 +4,7 @@ package org.windlass;
 import java.lang.ref.Reference;
 import java.util.Arrays;
 import org.windlass.internal.Access;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
@@ -121,7 +121,7 @@ public final class Window implements AutoCloseable {
           "signals: " + count + " for each of " + communicator.size() + " ranks need ",
           Signals.bytes(count, communicator.size()));
     }
-    return new Signals(this, offset, count, Deadlines.DEFAULT);
+    return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
   /** Takes the next free bytes; the offset of the first, or -1 where there is no room. */

@@ -18,7 +18,7 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Meeting.Kind;
 
@@ -286,7 +286,7 @@ class StoreTest {
       Store store = meeting.join();
       long begin = System.nanoTime();
       assertFails(Native.WL_TIMEOUT, () -> store.await("job/absent", SHORT))
-          .contains("job/absent", store.address(), Deadlines.text(SHORT));
+          .contains("job/absent", store.address(), Deadline.text(SHORT));
       store.set("b", bytes(1), LONG);
       assertFails(Native.WL_TIMEOUT, () -> store.awaitOther("b", bytes(1), SHORT))
           .contains("await b");

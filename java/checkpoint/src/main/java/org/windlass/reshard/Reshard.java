@@ -18,7 +18,7 @@ import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
@@ -177,7 +177,7 @@ public final class Reshard {
 
   /** How long nothing may move, 60 s unless told. */
   public Reshard deadline(Duration deadline) {
-    this.deadline = Duration.ofNanos(Deadlines.nanos(deadline, WindlassException::of));
+    this.deadline = Duration.ofNanos(Deadline.nanos(deadline, WindlassException::of));
     return this;
   }
 

@@ -145,7 +145,7 @@ public final class QueuedCall<T> implements Runnable {
           "await: the operation of rank "
               + endpoint.rank
               + " is not over after "
-              + Deadlines.text(Duration.ofNanos(nanos))
+              + Deadline.text(Duration.ofNanos(nanos))
               + "; it goes on");
     } catch (InterruptedException e) {
       thread.interrupt();

@@ -13,7 +13,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
@@ -184,12 +184,12 @@ public final class Batch {
 
   /** Collective: binds the plans to memory on all ranks. The batch is used up. */
   public Transfer register() {
-    return register(Deadlines.DEFAULT);
+    return register(Deadline.DEFAULT);
   }
 
   /** {@link #register()} with a deadline of its own. */
   public Transfer register(Duration deadline) {
-    return register(Deadlines.nanos(deadline, WindlassException::of));
+    return register(Deadline.nanos(deadline, WindlassException::of));
   }
 
   private Transfer register(long deadlineNs) {

@@ -21,7 +21,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Report;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.rendezvous.Pairing;
 
 /**
@@ -146,7 +146,7 @@ public final class Followers implements AutoCloseable {
    * @throws DeadlineExceededException if fewer are; those that are stay so
    */
   public List<Follower> await(int count, Duration deadline) {
-    Until until = new Until(Deadlines.nanos(deadline, WindlassException::of));
+    Until until = new Until(Deadline.nanos(deadline, WindlassException::of));
     admit(newcomers(until), until);
     for (letGo(until); linked() < count; letGo(until)) {
       List<String> open;
@@ -282,7 +282,7 @@ public final class Followers implements AutoCloseable {
               + version
               + (newest < 0 ? "; it must be 0 or more" : "; it must be beyond " + newest));
     }
-    Until until = new Until(Deadlines.nanos(deadline, WindlassException::of));
+    Until until = new Until(Deadline.nanos(deadline, WindlassException::of));
     admit(newcomers(until), until);
     newest = version;
     sent++;

@@ -24,7 +24,7 @@ import org.windlass.MismatchException;
 import org.windlass.PeerLostException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Pairing;
@@ -292,7 +292,7 @@ public final class Job implements AutoCloseable {
   }
 
   private static Until until(Duration deadline) {
-    return new Until(Deadlines.nanos(deadline, WindlassException::of));
+    return new Until(Deadline.nanos(deadline, WindlassException::of));
   }
 
   /**
@@ -395,7 +395,7 @@ public final class Job implements AutoCloseable {
             options.firstSequence(),
             options.cores(),
             options.blocks(),
-            Deadlines.nanos(options.deadline(), WindlassException::of),
+            Deadline.nanos(options.deadline(), WindlassException::of),
             options.adjustThreads()));
   }
 

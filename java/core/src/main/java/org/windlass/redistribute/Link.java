@@ -16,7 +16,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
@@ -229,7 +229,7 @@ public final class Link implements AutoCloseable {
     try {
       agree(
           communicator,
-          new Until(Deadlines.DEFAULT),
+          new Until(Deadline.DEFAULT),
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
       own = communicator.subset(ranks);

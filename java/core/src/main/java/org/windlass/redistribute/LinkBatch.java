@@ -16,7 +16,7 @@ import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -258,7 +258,7 @@ public final class LinkBatch {
 
   /** Collective over the link: finds what the other side calls by the same names, and plans. */
   public LinkTransfer register() {
-    return register(Deadlines.DEFAULT);
+    return register(Deadline.DEFAULT);
   }
 
   /**
@@ -268,7 +268,7 @@ public final class LinkBatch {
    *     ranks of a side disagree; the link goes on
    */
   public LinkTransfer register(Duration deadline) {
-    return register(Deadlines.nanos(deadline, WindlassException::of));
+    return register(Deadline.nanos(deadline, WindlassException::of));
   }
 
   private LinkTransfer register(long deadlineNs) {

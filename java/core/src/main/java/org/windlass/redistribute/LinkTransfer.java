@@ -16,7 +16,7 @@ import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 
 /**
  * A transfer of a {@link LinkBatch} that both sides have registered. Each version moves once: every
@@ -99,12 +99,12 @@ public final class LinkTransfer implements AutoCloseable {
    *     nothing is committed, and the link goes on
    */
   public void send(long version) {
-    send(version, Deadlines.DEFAULT);
+    send(version, Deadline.DEFAULT);
   }
 
   /** {@link #send(long)} with a deadline of its own. */
   public void send(long version, Duration deadline) {
-    send(version, Deadlines.nanos(deadline, WindlassException::of));
+    send(version, Deadline.nanos(deadline, WindlassException::of));
   }
 
   private void send(long version, long deadlineNs) {
@@ -124,24 +124,24 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws VerificationFailedException as {@link #send(long)} does
    */
   public long receive() {
-    return receive(ANY, Deadlines.DEFAULT);
+    return receive(ANY, Deadline.DEFAULT);
   }
 
   /** {@link #receive()} with a deadline of its own. */
   public long receive(Duration deadline) {
-    return receive(ANY, Deadlines.nanos(deadline, WindlassException::of));
+    return receive(ANY, Deadline.nanos(deadline, WindlassException::of));
   }
 
   /** {@link #receive()} of one version: if the senders send another, none is received. */
   public void receive(long version) {
     requireVersion("receive", version);
-    receive(version, Deadlines.DEFAULT);
+    receive(version, Deadline.DEFAULT);
   }
 
   /** {@link #receive(long)} with a deadline of its own. */
   public void receive(long version, Duration deadline) {
     requireVersion("receive", version);
-    receive(version, Deadlines.nanos(deadline, WindlassException::of));
+    receive(version, Deadline.nanos(deadline, WindlassException::of));
   }
 
   private long receive(long version, long deadlineNs) {
@@ -257,13 +257,13 @@ public final class LinkTransfer implements AutoCloseable {
    * before.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
-    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
     return link.communicator().async(queued -> send(version, deadlineNs));
   }
 
   /** {@link #receive(Duration)} likewise. */
   public Operation<Long> receiveAsync(Duration deadline) {
-    long deadlineNs = Deadlines.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
     return link.communicator().asyncCall(queued -> receive(ANY, deadlineNs));
   }
 
@@ -358,7 +358,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
     Link.enter("checkReplicas", links);
     try {
-      Until until = new Until(Deadlines.DEFAULT);
+      Until until = new Until(Deadline.DEFAULT);
       parts.forEach(part -> part.checkReplicas(until));
     } finally {
       Link.leave(links);

@@ -17,7 +17,7 @@ import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
@@ -151,12 +151,12 @@ public final class Transfer implements AutoCloseable {
    * @param version must be the same on every rank
    */
   public void run(long version) {
-    run(version, Deadlines.DEFAULT);
+    run(version, Deadline.DEFAULT);
   }
 
   /** {@link #run(long)} with a deadline of its own. */
   public void run(long version, Duration deadline) {
-    run(version, Deadlines.nanos(deadline, WindlassException::of));
+    run(version, Deadline.nanos(deadline, WindlassException::of));
   }
 
   void run(long version, long deadlineNs) {
@@ -352,7 +352,7 @@ public final class Transfer implements AutoCloseable {
    */
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
-    Replicas.check(new Until(Deadlines.DEFAULT), communicator, ranks, tensors);
+    Replicas.check(new Until(Deadline.DEFAULT), communicator, ranks, tensors);
   }
 
   /** The plans of the batch's tensors, in the order in which they were added. */

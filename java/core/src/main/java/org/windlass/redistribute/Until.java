@@ -5,9 +5,9 @@ import java.time.Duration;
 import org.windlass.Collectives;
 import org.windlass.Communicator;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 
-/** The one deadline of several operations in a row. */
+/** The one deadline of several operations in a row, or of each its communicator's own. */
 final class Until {
   /** So that sums of times don't overflow. */
   private static final long LONGEST_NS = Long.MAX_VALUE / 4;
@@ -18,10 +18,10 @@ final class Until {
   /**
    * From now on.
    *
-   * @param deadlineNs {@link Deadlines#DEFAULT} gives each operation the communicator's own
+   * @param deadlineNs {@link Deadline#DEFAULT} gives each operation the communicator's own
    */
   Until(long deadlineNs) {
-    isDefault = deadlineNs == Deadlines.DEFAULT;
+    isDefault = deadlineNs == Deadline.DEFAULT;
     endNs = System.nanoTime() + deadlineNs;
   }
 
@@ -42,7 +42,7 @@ final class Until {
 
   /** What is left for the next operation, at least 1 ns, as the C ABI takes it. */
   long leftNs() {
-    return isDefault ? Deadlines.DEFAULT : Math.max(1, endNs - System.nanoTime());
+    return isDefault ? Deadline.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }
 
   /** The same where it is not the communicators' own. */
@@ -52,7 +52,7 @@ final class Until {
 
   /** What is left, at least 1 ns, of an operation of {@code communicator}. */
   long leftNs(Communicator communicator) {
-    return isDefault ? Deadlines.nanos(communicator.deadline(), WindlassException::of) : leftNs();
+    return isDefault ? Deadline.nanos(communicator.deadline(), WindlassException::of) : leftNs();
   }
 
   /** The communicator's operations under what is left. */

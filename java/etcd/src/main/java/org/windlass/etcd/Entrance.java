@@ -16,9 +16,9 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.Member;
 
 /**
@@ -39,7 +39,7 @@ final class Entrance {
   private final KeptLease lease;
   private final String root;
   private final Member member;
-  private final Until until;
+  private final Deadline until;
   private final FailureMaker failures;
   private final String call;
   private final long patienceNs;
@@ -62,7 +62,7 @@ final class Entrance {
       String address,
       Member member,
       long leaseSeconds,
-      Until until,
+      Deadline until,
       FailureMaker failures) {
     this.client = client;
     this.kv = client.getKVClient();

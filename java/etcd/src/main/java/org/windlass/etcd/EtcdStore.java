@@ -26,9 +26,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.Limits;
 import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Refusal;
@@ -93,7 +93,7 @@ final class EtcdStore implements Store {
       Duration deadline,
       long leaseSeconds,
       FailureMaker failures) {
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     EtcdStore store = new EtcdStore(place, access.client(place, failures), failures);
     boolean isIn = false;
     try {
@@ -115,7 +115,7 @@ final class EtcdStore implements Store {
     this.requests = new Requests(address, failures);
   }
 
-  private void come(String root, Member member, long leaseSeconds, Until until) {
+  private void come(String root, Member member, long leaseSeconds, Deadline until) {
     long beginNs = System.nanoTime();
     long leftNs = until.leftNs();
     long limitNs = leftNs - Math.min(WHY_NS, leftNs / WHY_PART);
@@ -169,7 +169,7 @@ final class EtcdStore implements Store {
   @Override
   public Optional<byte[]> get(String key, Duration deadline) {
     Limits.key(key, failures);
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     return Optional.ofNullable(look("get " + key, key, until).value);
   }
 
@@ -179,7 +179,7 @@ final class EtcdStore implements Store {
     Limits.value(seen, failures);
     byte[] own = seen == null ? null : seen.clone();
     String call = "await " + key;
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     while (true) {
       Stored now = look(call, key, until);
       if (!Arrays.equals(now.value, own)) {
@@ -240,7 +240,7 @@ final class EtcdStore implements Store {
   public List<String> keys(String prefix, Duration deadline) {
     Limits.prefix(prefix, failures);
     String call = "keys " + prefix;
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     List<String> found = new ArrayList<>();
     long[] listing = new long[1];
     ByteSequence all = owner.keys().value("");
@@ -336,7 +336,7 @@ final class EtcdStore implements Store {
     return bytes.length == Long.BYTES ? Math.max(0, ByteBuffer.wrap(bytes).getLong()) : 0;
   }
 
-  private Stored look(String call, String key, Until until) {
+  private Stored look(String call, String key, Deadline until) {
     ByteSequence place = owner.keys().value(key);
     TxnResponse response =
         requests.read(
@@ -359,7 +359,7 @@ final class EtcdStore implements Store {
    */
   private boolean change(
       String call, String key, Duration deadline, Stored guess, Function<Stored, Change> next) {
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     try {
       Stored seen = guess == null ? look(call, key, until) : guess;
       while (true) {
@@ -382,7 +382,7 @@ final class EtcdStore implements Store {
     }
   }
 
-  private TxnResponse commit(String call, String key, Stored seen, Change change, Until until) {
+  private TxnResponse commit(String call, String key, Stored seen, Change change, Deadline until) {
     ByteSequence place = owner.keys().value(key);
     ByteSequence size = owner.keys().size(key);
     Cmp isSame = new Cmp(place, Cmp.Op.EQUAL, CmpTarget.modRevision(seen.modified));
@@ -412,7 +412,7 @@ final class EtcdStore implements Store {
   }
 
   /** Refuses what the store has no room for. */
-  private void room(String call, String key, Stored seen, Change change, Until until) {
+  private void room(String call, String key, Stored seen, Change change, Deadline until) {
     long after = cost(key, change.value);
     long more = after - cost(key, seen.value);
     if (more <= 0 || unmeasured.addAndGet(after) <= UNMEASURED) {
@@ -437,7 +437,7 @@ final class EtcdStore implements Store {
 
   /** Shows {@code each} of what begins with {@code prefix}, as it was at one revision of etcd. */
   private void range(
-      String call, ByteSequence prefix, GetOption what, Until until, Consumer<KeyValue> each) {
+      String call, ByteSequence prefix, GetOption what, Deadline until, Consumer<KeyValue> each) {
     ByteSequence from = prefix;
     for (long revision = 0; ; ) {
       GetOption option =

@@ -15,10 +15,9 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 import org.windlass.internal.rendezvous.Refusal;
 import org.windlass.internal.rendezvous.Waits;
 
@@ -68,7 +67,7 @@ final class Requests {
    *
    * @param call as errors name it
    */
-  <T> T read(String call, Until until, Supplier<CompletableFuture<T>> question) {
+  <T> T read(String call, Deadline until, Supplier<CompletableFuture<T>> question) {
     while (true) {
       try {
         return answer(call, NO_ANSWER, List.of(), until, question);
@@ -82,7 +81,7 @@ final class Requests {
    * What etcd answers to a change. Where a connection breaks meanwhile nobody knows whether it was
    * made: then the store is lost for this way in.
    */
-  <T> T change(String call, Until until, Supplier<CompletableFuture<T>> change) {
+  <T> T change(String call, Deadline until, Supplier<CompletableFuture<T>> change) {
     try {
       return answer(call, NO_ANSWER, List.of(), until, change);
     } catch (Unanswered e) {
@@ -101,7 +100,7 @@ final class Requests {
       String call,
       String lacking,
       List<Integer> culprits,
-      Until until,
+      Deadline until,
       CompletableFuture<T> event) {
     try {
       return answer(call, lacking, culprits, until, () -> event);
@@ -137,7 +136,7 @@ final class Requests {
       String call,
       String lacking,
       List<Integer> culprits,
-      Until until,
+      Deadline until,
       Supplier<CompletableFuture<T>> request)
       throws Unanswered {
     CompletableFuture<T> answer = new CompletableFuture<>();
@@ -167,7 +166,7 @@ final class Requests {
               + "the store at "
               + address
               + " after "
-              + Deadlines.text(until.deadline()),
+              + Deadline.text(until.deadline()),
           null,
           "",
           culprits);
@@ -247,7 +246,7 @@ final class Requests {
     return text.toString();
   }
 
-  private void pause(String call, Until until) {
+  private void pause(String call, Deadline until) {
     CompletableFuture<Void> over = new CompletableFuture<>();
     over.completeOnTimeout(null, PAUSE_MS, TimeUnit.MILLISECONDS);
     await(call, NO_ANSWER, List.of(), until, over);

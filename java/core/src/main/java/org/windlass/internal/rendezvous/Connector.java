@@ -14,10 +14,9 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 
 /**
  * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
@@ -34,7 +33,7 @@ final class Connector {
   private final boolean isOpened;
   private final FailureMaker failures;
   private final String call;
-  private final Until until;
+  private final Deadline until;
 
   /** Of the attempt in progress. */
   private SocketChannel socket;
@@ -64,7 +63,7 @@ final class Connector {
     this.isOpened = isOpened;
     this.failures = failures;
     this.call = "connect to the store at " + Sockets.name(address) + " as " + member;
-    this.until = Until.of(deadline, failures);
+    this.until = Deadline.of(deadline, failures);
   }
 
   Connection connect() {
@@ -95,7 +94,7 @@ final class Connector {
     throw failure(
         Native.WL_TIMEOUT,
         "no store there after "
-            + Deadlines.text(until.deadline())
+            + Deadline.text(until.deadline())
             + ": "
             + why
             + "; does its owner run?");

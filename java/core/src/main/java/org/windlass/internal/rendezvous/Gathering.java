@@ -11,10 +11,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.function.Consumer;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 
 /**
  * The steps by which all ranks of a start tell one another something at a store, within one
@@ -49,7 +48,7 @@ final class Gathering {
   private final String decisions;
   private final Sign others;
   private final int size;
-  private final Until until;
+  private final Deadline until;
   private final FailureMaker failures;
 
   /** Tells what is said here from what is said of the same ranks elsewhere. */
@@ -97,7 +96,7 @@ final class Gathering {
     this.decisions = decisions(prefix);
     this.others = others;
     this.size = size;
-    this.until = Until.of(deadline, failures);
+    this.until = Deadline.of(deadline, failures);
     this.failures = failures;
     this.seen = new byte[size][];
     this.heard = new Word[size];
@@ -113,7 +112,7 @@ final class Gathering {
    * @return the start, for {@link #joining}
    */
   static byte[] awaitOpen(Store store, String prefix, Duration deadline) {
-    Until until = Until.of(deadline);
+    Deadline until = Deadline.of(deadline);
     byte[] now = null;
     do {
       now = store.awaitOther(decisions(prefix), now, until.left()).orElse(null);
@@ -249,7 +248,7 @@ final class Gathering {
 
   /** The same after a failure, for as long as telling it takes. */
   void fail(List<Integer> own) {
-    Until last = Until.of(LAST_LOOK);
+    Deadline last = Deadline.of(LAST_LOOK);
     try {
       if (isOpen(decision)) {
         decided(failed("", rankZeroLeft()), LAST_LOOK);
@@ -260,7 +259,7 @@ final class Gathering {
     awaitOthersLeft(own, last);
   }
 
-  private void awaitOthersLeft(List<Integer> own, Until end) {
+  private void awaitOthersLeft(List<Integer> own, Deadline end) {
     try {
       for (int rank = 0; rank < size; rank++) {
         byte[] last = own.contains(rank) ? null : lastOf(rank, end.left());
@@ -475,7 +474,7 @@ final class Gathering {
           System.Logger.Level.WARNING,
           "{0} so far; the start waits for {1} more",
           missing.said(),
-          Deadlines.text(Duration.ofMillis(Math.max(1, until.left().toMillis()))));
+          Deadline.text(Duration.ofMillis(Math.max(1, until.left().toMillis()))));
     }
   }
 
@@ -609,7 +608,7 @@ final class Gathering {
 
   /** The outcome of a step whose deadline has passed: who has not come so far. */
   private Outcome late(String step, boolean isRankZero, RuntimeException failure) {
-    Until last = Until.of(LAST_LOOK);
+    Deadline last = Deadline.of(LAST_LOOK);
     Outcome.Failed why;
     try {
       Missing missing = missing(step, last);
@@ -636,7 +635,7 @@ final class Gathering {
     throw thrown(why, failure);
   }
 
-  private Missing missing(String step, Until end) {
+  private Missing missing(String step, Deadline end) {
     List<Word> words = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
       words.add(Word.peek(store.get(key(rank), end.left()).orElse(null)));

@@ -12,7 +12,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
@@ -73,7 +73,7 @@ public final class LocalStore implements Store {
     Limits.key(key, failures);
     Limits.value(seen, failures);
     String call = "await " + key;
-    long nanos = Deadlines.nanos(deadline, failures);
+    long nanos = Deadline.nanos(deadline, failures);
     byte[] own = seen == null ? null : seen.clone();
     CompletableFuture<byte[]> other = new CompletableFuture<>();
     Table.Wait wait =
@@ -89,7 +89,7 @@ public final class LocalStore implements Store {
     } catch (TimeoutException e) {
       throw failures.make(
           Native.WL_TIMEOUT,
-          call + ": " + Waits.lacking(seen) + address() + " after " + Deadlines.text(deadline));
+          call + ": " + Waits.lacking(seen) + address() + " after " + Deadline.text(deadline));
     } catch (InterruptedException e) {
       throw Waits.interrupted(call, failures);
     } catch (ExecutionException e) {
@@ -147,7 +147,7 @@ public final class LocalStore implements Store {
   }
 
   private <T> T within(String call, Duration deadline, Supplier<T> body) {
-    Deadlines.nanos(deadline, failures);
+    Deadline.nanos(deadline, failures);
     try {
       synchronized (table) {
         if (closed) {

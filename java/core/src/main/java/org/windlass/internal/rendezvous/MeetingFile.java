@@ -27,11 +27,10 @@ import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
-import org.windlass.internal.Until;
 
 /**
  * The file by which those meet who were given neither an address nor a token: whoever opens the
@@ -167,7 +166,7 @@ public final class MeetingFile implements AutoCloseable {
    * @param deadline to wait for another that does the same; Timeout
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     Properties shared = System.getProperties();
     try {
@@ -187,7 +186,7 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  private Place findOr(Supplier<Place> open, Path lock, Until until)
+  private Place findOr(Supplier<Place> open, Path lock, Deadline until)
       throws IOException, InterruptedException {
     Set<StandardOpenOption> options =
         Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
@@ -205,11 +204,11 @@ public final class MeetingFile implements AutoCloseable {
   }
 
   /** Before the next attempt to get {@code lock}; Timeout where there is to be none. */
-  private void pause(Path lock, String holder, Until until) throws InterruptedException {
+  private void pause(Path lock, String holder, Deadline until) throws InterruptedException {
     if (until.isOver()) {
       throw failures.make(
           Native.WL_TIMEOUT,
-          lock + ": " + holder + " has held it for " + Deadlines.text(until.deadline()));
+          lock + ": " + holder + " has held it for " + Deadline.text(until.deadline()));
     }
     Thread.sleep(LOCK_PAUSE.toMillis());
   }
@@ -249,7 +248,7 @@ public final class MeetingFile implements AutoCloseable {
 
   /** Waits until rank 0's process has said where the store is; Timeout where it has not. */
   public Place await(Duration deadline) {
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     long pause = FIRST_PAUSE_MS;
     while (true) {
       Seen seen = look();
@@ -260,7 +259,7 @@ public final class MeetingFile implements AutoCloseable {
         throw failures.make(
             Native.WL_TIMEOUT,
             "rank 0 has not said where the ranks meet within "
-                + Deadlines.text(deadline)
+                + Deadline.text(deadline)
                 + ": "
                 + path
                 + " "

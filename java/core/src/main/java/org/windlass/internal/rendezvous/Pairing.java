@@ -9,9 +9,9 @@ import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.Until;
 
 /**
  * The way of two jobs to one another at a store, by the name of their pair: what rank 0 of each
@@ -40,7 +40,7 @@ public final class Pairing {
   private final String path;
   private final Announcement own;
   private final FailureMaker failures;
-  private final Until until;
+  private final Deadline until;
 
   /**
    * Two jobs that have found one another.
@@ -80,7 +80,7 @@ public final class Pairing {
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
-    this.until = Until.of(deadline, failures);
+    this.until = Deadline.of(deadline, failures);
     this.failures = failures;
   }
 

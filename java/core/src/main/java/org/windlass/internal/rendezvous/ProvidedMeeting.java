@@ -3,8 +3,8 @@ package org.windlass.internal.rendezvous;
 
 import java.time.Duration;
 import java.util.Map;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Until;
 
 /**
  * The owner of a store that another artifact brings along, where jobs meet: what rank 0 of a start
@@ -41,7 +41,7 @@ final class ProvidedMeeting implements AutoCloseable {
    * @param deadline Timeout where another becomes it, or one that has ended is not known to have
    */
   MeetingPlace find(Duration deadline) {
-    Until until = Until.of(deadline, failures);
+    Deadline until = Deadline.of(deadline, failures);
     if (own != null && !isThere(own, look(until))) {
       close();
     }
@@ -51,7 +51,7 @@ final class ProvidedMeeting implements AutoCloseable {
     return place;
   }
 
-  private static Duration look(Until until) {
+  private static Duration look(Deadline until) {
     Duration half = Duration.ofNanos(Math.max(1, until.leftNs() / 2));
     return half.compareTo(LOOK) < 0 ? half : LOOK;
   }

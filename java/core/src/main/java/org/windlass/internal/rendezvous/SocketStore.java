@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
@@ -242,7 +242,7 @@ public final class SocketStore implements Store {
    */
   private <T> T ask(
       String what, String lacking, Duration deadline, ByteBuffer request, Reading<T> reading) {
-    long nanos = Deadlines.nanos(deadline, failures);
+    long nanos = Deadline.nanos(deadline, failures);
     int id = nextId();
     request.putInt(Integer.BYTES + 1, id);
     CompletableFuture<ByteBuffer> reply = new CompletableFuture<>();
@@ -261,7 +261,7 @@ public final class SocketStore implements Store {
       Wire.end(body);
       return result;
     } catch (TimeoutException e) {
-      String why = lacking + "the store at " + address + " after " + Deadlines.text(deadline);
+      String why = lacking + "the store at " + address + " after " + Deadline.text(deadline);
       throw new Refusal(Native.WL_TIMEOUT, why).thrown(what, failures);
     } catch (InterruptedException e) {
       throw Waits.interrupted(what, failures);
@@ -337,7 +337,7 @@ public final class SocketStore implements Store {
       long now = System.nanoTime();
       if (now - heardNs > silenceNs) {
         throw new IOException(
-            "it has said nothing for " + Deadlines.text(Duration.ofNanos(silenceNs)));
+            "it has said nothing for " + Deadline.text(Duration.ofNanos(silenceNs)));
       }
       if (now - pingedNs >= pingNs) {
         pingedNs = now;

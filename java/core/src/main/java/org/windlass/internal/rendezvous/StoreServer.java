@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import org.windlass.internal.Deadlines;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
@@ -357,12 +357,12 @@ public final class StoreServer implements AutoCloseable {
       if (now - oldest.heardNs() <= proofNs) {
         break;
       }
-      drop(oldest, "it had not shown the token after " + Deadlines.text(bounds.proof()));
+      drop(oldest, "it had not shown the token after " + Deadline.text(bounds.proof()));
     }
     long silenceNs = bounds.silence().toNanos();
     for (Session session : members.all()) {
       if (now - session.heardNs() > silenceNs) {
-        drop(session, "it has said nothing for " + Deadlines.text(bounds.silence()));
+        drop(session, "it has said nothing for " + Deadline.text(bounds.silence()));
       }
     }
   }

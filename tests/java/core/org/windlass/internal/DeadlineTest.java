@@ -8,7 +8,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Durations as messages have them. */
-class DeadlinesTest {
+class DeadlineTest {
   @ParameterizedTest
   @CsvSource({
     "PT0S, 0 s",
@@ -26,6 +26,6 @@ class DeadlinesTest {
     "PT-9223372036854775808S, -9223372036854775808 s"
   })
   void aTimeHasOneUnit(Duration time, String text) {
-    assertThat(Deadlines.text(time)).isEqualTo(text);
+    assertThat(Deadline.text(time)).isEqualTo(text);
   }
 }

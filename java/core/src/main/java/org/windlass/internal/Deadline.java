@@ -5,15 +5,53 @@ import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Objects;
 
-/** Durations as the C ABI takes them. */
-public final class Deadlines {
-  /** Stands for the communicator's own deadline. */
+/**
+ * The deadline of a call, or of several that share one, and when it ends.
+ *
+ * @param deadline as the caller gave it
+ * @param startNs when it began
+ * @param limitNs how long it may take
+ */
+public record Deadline(Duration deadline, long startNs, long limitNs) {
+  /** Stands for the communicator's own, as the C ABI takes it. */
   public static final long DEFAULT = 0;
 
-  private Deadlines() {}
+  /**
+   * From now on.
+   *
+   * @param failures makes what is thrown for a deadline that is not positive
+   */
+  public static Deadline of(Duration deadline, FailureMaker failures) {
+    return new Deadline(deadline, System.nanoTime(), nanos(deadline, failures));
+  }
+
+  /** From now on; {@code deadline} is positive. */
+  public static Deadline of(Duration deadline) {
+    return new Deadline(deadline, System.nanoTime(), deadline.toNanos());
+  }
+
+  /** What is left; 0 or less where it has passed. */
+  public long leftNs() {
+    return limitNs - (System.nanoTime() - startNs);
+  }
+
+  /** What is left, at least a moment, as calls take it. */
+  public Duration left() {
+    return Duration.ofNanos(Math.max(1, leftNs()));
+  }
+
+  /** The same, but no more than {@code most}. */
+  public Duration left(Duration most) {
+    Duration left = left();
+    return left.compareTo(most) < 0 ? left : most;
+  }
+
+  public boolean isOver() {
+    return leftNs() <= 0;
+  }
 
   /**
-   * Nanoseconds, at least 1 and at most what a long holds.
+   * Nanoseconds as the C ABI takes them, at least 1 and at most what a long holds.
    *
    * @param failures makes what is thrown for a deadline that is not positive
    */
