@@ -20,7 +20,7 @@ import org.bytedeco.javacpp.tools.InfoMapper;
 @Properties(
     value =
         @Platform(
-            value = NativeConfig.PLATFORM,
+            value = {"linux-x86_64", "linux-arm64"},
             include = {"windlass/windlass.h", "jni_support.h"},
             define = "MODIFIED_UTF8_STRING",
             library = NativeConfig.JNI_LIBRARY,
@@ -29,7 +29,6 @@ import org.bytedeco.javacpp.tools.InfoMapper;
     global = "org.windlass.internal.Native")
 @NoException
 public class NativeConfig implements InfoMapper {
-  static final String PLATFORM = "linux-x86_64";
   static final String LIBRARY = "windlass";
   static final String JNI_LIBRARY = "jniwindlass";
 

@@ -10,6 +10,7 @@ import java.nio.file.Paths;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
@@ -19,8 +20,8 @@ import java.util.regex.Pattern;
  * <ol>
  *   <li>the folder named by the system property {@value #PATH_PROPERTY} or, without it, the
  *       environment variable {@value #PATH_VARIABLE}; nothing else is tried when one is set;
- *   <li>the jar with classifier {@code linux-x86_64}, copied to a fresh folder under {@code
- *       java.io.tmpdir} that is gone again when this returns;
+ *   <li>the jar with the classifier of this platform, {@code linux-x86_64} or {@code linux-arm64},
+ *       copied to a fresh folder under {@code java.io.tmpdir} that is gone again when this returns;
  *   <li>the folders of {@code java.library.path}.
  * </ol>
  *
@@ -37,7 +38,15 @@ public final class NativeLoader {
   private static final List<String> FILES =
       List.of("lib" + NativeConfig.LIBRARY + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
 
-  private static final String PLATFORM = NativeConfig.PLATFORM;
+  /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
+  private static final Map<String, String> PLATFORMS =
+      Map.of("Linux amd64", "linux-x86_64", "Linux aarch64", "linux-arm64");
+
+  private static final String SYSTEM =
+      System.getProperty("os.name") + " " + System.getProperty("os.arch");
+
+  private static final String PLATFORM = PLATFORMS.getOrDefault(SYSTEM, "linux-x86_64");
+
   /** "false" inside JavaCPP's build tool. */
   private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
 
@@ -70,9 +79,9 @@ public final class NativeLoader {
   }
 
   private static String find() {
-    String system = System.getProperty("os.name") + " " + System.getProperty("os.arch");
-    if (!system.equals("Linux amd64")) {
-      throw new UnsatisfiedLinkError("Windlass has natives for Linux amd64 alone, this is " + system);
+    if (!PLATFORMS.containsKey(SYSTEM)) {
+      throw new UnsatisfiedLinkError(
+          "Windlass has natives for Linux amd64 and aarch64 alone, this is " + SYSTEM);
     }
     String named = System.getProperty(PATH_PROPERTY);
     String by = "system property " + PATH_PROPERTY;
@@ -139,7 +148,7 @@ public final class NativeLoader {
       if (loader.getResource(RESOURCES + file) == null) {
         tried.add(
             place + "not on the class path (on the module path it wants"
-                + " --add-modules org.windlass.linux.x86_64)");
+                + " --add-modules org.windlass." + PLATFORM.replace('-', '.') + ")");
         return false;
       }
     }
