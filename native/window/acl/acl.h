@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public calls of the Ascend runtime (ACL) that Windlass makes, by their own names, found at
+// run time, so that this library loads where there is none. Types, values and argument orders are
+// those that Huawei documents; nothing here has met a device yet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "native/base/error.h"
+
+namespace windlass::acl {
+
+using AclError = int32_t;
+constexpr AclError kAclOk = 0;
+constexpr AclError kAclInitialised = 100002;  // by others of this process
+
+using AclStream = void*;
+using AclPhysical = void*;  // physical memory of a device
+
+constexpr int32_t kMallocHugeFirst = 0;
+constexpr int32_t kHostToDevice = 1;
+constexpr int32_t kDeviceToHost = 2;
+constexpr int32_t kGranularityMinimum = 0;
+constexpr int32_t kHandleTypeNone = 0;
+constexpr int32_t kAllocationPinned = 0;
+constexpr int32_t kMemoryHuge = 0;  // pages of 2 MiB
+constexpr int32_t kLocationDevice = 1;
+constexpr int32_t kAccessReadWrite = 3;
+constexpr uint64_t kExportToNamedProcesses = 0;
+
+struct AclLocation {
+  uint32_t id;
+  int32_t type;
+};
+struct AclPhysicalProperties {
+  int32_t handleType;
+  int32_t allocationType;
+  int32_t attributes;
+  AclLocation location;  // a device as the runtime counts those that the process sees
+  uint64_t reserved;
+};
+struct AclAccess {
+  int32_t flags;
+  AclLocation location;  // a device as the driver counts all
+  uint8_t reserved[12];
+};
+
+// call(result, name, arguments) for each of them.
+#define WINDLASS_ACL_CALLS(call)                                                                   \
+  call(AclError, aclInit, (const char* configuration))                                             \
+  call(AclError, aclFinalize, ())                                                                  \
+  call(AclError, aclrtSetDevice, (int32_t device))                                                 \
+  call(AclError, aclrtResetDevice, (int32_t device))                                               \
+  call(AclError, aclrtCreateStream, (AclStream * stream))                                          \
+  call(AclError, aclrtDestroyStream, (AclStream stream))                                           \
+  call(AclError, aclrtSynchronizeStreamWithTimeout, (AclStream stream, int32_t milliseconds))      \
+  call(AclError, aclrtMalloc, (void** memory, size_t bytes, int32_t policy))                       \
+  call(AclError, aclrtFree, (void* memory))                                                        \
+  call(AclError, aclrtMemcpy,                                                                      \
+       (void* to, size_t room, const void* from, size_t bytes, int32_t kind))                      \
+  call(AclError, aclrtMemset, (void* memory, size_t room, int32_t value, size_t bytes))            \
+  call(AclError, aclrtMemGetAllocationGranularity,                                                 \
+       (AclPhysicalProperties * properties, int32_t option, size_t* bytes))                        \
+  call(AclError, aclrtMallocPhysical,                                                              \
+       (AclPhysical * physical, size_t bytes, const AclPhysicalProperties* properties,             \
+        uint64_t flags))                                                                           \
+  call(AclError, aclrtFreePhysical, (AclPhysical physical))                                        \
+  call(AclError, aclrtReserveMemAddress,                                                           \
+       (void** address, size_t bytes, size_t alignment, void* wish, uint64_t flags))               \
+  call(AclError, aclrtReleaseMemAddress, (void* address))                                          \
+  call(AclError, aclrtMapMem,                                                                      \
+       (void* address, size_t bytes, size_t offset, AclPhysical physical, uint64_t flags))         \
+  call(AclError, aclrtUnmapMem, (void* address))                                                   \
+  call(AclError, aclrtMemExportToShareableHandle,                                                  \
+       (AclPhysical physical, int32_t type, uint64_t flags, uint64_t* handle))                     \
+  call(AclError, aclrtMemSetPidToShareableHandle,                                                  \
+       (uint64_t handle, int32_t* processes, size_t count))                                        \
+  call(AclError, aclrtDeviceGetBareTgid, (int32_t * process))                                      \
+  call(AclError, aclrtMemImportFromShareableHandle,                                                \
+       (uint64_t handle, int32_t device, AclPhysical* physical))                                   \
+  call(AclError, aclrtDeviceCanAccessPeer, (int32_t * can, int32_t device, int32_t peer))          \
+  call(AclError, aclrtDeviceEnablePeerAccess, (int32_t peer, uint32_t flags))                      \
+  call(AclError, aclrtDevicePeerAccessStatus, (int32_t device, int32_t peer, int32_t* status))     \
+  call(const char*, aclGetRecentErrMsg, ())
+
+// Calls that older toolkits lack, whose memory can be read and written once it is mapped.
+#define WINDLASS_ACL_LATER_CALLS(call) \
+  call(AclError, aclrtMemSetAccess,    \
+       (void* address, size_t bytes, AclAccess* access, size_t count))
+
+struct Acl {
+#define WINDLASS_ACL_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
+  WINDLASS_ACL_CALLS(WINDLASS_ACL_MEMBER)
+  WINDLASS_ACL_LATER_CALLS(WINDLASS_ACL_MEMBER)
+#undef WINDLASS_ACL_MEMBER
+
+  // Opens the runtime: libascendcl.so in lib64 of the toolkit's folder `home`, if that is not
+  // nullptr, else wherever the dynamic linker looks. It stays open: it does not bear being
+  // unloaded. WL_UNSUPPORTED says what was looked for, and where. Throws std::bad_alloc.
+  static Code open(const char* home, Acl* acl, wl_error_t* error);
+
+  // WL_DEVICE for a call that returned `result`, with what the runtime says of it; WL_OK where that
+  // is kAclOk. `what`: on what it was called.
+  Code check(AclError result, const char* call, const char* what, wl_error_t* error) const;
+};
+
+// The number that the driver has for device `device` of those that this process sees: of
+// ASCEND_RT_VISIBLE_DEVICES (`visible`) the one at that place, itself where that is nullptr or
+// empty. WL_INVALID_ARGUMENT where it names no such device.
+Code driverDevice(const char* visible, int32_t device, uint32_t* number, wl_error_t* error);
+
+}  // namespace windlass::acl

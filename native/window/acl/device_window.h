@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window in the memory of Ascend devices: a part on each rank's own device, which the kernels of
+// every rank reach at an address of their own. Parts cross processes by shareable handles.
+#pragma once
+
+#include <vector>
+
+#include "native/window/acl/device.h"
+
+namespace windlass::acl {
+
+constexpr uint32_t kMostRanks = 64;
+
+// What kernels are given, on the device: the toolkit's communication instructions take a peer's
+// address of what lies at `local` to be windowsIn[peer] + (local - windowsIn[rankId]).
+struct DeviceContext {
+  uint64_t workSpace;
+  uint64_t workSpaceBytes;
+  uint32_t rankId;
+  uint32_t rankCount;
+  uint64_t windowBytes;
+  uint64_t windowsIn[kMostRanks];
+  uint64_t windowsOut[kMostRanks];
+};
+static_assert(offsetof(DeviceContext, rankId) == 16, "as the toolkit's kernels read it");
+static_assert(offsetof(DeviceContext, rankCount) == 20, "as the toolkit's kernels read it");
+static_assert(offsetof(DeviceContext, windowBytes) == 24, "as the toolkit's kernels read it");
+static_assert(offsetof(DeviceContext, windowsIn) == 32, "as the toolkit's kernels read it");
+static_assert(offsetof(DeviceContext, windowsOut) == 544, "as the toolkit's kernels read it");
+static_assert(sizeof(DeviceContext) == 1056, "as the toolkit's kernels read it");
+
+// How the ranks of a window tell one another what it takes.
+class Exchange {
+ public:
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t ranks() const = 0;
+  // Collective: every rank's `bytes` bytes, the same number on all, in the order of ranks. It ends
+  // within the communicator's deadline; after a failure nobody goes on.
+  virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
+
+ protected:
+  ~Exchange() = default;
+};
+
+class DeviceWindow {
+ public:
+  DeviceWindow() = default;
+  ~DeviceWindow() { close(nullptr); }
+  DeviceWindow(const DeviceWindow&) = delete;
+  DeviceWindow& operator=(const DeviceWindow&) = delete;
+
+  // Collective: `bytes`, the same on all ranks, zeroed before any peer learns of them. Where it
+  // fails on one rank it fails on all, and leaves nothing behind. WL_UNSUPPORTED: more than 64
+  // ranks; devices that don't reach one another; several ranks of one process among several
+  // processes, since a process imports a handle once. The device is used until the window is
+  // closed. Throws std::bad_alloc, before its first exchange alone.
+  Code make(Device& device, Exchange& exchange, uint64_t bytes, wl_error_t* error);
+  // Gives everything back, whatever fails, and tells the first failure. Call once no rank's kernels
+  // touch the window any more.
+  Code close(wl_error_t* error);
+
+  // Addresses for this rank's kernels.
+  void* context() const { return context_; }
+  void* part(uint32_t rank) const { return parts_[rank].address; }
+  uint64_t bytes() const { return bytes_; }  // of a part, in whole pages
+
+ private:
+  // What ranks tell one another.
+  struct Statement {
+    int32_t code;  // of this rank, so far
+    uint32_t driverDevice;
+    int32_t process;
+    uint64_t bytes;
+    uint64_t handle;
+    uint64_t address;  // in its process
+  };
+  // Physical memory as this process has it.
+  struct Part {
+    AclPhysical physical = nullptr;
+    void* address = nullptr;
+    bool isReserved = false;
+    bool isMapped = false;
+  };
+
+  // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
+  Code state(Exchange& exchange, Code code, wl_error_t* error);
+  Code checkRanks(const Exchange& exchange, wl_error_t* error) const;
+  Code makeOwn(uint64_t bytes, wl_error_t* error);
+  Code reach(uint32_t peer, wl_error_t* error);
+  Code enableAccess(uint32_t peer, wl_error_t* error);
+  // Has an address for the part's memory, and lets those devices access it.
+  Code map(Part& part, const uint32_t* driverDevices, uint32_t count, wl_error_t* error);
+  Code publishContext(wl_error_t* error);
+  bool isHere(uint32_t rank) const {
+    return statements_[rank].process == statements_[rank_].process;
+  }
+
+  Device* device_ = nullptr;
+  uint32_t rank_ = 0;
+  uint64_t bytes_ = 0;
+  Statement own_ = {};
+  std::vector<Statement> statements_;
+  std::vector<Part> parts_;
+  void* context_ = nullptr;
+};
+
+}  // namespace windlass::acl
