@@ -170,6 +170,9 @@ WL_API int32_t wl_allowed_cores(void);
 WL_API int32_t wl_thread_adopt(void);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
+/* Whether the runtime of Ascend devices (ACL), which targets a2a3 and a5 take, opens in this
+ * process. WL_UNSUPPORTED says what was looked for, and where. */
+WL_API int32_t wl_ascend_find(wl_error_t* error);
 
 /* ---- groups and communicators ---- */
 

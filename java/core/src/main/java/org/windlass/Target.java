@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
+import org.windlass.internal.AscendToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 
@@ -17,10 +18,11 @@ public enum Target {
   /** NVIDIA GPUs. */
   CUDA("this build holds no cuda kernels"),
   /** Ascend A2 and A3. */
-  A2A3("this build holds no a2a3 kernels; they need the Ascend toolkit (CANN)"),
+  A2A3(null),
   /** Ascend A5. */
-  A5("this build holds no a5 kernels; they need the Ascend toolkit (CANN)");
+  A5(null);
 
+  /** Null where it depends on what this machine has of the Ascend toolkit. */
   private final String whyNot;
 
   Target(String whyNot) {
@@ -44,7 +46,10 @@ public enum Target {
 
   /** Why it isn't available; empty if it is. */
   public String whyNot() {
-    return available() ? "" : whyNot;
+    if (available()) {
+      return "";
+    }
+    return whyNot == null ? AscendToolkit.whyNot(toString()) : whyNot;
   }
 
   /** The target with this name, such as {@code sim}; case doesn't matter. */
@@ -62,7 +67,7 @@ public enum Target {
   /** Throws {@link UnsupportedException} unless this target is available. */
   public void require() {
     if (!available()) {
-      throw new UnsupportedException("target " + this + " is not available here: " + whyNot);
+      throw new UnsupportedException("target " + this + " is not available here: " + whyNot());
     }
   }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+/** What this machine has of the Ascend toolkit (CANN), which the targets a2a3 and a5 take. */
+public final class AscendToolkit {
+  private AscendToolkit() {}
+
+  /** Why {@code target} isn't in this build, with what was looked for here, and where. */
+  public static String whyNot(String target) {
+    return "this build has no libwindlass-" + target + ".so, for which a toolkit is looked for by "
+        + folder("ASCEND_HOME_PATH") + " and " + folder("PTO_ISA_ROOT") + "; " + runtime();
+  }
+
+  private static String folder(String variable) {
+    String value = System.getenv(variable);
+    return variable + " (" + (value == null || value.isEmpty() ? "not set" : value) + ")";
+  }
+
+  private static String runtime() {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_ascend_find(scratch.error()) == Native.WL_OK
+          ? "the Ascend runtime, libascendcl.so, opens"
+          : Structs.text(scratch.errorBuffer(), Structs.Error.MESSAGE, Native.WL_ERROR_MESSAGE);
+    }
+  }
+}
