@@ -5,11 +5,50 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace windlass {
+
+// A register of 16 bytes as elements of N; interleaveLow and interleaveHigh give those of a and b
+// by turns, of their first and of their second halves.
+#if defined(__x86_64__)
+
+template <size_t>
+using RegisterOf = __m128i;
+
+template <size_t N>
+inline __m128i interleaveLow(__m128i a, __m128i b) noexcept {
+  if constexpr (N == 1) return _mm_unpacklo_epi8(a, b);
+  if constexpr (N == 2) return _mm_unpacklo_epi16(a, b);
+  if constexpr (N == 4) return _mm_unpacklo_epi32(a, b);
+  if constexpr (N == 8) return _mm_unpacklo_epi64(a, b);
+}
+
+template <size_t N>
+inline __m128i interleaveHigh(__m128i a, __m128i b) noexcept {
+  if constexpr (N == 1) return _mm_unpackhi_epi8(a, b);
+  if constexpr (N == 2) return _mm_unpackhi_epi16(a, b);
+  if constexpr (N == 4) return _mm_unpackhi_epi32(a, b);
+  if constexpr (N == 8) return _mm_unpackhi_epi64(a, b);
+}
+
+template <class Register>
+inline Register loadRegister(const unsigned char* from) noexcept {
+  return _mm_loadu_si128(reinterpret_cast<const Register*>(from));
+}
+
+template <class Register>
+inline void storeRegister(unsigned char* to, Register stored) noexcept {
+  _mm_storeu_si128(reinterpret_cast<Register*>(to), stored);
+}
+
+#else
+
 namespace detail {
 
-// 16 bytes of memory, at any address, as elements of N bytes: a register of any CPU with vectors,
-// in GCC's vector extensions.
+// A register of 16 bytes of any CPU with vectors, in GCC's vector extensions.
 template <size_t N>
 struct Lanes;
 template <>
@@ -31,8 +70,10 @@ struct Lanes<8> {
 
 }  // namespace detail
 
-// Elements of a and b by turns, of their first halves.
-template <size_t N, class Register = typename detail::Lanes<N>::Register>
+template <size_t N>
+using RegisterOf = typename detail::Lanes<N>::Register;
+
+template <size_t N, class Register = RegisterOf<N>>
 inline Register interleaveLow(Register a, Register b) noexcept {
   if constexpr (N == 1) {
     return __builtin_shuffle(
@@ -43,8 +84,7 @@ inline Register interleaveLow(Register a, Register b) noexcept {
   if constexpr (N == 8) return __builtin_shuffle(a, b, Register{0, 2});
 }
 
-// Of their second halves.
-template <size_t N, class Register = typename detail::Lanes<N>::Register>
+template <size_t N, class Register = RegisterOf<N>>
 inline Register interleaveHigh(Register a, Register b) noexcept {
   if constexpr (N == 1) {
     return __builtin_shuffle(
@@ -55,16 +95,30 @@ inline Register interleaveHigh(Register a, Register b) noexcept {
   if constexpr (N == 8) return __builtin_shuffle(a, b, Register{1, 3});
 }
 
+template <class Register>
+inline Register loadRegister(const unsigned char* from) noexcept {
+  Register loaded;
+  __builtin_memcpy(&loaded, from, sizeof loaded);
+  return loaded;
+}
+
+template <class Register>
+inline void storeRegister(unsigned char* to, Register stored) noexcept {
+  __builtin_memcpy(to, &stored, sizeof stored);
+}
+
+#endif
+
 // One square of 16 / N elements a side. Each round interleaves the halves of the list of registers;
 // after log2(side) rounds the list is transposed.
 template <size_t N>
 inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char* s,
                             int64_t sRow) noexcept {
   constexpr int kSide = 16 / N;
-  using Register = typename detail::Lanes<N>::Register;
+  using Register = RegisterOf<N>;
   Register row[kSide];
   Register next[kSide];
-  for (int i = 0; i < kSide; ++i) __builtin_memcpy(&row[i], s + i * sRow, sizeof row[i]);
+  for (int i = 0; i < kSide; ++i) row[i] = loadRegister<Register>(s + i * sRow);
   for (int round = 1; round < kSide; round *= 2) {
     for (int i = 0; i < kSide / 2; ++i) {
       next[i * 2] = interleaveLow<N>(row[i], row[i + kSide / 2]);
@@ -72,7 +126,7 @@ inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char*
     }
     for (int i = 0; i < kSide; ++i) row[i] = next[i];
   }
-  for (int i = 0; i < kSide; ++i) __builtin_memcpy(d + i * dRow, &row[i], sizeof row[i]);
+  for (int i = 0; i < kSide; ++i) storeRegister(d + i * dRow, row[i]);
 }
 
 // A square of whole lines on both sides, by way of a block in the first-level cache, so that each
