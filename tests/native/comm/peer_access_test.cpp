@@ -480,6 +480,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
     // While ranks agree in the first call how they reach one another's memory, and later.
     const bool isFirst = round % 2 == 0;
     const int64_t afterUs = static_cast<int64_t>(random() % (isFirst ? 300 : 50'000));
+    const Shared<std::atomic<int>> told;  // ranks that know that one stands still, or were it
     const Members all(
         spread,
         [&](Member& member) {
@@ -487,16 +488,23 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
           int code = WL_OK;
           int64_t start = wl_clock_ns();
           const int64_t first = start;
-          std::thread stop([&] {
-            if (member.rank != 1) return;
-            while (wl_clock_ns() - first < afterUs * 1'000) std::this_thread::yield();
-            kill(getpid(), SIGSTOP);
+          std::thread beside([&] {
+            if (member.rank == 1) {
+              while (wl_clock_ns() - first < afterUs * 1'000) std::this_thread::yield();
+              kill(getpid(), SIGSTOP);
+            } else {
+              // A rank returns once the one that stands still has let go of its memory, too.
+              Error seen;
+              await([&] { return wl_comm_status(member.comm, &seen) != WL_OK; });
+              ++*told;
+            }
           });
           while (code == WL_OK && start - first < 60'000 * kMs) {
             start = wl_clock_ns();
             code = reduceOrdinary(member, &error, kDeadlineNs, 400'000 / kSlow);
           }
-          stop.join();
+          if (member.rank == 1) ++*told;
+          beside.join();
           CHECK_IN_MEMBER(code == WL_TIMEOUT);
           CHECK_IN_MEMBER(member.rank == 1 || wl_clock_ns() - start < 15'000 * kMs);
           CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
@@ -504,8 +512,11 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
         },
         {},
         [&](const std::vector<pid_t>& children) {
-          usleep(afterUs + 2 * kDeadlineNs / 1000);
-          kill(children[1], SIGCONT);
+          await([&] { return *told >= 2; });
+          await([&] {
+            kill(children[1], SIGCONT);
+            return *told == 3;
+          });
         });
     ASSERT_EQ(allWell(spread), all.results) << "stopped after " << afterUs << " us";
   }
