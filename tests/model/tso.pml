@@ -4,6 +4,9 @@
  * waits until its processor's FIFO is empty and then works on memory. Release stores and acquire loads are plain
  * ones. What a compiler may reorder, and non-temporal stores, are not modelled.
  *
+ * Weaker processors are not modelled either. Where the FIFO has to drain before a look, that is behind a
+ * read-modify-write, orderLooks() of native/base/cpu.h is a fence there.
+ *
  * The includer defines RANKS, CELLS (of memory, a byte each, zero at first) and DEPTH (of a FIFO; a
  * store to a full one waits, as in hardware). A rank is a process of `active [RANKS] proctype rank()`, the
  * first declared after this file, with ME as its number and processor. A model with further threads says in

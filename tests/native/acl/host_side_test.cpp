@@ -62,9 +62,11 @@ TEST(AclLibrary, SaysWhatItLookedForAndWhere) {
 TEST(AclLibrary, NamesTheCallThatAnotherLibraryLacks) {
   Acl acl;
   wl_error_t error = blankError();
-  EXPECT_EQ(Acl::open(StandIn::home("acl_empty").c_str(), &acl, &error), WL_UNSUPPORTED);
+  const std::string home = StandIn::home("acl_empty");
+  EXPECT_EQ(Acl::open(home.c_str(), &acl, &error), WL_UNSUPPORTED);
   EXPECT_NE(text(error).find("lacks aclInit"), std::string::npos) << error.message;
   EXPECT_EQ(acl.aclrtMalloc, nullptr);
+  EXPECT_EQ(dlopen((home + "/lib64/libascendcl.so").c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr);
 }
 
 TEST(AclDevices, AreThoseThatTheProcessSees) {
@@ -352,6 +354,8 @@ TEST(AclFailures, DevicesThatDoNotReachOneAnotherAreRefusedOnAllRanks) {
   const auto outcomes =
       onRanks(standIn, 2, [](uint32_t, Device& device, Exchange& exchange, wl_error_t* error) {
         DeviceWindow window;
+        EXPECT_EQ(window.make(device, exchange, kPart, error), WL_UNSUPPORTED);
+        // It is as it was, and can be asked again.
         return window.make(device, exchange, kPart, error);
       });
   for (const Outcome& one : outcomes) {
