@@ -48,7 +48,9 @@ struct AllToAllVPacked : AllToAllV {
   }
   WL_CORE static bool fits(const Launch& launch, uint32_t rank) {
     comm::Signal refused(&launch.parts(rank).refused);
-    return comm::TTEST(refused, 0, comm::WaitCmp::EQ);
+    const bool all = comm::TTEST(refused, 0, comm::WaitCmp::EQ);
+    pipe_barrier(PIPE_ALL);
+    return all;
   }
   WL_CORE static void layOut(const Launch& launch, uint32_t rank) {
     PartTable& own = launch.parts(rank);
@@ -76,7 +78,8 @@ struct AllToAllVReads {
 
 struct AllToAllVPackedReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
-    const bool moves = k == 1 && AllToAllVPacked::fits(launch, to);
+    // Once all have laid theirs out.
+    const bool moves = k == 1 && launch.parts(to).refused == 0;
     return moves ? AllToAllVReads::pulled(launch, from, to, k) : kPullsNothing;
   }
   static constexpr PullForm kForm = {

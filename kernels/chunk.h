@@ -51,7 +51,10 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
     TFOLD(viewsAt(item.targets(), target), viewsAt(item.sources(), source), item.op(), item.wire(),
           tile, stores);
   }
-  for (uint32_t t = 0; !isStaged && t < item.targets(); ++t) {
+  if (isStaged) return;
+  pipe_barrier(PIPE_ALL);
+  dsb(DSB_DDR);
+  for (uint32_t t = 0; t < item.targets(); ++t) {
     const uint64_t* view = item.target(t);
     comm::Signal signal(launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view)));
     comm::TNOTIFY(signal, 1, comm::NotifyOp::AtomicAdd);

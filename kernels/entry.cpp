@@ -34,13 +34,10 @@ struct Scoped : K {
 };
 
 template <class K>
-Code onCpu(Comm& comm, const Call& call) {
-  return comm.run<Scoped<K>>(call);
-}
-
-template <class K>
 struct InLineKernel : Scoped<K> {
-  static bool goOn(const Launch& launch, const InLine& own, Position& at) {
+  using Session = CoreSession;
+  static bool goOn(CoreSession& session, const Launch& launch, const InLine& own, Position& at) {
+    [[maybe_unused]] const auto running = session.run(own.core);
     return runInLine<Scoped<K>>(launch, own, at);
   }
 };
@@ -50,8 +47,80 @@ Code onDevice(Comm& comm, const Call& call) {
   return comm.runInLine<InLineKernel<K>>(call);
 }
 
+// Where each rank is a device, its cores alone run kernels.
+template <class K>
+Code onCpu(Comm& comm, const Call& call) {
+  if constexpr (kLimits.isolatesRanks) {
+    return onDevice<K>(comm, call);
+  } else {
+    return comm.run<Scoped<K>>(call);
+  }
+}
+
 template <class K>
 constexpr Kernel kernel = {{onCpu<K>, onDevice<K>}};
+
+// What a rank does by itself, outside of any kernel that ranks run together: nullptr, or what the
+// target doesn't allow of it, which is looked for where ranks are devices, in the views alone.
+template <class Body>
+const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
+  if constexpr (kLimits.isolatesRanks) {
+    return runAlone(name, views, body);
+  } else {
+    body();
+    return nullptr;
+  }
+}
+
+const char* put(const StridedView& remote, const StridedView& local) {
+  return alone("put", {remote, local}, [&] { oneSidedPut(remote, local); });
+}
+const char* accumulate(const StridedView& remote, const StridedView& local) {
+  return alone("accumulate", {remote, local}, [&] { oneSidedAccumulate(remote, local); });
+}
+const char* get(const StridedView& local, const StridedView& remote) {
+  return alone("get", {local, remote}, [&] { oneSidedGet(local, remote); });
+}
+const char* notify(int32_t* signal, uint32_t value) {
+  const StridedView word = {signal, DType::kI32, 0, nullptr, nullptr};
+  return alone("notify", {word}, [&] { oneSidedNotify(signal, value); });
+}
+const char* copy(void* dst, const void* src, size_t bytes) {
+  const auto length = static_cast<int64_t>(bytes);
+  const int64_t one = 1;
+  const StridedView to = {dst, DType::kU8, 1, &length, &one};
+  const StridedView from = {const_cast<void*>(src), DType::kU8, 1, &length, &one};
+  return alone("copy", {to, from}, [&] {
+    if constexpr (kLimits.isolatesRanks) {
+      oneSidedGet(to, from);
+    } else {
+      copyBytes(dst, src, bytes);
+    }
+  });
+}
+const char* fold(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op) {
+  if constexpr (kLimits.isolatesRanks) {
+    std::vector<StridedView> views(src, src + count);
+    views.push_back(dst);
+    return runAlone("fold", views, [&] { foldAlone(dst, src, count, op); });
+  } else {
+    TFOLD(&dst, 1, src, count, op, dst.dtype, Stores::kCached);
+    return nullptr;
+  }
+}
+const char* lead(const PullForm& form, const Launch& launch, uint32_t rank) {
+  if constexpr (kLimits.isolatesRanks) {
+    const auto length = static_cast<int64_t>(PartTable::bytes(launch.ranks));
+    const int64_t one = 1;
+    std::vector<StridedView> views;
+    for (uint32_t of = 0; of < launch.ranks; ++of)
+      views.push_back({&launch.parts(of), DType::kU8, 1, &length, &one});
+    return runAlone("lead", views, [&] { form.lead(launch, rank); });
+  } else {
+    form.lead(launch, rank);
+    return nullptr;
+  }
+}
 
 template <class K>
 constexpr Algorithm algorithm(uint8_t name = WL_AUTO) {
@@ -139,10 +208,13 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<ReduceScatterV, ReduceScatterVReads>>()}};
   kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, AllToAllVPackedReads>>;
   kernels.redistribute = kernel<Redistribute>;
-  kernels.put = oneSidedPut;
-  kernels.accumulate = oneSidedAccumulate;
-  kernels.get = oneSidedGet;
-  kernels.notify = oneSidedNotify;
+  kernels.put = put;
+  kernels.accumulate = accumulate;
+  kernels.get = get;
+  kernels.notify = notify;
+  kernels.copy = copy;
+  kernels.fold = fold;
+  kernels.lead = lead;
   return kernels;
 }
 

@@ -4,6 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
+#include "native/base/target.h"
 #include "native/comm/names.h"
 
 namespace windlass {
@@ -66,6 +67,10 @@ inline Code checkReduction(const char* operation, int32_t dtype, int32_t op, wl_
   if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "%s: dtype %s doesn't reduce with %s",
                 CallName(operation).text(), dtypeName(dtype), reduceOpName(op));
+  }
+  if (!kTarget.limits.hasReduce(static_cast<DType>(dtype))) {
+    return fail(error, WL_UNSUPPORTED, "%s: %s has no arithmetic in which dtype %s reduces",
+                CallName(operation).text(), kTarget.limits.name, dtypeName(dtype));
   }
   return WL_OK;
 }

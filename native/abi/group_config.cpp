@@ -33,6 +33,10 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
     return fail(error, WL_UNSUPPORTED, "the device executor takes %d ranks at most, not %d",
                 WL_MAX_DEVICE_RANKS, config->ranks);
   }
+  if (static_cast<uint32_t>(config->ranks) > kTarget.limits.mostRanks) {
+    return fail(error, WL_UNSUPPORTED, "%s takes %u ranks at most, not %d", kTarget.limits.name,
+                kTarget.limits.mostRanks, config->ranks);
+  }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
   if (const char* why = kTarget.pathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig& own = *out;

@@ -109,7 +109,8 @@ int32_t wl_dtype_can_cast(int32_t from, int32_t to) {
 
 int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op) {
   return wl_dtype_size(dtype) > 0 && op >= 0 && op < WL_REDUCE_OP_COUNT &&
-         canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op));
+         canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op)) &&
+         kTarget.limits.hasReduce(static_cast<DType>(dtype));
 }
 
 }  // extern "C"

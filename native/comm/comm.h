@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "native/comm/group.h"
 #include "native/comm/pulling.h"
@@ -206,12 +207,15 @@ class alignas(kLine) Comm : private Waiter::Ends {
   bool help(const Launch& launch, bool ownToo);
   // A core of this rank in the operation in progress, for the device executor.
   InLine inLine(uint32_t core) const;
+  // What this rank's cores may touch in the operation in progress, which names it. Throws
+  // std::bad_alloc.
+  std::vector<Reach> reach(const Call& call, const Launch& launch) const;
   // Writes the lines of an operation that its cores leave alone.
   void skipInLine(uint32_t phases) const;
   template <class K>
   Code awaitConcerned(const Launch& launch, Deadline& deadline);
   template <class K>
-  Code runCores(const Launch& launch, Deadline& deadline);
+  Code runCores(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
@@ -295,6 +299,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // This rank lacks what the operation takes.
   Code publishResource(const char* why);
   Code publishNoMemory();
+  // A core of any rank broke what the target allows.
+  Code publishBreach(const char* broken);
+  // Refused alike on all ranks, which have entered: a transfer whose sources peers don't reach.
+  Code refuseOrdinary(wl_error_t* error) const;
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;

@@ -2,10 +2,15 @@
 // The device executor's host side: states the operation, waits for the ENTER of those that its
 // kernel concerns, then runs the kernel in line on each of the rank's cores, kernels/in_line.h.
 // Where cores are threads, the caller and the rank's workers take those that can go on. Kernel K
-// says beside what any kernel does how a core goes on: K::goOn.
+// says beside what any kernel does how a core goes on, K::goOn, and what a rank's cores share:
+// K::Session, which on targets that check holds them against what the architecture allows.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "native/comm/executor.h"
+#include "native/comm/names.h"
 
 namespace windlass {
 
@@ -13,8 +18,12 @@ namespace windlass {
 template <class K>
 class Comm::Cores {
  public:
-  Cores(Comm& comm, const Launch& launch)
-      : comm_(comm), launch_(launch), open_(comm.workers_ != nullptr) {
+  Cores(Comm& comm, const Call& call, const Launch& launch)
+      : comm_(comm),
+        launch_(launch),
+        open_(comm.workers_ != nullptr),
+        session_(operationName(call.descriptor.operation()), launch.ranks, comm.inLine(0),
+                 K::Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
     for (uint32_t core = 0; core < count(); ++core) cores_[core].line = comm.inLine(core);
     if (open_) comm.workers_->open(step, this);
   }
@@ -27,6 +36,9 @@ class Comm::Cores {
     if (open_) comm_.workers_->close();
     open_ = false;
   }
+
+  // Once all are over: empty, or what they broke.
+  std::string end() { return session_.end(); }
 
   // Takes each core that nobody runs as far as it goes; whether all are over.
   bool goOn() {
@@ -56,7 +68,7 @@ class Comm::Cores {
     if (core.taken.load(std::memory_order_relaxed)) return false;
     if (core.taken.exchange(true, std::memory_order_acquire)) return false;
     const Position before = core.at;
-    if (!before.left && K::goOn(launch_, core.line, core.at))
+    if (!before.left && K::goOn(session_, launch_, core.line, core.at))
       over_.fetch_add(1, std::memory_order_acq_rel);
     const bool moved = core.at.phase != before.phase || core.at.left != before.left;
     core.taken.store(false, std::memory_order_release);
@@ -70,6 +82,7 @@ class Comm::Cores {
   Comm& comm_;
   const Launch& launch_;
   bool open_;
+  typename K::Session session_;
   std::atomic<uint32_t> over_{0};
   Core cores_[WL_MAX_DEVICE_CORES];
 };
@@ -109,20 +122,24 @@ Code Comm::runInLine(const Call& call) {
         return code;
       }
     }
-    return runCores<K>(launch, deadline);
+    return runCores<K>(call, launch, deadline);
   });
 }
 
 // Runs the kernel on this rank's cores, once all that they touch has entered.
 template <class K>
-Code Comm::runCores(const Launch& launch, Deadline& deadline) {
-  Cores<K> cores(*this, launch);
+Code Comm::runCores(const Call& call, const Launch& launch, Deadline& deadline) {
+  Cores<K> cores(*this, call, launch);
   Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
   // A peer may have failed after its part: what this rank waited for is there then, though a
   // worker may have been about to see it.
   cores.close();
   if (code != WL_OK && cores.goOn()) code = WL_OK;
   if (code != WL_OK) return code;
+  if constexpr (K::Session::kChecks) {
+    if (const std::string broken = cores.end(); !broken.empty())
+      return publishBreach(broken.c_str());
+  }
   finishPhase(rank_, K::phases(launch));
   waiter_.announce(-1);
   return WL_OK;

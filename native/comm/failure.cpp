@@ -2,6 +2,7 @@
 // What ends a wait, and the failure record; native/comm/failure_text.h says what it says.
 #include <algorithm>
 
+#include "native/base/target.h"
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
 
@@ -198,6 +199,14 @@ Code Comm::publishNoMemory() {
   const auto self = static_cast<int32_t>(rank_);
   return publish(WL_RESOURCE, &self, 1, [&](Text& out) {
     out.add("%s", noMemory(rank_).message);
+  });
+}
+
+Code Comm::publishBreach(const char* broken) {
+  const auto self = static_cast<int32_t>(rank_);
+  return publish(WL_DEVICE, &self, 1, [&](Text& out) {
+    out.add("rank %u: %s breaks what %s allows: %s", rank_, OperationText(own_.state).text(),
+            kTarget.limits.name, broken);
   });
 }
 

@@ -36,13 +36,22 @@ void Group::place(void* block) {
   windowCount_ = kControlBlock + 1;
 }
 
+// Where each rank is a device, it runs all operations, and reaches windows of its peers alone.
+void Group::suitTarget(GroupConfig* config) {
+  if (!kTarget.limits.isolatesRanks) return;
+  config->spansProcesses = true;
+  if (config->deviceCores == 0) config->deviceCores = 1;
+}
+
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group = reserve(config);
   if (group != nullptr) group->settle(config.ranks);
   return group;
 }
 
-std::shared_ptr<Group> Group::reserve(const GroupConfig& config) {
+std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
+  GroupConfig config = asked;
+  suitTarget(&config);
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
   // Not of the heap, which long-lived neighbours would keep from shrinking.
@@ -52,6 +61,7 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& config) {
 }
 
 void Group::decide(GroupConfig* config) {
+  suitTarget(config);
   if (config->deviceCores > 0) {
     config->blocks = config->deviceCores;
   } else if (config->blocks == 0) {
@@ -131,10 +141,15 @@ wl_process_t Group::processOf(uint32_t rank) const {
 
 bool Group::shareProcess(uint32_t a, uint32_t b) const {
   if (!config_.spansProcesses || a == b) return true;
+  if (kTarget.limits.isolatesRanks) return false;
   const wl_process_t ofA = processOf(a);
   const wl_process_t ofB = processOf(b);
   return ofA.pid == ofB.pid && ofA.started == ofB.started &&
          ofA.pid_namespace == ofB.pid_namespace;
+}
+
+PeerMemoryUse Group::peerMemoryUse() const {
+  return kTarget.limits.isolatesRanks ? PeerMemoryUse::kStage : peerMemoryUse_;
 }
 
 Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error) {

@@ -34,6 +34,7 @@ class Group {
   // and the group of so many or fewer.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
+  static void suitTarget(GroupConfig* config);
   // What follows from how many ranks and cores there are, where a configuration leaves it open.
   static void decide(GroupConfig* config);
   // Of a control block in memory that processes share, and that `memory` keeps. `use`: what this
@@ -67,6 +68,15 @@ class Group {
   // `memory` keeps what lies there; nullptr: it stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
                   uint64_t bytes);
+  // Calls visit(base, bytes of a segment) for each that this process holds.
+  template <class Visit>
+  void forEachWindow(Visit&& visit) const {
+    const uint32_t count = windowCount_.load(std::memory_order_acquire);
+    for (uint32_t window = kControlBlock + 1; window < count; ++window) {
+      const uint64_t bytes = windowBytes_[window].load(std::memory_order_acquire);
+      if (bytes != 0) visit(windows_[window], bytes);
+    }
+  }
   void dropWindow(uint32_t window) {
     shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
   }
@@ -81,7 +91,7 @@ class Group {
   bool isFar(uint32_t rank, uint32_t owner, Place place) const {
     return place.isOrdinary() && !shareProcess(rank, owner);
   }
-  PeerMemoryUse peerMemoryUse() const { return peerMemoryUse_; }
+  PeerMemoryUse peerMemoryUse() const;
   // The memory of the process of that rank, which has joined; opened by whichever of this process's
   // ranks asks first. WL_UNSUPPORTED says why it can't be read. Throws std::bad_alloc.
   Code peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error);

@@ -81,6 +81,7 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
   Call call = hostCall(descriptor, limit, error);
   call.args = {own, all, nullptr};
   call.bytes = call.inBytes = bytes;
+  call.outBytes = bytes * comm.group().ranks();
   return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
 }
 
@@ -93,7 +94,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
                                       descriptor.root()),
                        limit, error);
   call.args = {&stated, &failed, nullptr};
-  call.bytes = call.inBytes = sizeof stated;
+  call.bytes = call.inBytes = call.outBytes = sizeof stated;
   Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
   if (code != WL_OK || failed == kNobody) return code;
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
@@ -102,7 +103,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   call.descriptor = Descriptor::of(descriptor.operation(), descriptor.count, 0, 0, 0,
                                    static_cast<int32_t>(failed));
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
-  call.bytes = sizeof told;
+  call.bytes = call.outBytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
   code = comm.run(kKernels.collectives[WL_OP_BROADCAST].eager, call);
   return code == WL_OK ? copyError(error, told, nullptr) : code;

@@ -89,10 +89,17 @@ struct Kernels {
   Kernel redistribute;
 
   // One-sided; kernels/one_sided.h.
-  void (*put)(const StridedView& remote, const StridedView& local);
-  void (*accumulate)(const StridedView& remote, const StridedView& local);
-  void (*get)(const StridedView& local, const StridedView& remote);
-  void (*notify)(int32_t* signal, uint32_t value);
+  // nullptr, or what the target doesn't allow of it, until the thread's next.
+  const char* (*put)(const StridedView& remote, const StridedView& local);
+  const char* (*accumulate)(const StridedView& remote, const StridedView& local);
+  const char* (*get)(const StridedView& local, const StridedView& remote);
+  const char* (*notify)(int32_t* signal, uint32_t value);
+
+  // What a rank does by itself where memory goes through stages: dst = src, of bytes that don't
+  // overlap or are the same; form.lead(); and dst = the left fold of contiguous views.
+  const char* (*copy)(void* dst, const void* src, size_t bytes);
+  const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);
+  const char* (*fold)(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op);
 };
 
 extern const Kernels kKernels;

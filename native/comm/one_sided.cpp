@@ -32,8 +32,8 @@ Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& mov
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
   record(descriptor);
   if (left(currentPeer())) return finish(publishLeft(), false, error);
-  move();
-  return finish(WL_OK, false, error);
+  const char* broken = move();
+  return finish(broken == nullptr ? WL_OK : publishBreach(broken), false, error);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
@@ -61,19 +61,19 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                        [&] { kKernels.put(remote, local); });
+                        [&] { return kKernels.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                        [&] { kKernels.accumulate(remote, local); });
+                        [&] { return kKernels.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                        [&] { kKernels.get(local, remote); });
+                        [&] { return kKernels.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
@@ -86,7 +86,9 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                        [&] { kKernels.notify(reinterpret_cast<int32_t*>(signal), value); });
+                        [&] {
+                          return kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+                        });
 }
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,

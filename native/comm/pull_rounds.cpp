@@ -67,7 +67,7 @@ void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
     const uint32_t to = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(rank_, to);
     if (!isFar(phase, rank_, to) || pulled.bytes <= at) continue;
-    kTarget.copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
+    copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
                  source + pulled.from + at, std::min(pulled.bytes - at, segment));
     if (!phase.of().apart) return;
   }

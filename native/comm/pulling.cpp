@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "native/base/target.h"
 #include "native/comm/comm.h"
+#include "native/comm/kernels.h"
 #include "native/window/memory.h"
 
 namespace windlass {
@@ -98,8 +100,14 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   }
   const bool isFree = staged && meetInStages(launch);
   for (uint32_t k = 0; k < form.phases; ++k) {
-    if (k == 0 && form.lead != nullptr) form.lead(launch, rank_);
+    if (k == 0 && form.lead != nullptr) {
+      if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
+    }
     if (Code code = runPhase({form, launch, k, staged}, deadline); code != WL_OK) return code;
+    if (!broken_.empty()) {
+      const std::string broken = std::exchange(broken_, std::string());
+      return comm_.publishBreach(broken.c_str());
+    }
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
@@ -192,18 +200,23 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   return WL_OK;
 }
 
+void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
+  const char* broken = kKernels.copy(to, from, bytes);
+  if (broken != nullptr) broken_ = broken;
+}
+
 void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
                   uint64_t count) const {
   uint8_t* out = phase.launch.out(rank_) + pulled.into;
   if (!phase.of().byColumns) {
-    if (out + at != bytes) kTarget.copy(out + at, bytes, count);
+    if (out + at != bytes) copy(out + at, bytes, count);
     return;
   }
   const uint64_t rowBytes = pulled.bytes / phase.launch.rows();
   while (count > 0) {
     const uint64_t column = at % rowBytes;
     const uint64_t length = std::min(rowBytes - column, count);
-    kTarget.copy(out + at / rowBytes * ranks_ * rowBytes + column, bytes, length);
+    copy(out + at / rowBytes * ranks_ * rowBytes + column, bytes, length);
     at += length;
     bytes += length;
     count -= length;
@@ -219,7 +232,8 @@ void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64
   };
   std::transform(sources_.begin(), sources_.end(), views_.begin(), rowOf);
   const StridedView out = rowOf(phase.launch.out(rank_) + pulled.into + at);
-  kTarget.fold(&out, 1, views_.data(), ranks_, phase.launch.op, dtype, Stores::kCached);
+  const char* broken = kKernels.fold(out, views_.data(), ranks_, phase.launch.op);
+  if (broken != nullptr) broken_ = broken;
 }
 
 }  // namespace windlass

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "native/base/clock.h"
@@ -76,6 +77,8 @@ class Pulling {
   // Bytes of what is read of `from`, from `at` on, go to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
            uint64_t count) const;
+  // kKernels.copy().
+  void copy(void* to, const void* from, uint64_t bytes) const;
   // sources_ hold what all ranks have.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
   // Ok, or what ends the operation.
@@ -109,6 +112,7 @@ class Pulling {
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;    // over all operations
   bool isFilled_ = false;  // its half for the next of them
+  mutable std::string broken_;  // what the target doesn't allow of what this rank did
   uint32_t steps_ = 0;
 };
 

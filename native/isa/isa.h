@@ -2,15 +2,18 @@
 // The tile vocabulary that kernels are written in: the tile ISA's own names, in its namespace pto,
 // and beside them TMOVE_CVT, TMOVE_ADD and TFOLD in windlass. One implementation is chosen here, at
 // compile time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none
-// does.
+// does. A target also says what it has, kLimits, and what the cores of a rank share in an
+// operation, CoreSession.
 #pragma once
 
-#if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5) ||       \
-    defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM) || \
-    defined(WINDLASS_TARGET_CUDA)
-#error "native/isa implements the target sim only: build with WINDLASS_TARGET_SIM"
+#if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5) || defined(WINDLASS_TARGET_CUDA)
+#error "native/isa implements the targets sim, a2a3sim and a5sim: build with one of those"
+#elif defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM)
+#include "native/isa/ascend/fused.h"
+#include "native/isa/checked/host_side.h"
 #else
 #include "native/isa/sim/fused.h"
+#include "native/isa/sim/host_side.h"
 #include "native/isa/sim/move.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/sync.h"

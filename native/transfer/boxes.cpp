@@ -2,6 +2,7 @@
 #include "native/transfer/boxes.h"
 
 #include "native/base/dtype.h"
+#include "native/base/target.h"
 
 namespace windlass {
 namespace {
@@ -183,6 +184,13 @@ class ChunkReader {
                   nameOf(dtype_), nameOf(wire), nameOf(target),
                   reduceOpName(static_cast<int32_t>(head_.op)),
                   static_cast<long long>(head_.sources));
+    }
+    const Limits& limits = kTarget.limits;
+    if (!limits.hasCast(dtype_, wire) || !limits.hasCast(wire, target) ||
+        (head_.sources > 1 && !limits.hasReduce(dtype_))) {
+      return fail(error_, WL_UNSUPPORTED,
+                  "chunk %llu: %s doesn't convert or reduce dtypes %s -> wire %s -> %s", index_,
+                  limits.name, nameOf(dtype_), nameOf(wire), nameOf(target));
     }
     return WL_OK;
   }

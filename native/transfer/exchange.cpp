@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 
+#include "native/base/target.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
@@ -46,6 +47,7 @@ void Exchange::reserve() {
   totals_.resize(ranks);
   in_.resize(eagerWords());
   out_.resize(std::max({eagerWords(), ranks, std::min(kGatheredWords, ranks * eagerWords())}));
+  if (!kTarget.limits.hasReduce(DType::kU64)) gathered_.resize(out_.size());
 }
 
 uint64_t Exchange::eagerWords() const {
@@ -59,10 +61,28 @@ Call Exchange::call(wl_reduce_op op, const void* in, void* out, uint64_t bytes,
   call.args = {in, out, nullptr};
   call.bytes = bytes;
   call.inBytes = inBytes;
+  call.outBytes = bytes * comm_.group().ranks();
   call.deadlineNs = limit_.deadlineNs;
   call.startNs = limit_.startNs;
   call.error = error_;
   return call;
+}
+
+Code Exchange::reduce(wl_reduce_op op, const uint64_t* in, uint64_t* out, uint64_t count) {
+  const uint64_t bytes = count * sizeof(uint64_t);
+  if (kTarget.limits.hasReduce(DType::kU64))
+    return comm_.run(eager(WL_OP_ALL_REDUCE), call(op, in, out, bytes, bytes));
+  uint64_t* all = count == 1 ? oneEach_ : gathered_.data();
+  const Code code = comm_.run(eager(WL_OP_ALL_GATHER), call(op, in, all, bytes, bytes));
+  if (code != WL_OK) return code;
+  for (uint64_t word = 0; word < count; ++word) {
+    out[word] = all[word];
+    for (uint32_t rank = 1; rank < comm_.group().ranks(); ++rank) {
+      const uint64_t next = all[rank * count + word];
+      out[word] = op == WL_MAX ? std::max(out[word], next) : out[word] + next;
+    }
+  }
+  return WL_OK;
 }
 
 Code Exchange::tell() {
@@ -81,8 +101,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
   const uint32_t ranks = comm_.group().ranks();
   const uint64_t stated = failed() ? kFailed : own.size();
   uint64_t longest = 0;
-  Code code = comm_.run(eager(WL_OP_ALL_REDUCE),
-                        call(WL_MAX, &stated, &longest, sizeof stated, sizeof stated));
+  Code code = reduce(WL_MAX, &stated, &longest, 1);
   if (code != WL_OK) return code;
   if (longest == kFailed) return tell();
   const uint64_t most = std::min(eagerWords(), kGatheredWords / ranks);
@@ -166,15 +185,14 @@ Code Exchange::exchange(std::vector<WordList>* words) {
 }
 
 Code Exchange::sum(uint64_t* values, uint64_t count) {
-  const uint64_t most = std::min<uint64_t>(eagerWords(), kGatheredBytes / sizeof(uint64_t)) - 1;
+  uint64_t most = std::min<uint64_t>(eagerWords(), kGatheredBytes / sizeof(uint64_t)) - 1;
+  if (!gathered_.empty()) most = std::min(most, gathered_.size() / comm_.group().ranks() - 1);
   uint64_t at = 0;
   do {
     const uint64_t n = leftOf(count, at, most);
     in_[0] = failed() ? 1 : 0;
     std::copy_n(values + at, n, in_.data() + 1);
-    const uint64_t bytes = (1 + n) * sizeof(uint64_t);
-    const Code code =
-        comm_.run(eager(WL_OP_ALL_REDUCE), call(WL_SUM, in_.data(), out_.data(), bytes, bytes));
+    const Code code = reduce(WL_SUM, in_.data(), out_.data(), 1 + n);
     if (code != WL_OK) return code;
     if (out_[0] != 0) return tell();
     std::copy_n(out_.data() + 1, n, values + at);

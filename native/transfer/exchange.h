@@ -50,6 +50,8 @@ class Exchange {
  private:
   Call call(wl_reduce_op op, const void* in, void* out, uint64_t bytes, uint64_t inBytes) const;
   uint64_t eagerWords() const;
+  // out = max or sum of all ranks' words.
+  Code reduce(wl_reduce_op op, const uint64_t* in, uint64_t* out, uint64_t count);
   // Once a rank has said that it can't go on.
   Code tell();
   void outOfMemory();
@@ -62,6 +64,10 @@ class Exchange {
   WordList totals_;  // of a gather: one a rank
   WordList in_;
   WordList out_;
+  // Where the target doesn't reduce words: those of all ranks, and one of each before reserve().
+  static constexpr uint32_t kMostIsolated = 64;
+  WordList gathered_;
+  uint64_t oneEach_[kMostIsolated];
 };
 
 }  // namespace windlass

@@ -80,6 +80,20 @@ struct Limits {
   const char* name;
   uint64_t streamingBytes;  // from which what one core writes outgrows its caches
   uint64_t tileBytes;       // of on-core memory that a kernel's tiles are placed in
+  // Each rank is a device of its own, on which the device executor runs all operations, and which
+  // reaches windows of its peers alone.
+  bool isolatesRanks;
+  uint32_t mostRanks;
+  // Dtypes that casts take and give, and that reductions take: 1 << dtype of each.
+  uint32_t casts;
+  uint32_t reduces;
+
+  constexpr bool hasCast(DType from, DType to) const {
+    return from == to || (casts >> static_cast<int>(from) & casts >> static_cast<int>(to) & 1) != 0;
+  }
+  constexpr bool hasReduce(DType dtype) const {
+    return (reduces >> static_cast<int>(dtype) & 1) != 0;
+  }
 };
 
 WL_CORE constexpr uint64_t sizeOf(DType dtype) {
@@ -268,6 +282,15 @@ struct InLine {
   }
   // What a core states once `phases` phases of this operation are over.
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
+};
+
+// Memory that the cores of a rank may touch in an operation: what lies in a window every rank may,
+// the rest its rank alone. Targets that check accesses go by it.
+struct Reach {
+  uint32_t rank;
+  const void* data;
+  uint64_t bytes;
+  bool isWindow;
 };
 
 // What one rank reads of another's input, or of its output.

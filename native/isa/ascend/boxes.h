@@ -6,9 +6,23 @@
 #include <cstdint>
 
 #include "native/isa/ascend/target.h"
+#include "native/isa/lists.h"
 #include "windlass/kernel.h"
 
 namespace windlass::ascend {
+
+// The views of a list, one at a time.
+struct ViewList {
+  uint32_t count;
+  const Views& views;
+
+  WL_CORE explicit ViewList(const Views& of) : count(of.count), views(of) {}
+  WL_CORE StridedView operator[](uint32_t i) const {
+    StridedView view;
+    views.list(views.context, i, 1, &view);
+    return view;
+  }
+};
 
 // Tiles of kRows x kColumns elements, whatever their type.
 template <int kTileRows, int kTileColumns>

@@ -84,8 +84,8 @@ class Results {
   WL_CORE uint32_t step() const { return room_ + kStep; }
 
   // Stores the tile to the box of each destination.
-  template <typename T, typename TileT, typename Dst>
-  WL_CORE void store(const Walk& walk, const Box& box, const Dst& dst, TileT& tile) {
+  template <typename T, typename TileT>
+  WL_CORE void store(const Walk& walk, const Box& box, const ViewList& dst, TileT& tile) {
     const event_t id = eventOf(turn_);
     set_flag(PIPE_V, PIPE_MTE3, id);
     wait_flag(PIPE_V, PIPE_MTE3, id);

@@ -50,12 +50,12 @@ WL_CORE inline void accumulate(ReduceOp op, TileT& sum, TileT& term) {
 }
 
 // The boxes of a walk, one after the other.
-template <class Form, typename Dst>
+template <class Form>
 class Floats {
   using F32 = typename Form::template Of<float>;
 
  public:
-  WL_CORE Floats(uint32_t room, const Walk& walk, const Dst& dst, DType wire)
+  WL_CORE Floats(uint32_t room, const Walk& walk, const ViewList& dst, DType wire)
       : inputs_(room), results_(room), walk_(walk), dst_(dst), to_(dst[0].dtype), wire_(wire) {}
 
   // dst = cast(cast(src to the wire dtype) to dst's).
@@ -70,8 +70,7 @@ class Floats {
 
   // dst = cast(cast(the left fold of src to the wire dtype) to dst's), where the fold is rounded to
   // src's before. avg divides by `terms`.
-  template <typename Src>
-  WL_CORE void fold(const Box& box, const Src& src, ReduceOp op, uint32_t terms) {
+  WL_CORE void fold(const Box& box, const ViewList& src, ReduceOp op, uint32_t terms) {
     results_.begin();
     F32 sum(box.rows, box.columns);
     F32 widened(box.rows, box.columns);
@@ -142,7 +141,7 @@ class Floats {
   Inputs inputs_;
   Results results_;
   const Walk& walk_;
-  const Dst& dst_;
+  const ViewList& dst_;
   const DType to_;
   const DType wire_;
 };

@@ -16,9 +16,9 @@ WL_CORE inline bool compares(ReduceOp op) {
 }
 
 // Elements of T's size; kFlips: unsigned ones.
-template <typename T, bool kFlips, class Form, typename Dst, typename Src>
-WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Dst& dst, const Src& src,
-                              ReduceOp op) {
+template <typename T, bool kFlips, class Form>
+WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const ViewList& dst,
+                              const ViewList& src, ReduceOp op) {
   using Words = typename Form::template Of<T>;
   constexpr T kTopBit = static_cast<T>(T{1} << (sizeof(T) * 8 - 2)) * -2;
   Inputs inputs(room);
@@ -55,9 +55,9 @@ WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Dst& dst, c
 }
 
 // T is int8_t or uint8_t.
-template <typename T, class Form, typename Dst, typename Src>
-WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const Dst& dst, const Src& src,
-                              ReduceOp op) {
+template <typename T, class Form>
+WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const ViewList& dst,
+                              const ViewList& src, ReduceOp op) {
   using Bytes = typename Form::template Of<T>;
   using Words = typename Form::template Of<int16_t>;
   using Halves = typename Form::template Of<half>;

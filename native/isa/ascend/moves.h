@@ -9,8 +9,8 @@
 namespace windlass::ascend {
 
 // dst[0], dst[1], ... = src, or += src, of elements of T's size.
-template <typename T, AtomicType kAtomic, class Form, typename Dst>
-WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const Dst& dst,
+template <typename T, AtomicType kAtomic, class Form>
+WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const ViewList& dst,
                               const StridedView& src) {
   uint32_t turn = 0;
   bool filled[2] = {false, false};
@@ -40,15 +40,14 @@ WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const Dst& dst,
   }
 }
 
-template <typename T, AtomicType kAtomic, typename Dst>
-WL_CORE inline void moveAs(uint32_t room, const Walk& walk, const Dst& dst,
+template <typename T, AtomicType kAtomic>
+WL_CORE inline void moveAs(uint32_t room, const Walk& walk, const ViewList& dst,
                            const StridedView& src) {
   inForm(walk, [&](auto form) { moveBoxes<T, kAtomic, decltype(form)>(room, walk, dst, src); });
 }
 
 // Every bit as it is, whatever the dtype.
-template <typename Dst>
-WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const Dst& dst,
+WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const ViewList& dst,
                              const StridedView& src) {
   switch (sizeOf(src.dtype)) {
     case 1:
@@ -62,8 +61,7 @@ WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const Dst& dst,
   }
 }
 
-template <typename Dst>
-WL_CORE inline void addAtomically(uint32_t room, const Walk& walk, const Dst& dst,
+WL_CORE inline void addAtomically(uint32_t room, const Walk& walk, const ViewList& dst,
                                   const StridedView& src) {
   constexpr AtomicType kAdd = AtomicType::AtomicAdd;
   switch (src.dtype) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/isa/checked/global_memory.h"
 
+#include <algorithm>
+
 namespace windlass::checked {
 namespace {
 
@@ -44,7 +46,29 @@ bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
 
 }  // namespace
 
+void GlobalMemory::add(const Region& region) {
+  const std::lock_guard<std::mutex> lock(regionsMutex_);
+  regions_.push_back(region);
+}
+
+void GlobalMemory::drop(const Region& region) {
+  {
+    const std::lock_guard<std::mutex> lock(regionsMutex_);
+    const auto isIt = [&](const Region& each) {
+      return each.rank == region.rank && each.data == region.data && !each.isWindow;
+    };
+    const auto found = std::find_if(regions_.begin(), regions_.end(), isIt);
+    if (found != regions_.end()) regions_.erase(found);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto begin = reinterpret_cast<uint64_t>(region.data);
+  splitAt(begin);
+  splitAt(begin + region.bytes);
+  segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(begin + region.bytes));
+}
+
 const Region* GlobalMemory::reach(uint32_t rank, uint64_t address, uint64_t bytes) const {
+  const std::lock_guard<std::mutex> lock(regionsMutex_);
   for (const Region& region : regions_) {
     const auto begin = reinterpret_cast<uint64_t>(region.data);
     const bool mayTouch = region.isWindow || region.rank == rank;

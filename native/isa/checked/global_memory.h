@@ -3,6 +3,7 @@
 // began, and what each signal releases. Its functions may be called by cores on several threads.
 #pragma once
 
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,8 +31,10 @@ enum class Touching : uint8_t { kRead, kAdd, kWrite };
 
 class GlobalMemory {
  public:
-  // Before any core runs.
-  void add(const Region& region) { regions_.push_back(region); }
+  // Before any core touches it.
+  void add(const Region& region);
+  // Once no core touches it any more: whoever gets the memory next owes nothing to those that did.
+  void drop(const Region& region);
 
   // The region that holds all of these bytes and that the rank may touch; nullptr: there is none.
   const Region* reach(uint32_t rank, uint64_t address, uint64_t bytes) const;
@@ -72,7 +75,8 @@ class GlobalMemory {
   std::optional<Clash> touch(Segment& segment, const Touch& touch, const Clock& clock,
                              const GlobalRef& tensor);
 
-  std::vector<Region> regions_;
+  mutable std::mutex regionsMutex_;
+  std::list<Region> regions_;  // stay where they are
   std::mutex mutex_;
   Segments segments_;
   std::unordered_map<uint64_t, Writer> lines_;

@@ -5,7 +5,7 @@
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/fold_steps.h"
-#include "native/isa/sim/lists.h"
+#include "native/isa/lists.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"

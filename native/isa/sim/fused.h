@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "native/isa/sim/lists.h"
+#include "native/isa/lists.h"
 #include "native/isa/sim/loops.h"
 #include "windlass/kernel.h"
 

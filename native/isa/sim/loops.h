@@ -19,6 +19,7 @@
 #include "native/base/cpu.h"
 #include "native/base/dtype.h"
 #include "native/isa/limits.h"
+#include "native/isa/lists.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -42,25 +43,9 @@ void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32
 // The same with a cast to `wire` between the sources' dtype and each dst's dtype.
 void TFOLD(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
            ReduceOp op, DType wire, Stores stores = Stores::kCached) noexcept;
-// Views, however many. `list` gives `n` of them, from `first` on; what their shapes and strides
-// point at lasts as long as the list.
-struct Views {
-  uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
-  const void* context;
-};
-
 // The same of lists of views.
 void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stores) noexcept;
 void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, Stores stores) noexcept;
-
-// Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
-// of them, from `first` on.
-struct Rows {
-  uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
-  const void* context;
-};
 
 // The same of rows of `elements` elements of `dtype`, however many: every dst = the left fold of
 // src in ascending number. avg divides by `terms`: src.count, or more where src[0] is a sum. A dst
@@ -69,7 +54,7 @@ void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, Redu
            uint32_t terms, Stores stores) noexcept;
 
 // Contiguous copies of at least this size stream of themselves.
-constexpr size_t kStreamingCopyBytes = kLimits.streamingBytes;
+constexpr size_t kStreamingCopyBytes = kSimLimits.streamingBytes;
 
 namespace detail {
 

@@ -16,7 +16,7 @@
 namespace windlass {
 
 // Bytes of on-core memory that tiles are placed in.
-constexpr size_t kUnifiedBufferBytes = kLimits.tileBytes;
+constexpr size_t kUnifiedBufferBytes = kSimLimits.tileBytes;
 
 namespace detail {
 // This thread's on-core memory, aligned to 64 bytes; made on first use.

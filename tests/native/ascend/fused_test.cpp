@@ -264,6 +264,34 @@ TEST_P(Macros, AddsAtomically) {
   });
 }
 
+// Each starts once all that the one before did is over, on every pipe.
+TEST_P(Macros, ReadWhatTheOnesBeforeHaveMade) {
+  each([&] {
+    const std::vector<int64_t> shape = {1 + static_cast<int64_t>(random_() % 9000)};
+    std::vector<Operand> all;
+    for (const DType dtype : {DType::kF32, DType::kF32, DType::kF16, DType::kF32, DType::kF32})
+      all.emplace_back(dtype, shape, false, random_);
+    std::vector<Operand> none;
+    const auto sources = [&](uint32_t i) { return all[i].view(); };
+    const auto expected = [&](uint32_t i) { return all[i].expectedView(); };
+    TMOVE_CVT(expected(1), expected(0));
+    TMOVE_CVT(expected(2), expected(1), DType::kF16);
+    TMOVE_CVT(expected(3), expected(2), DType::kF32);
+    const StridedView terms[] = {expected(0), expected(1)};
+    const StridedView sum = expected(4);
+    TFOLD(&sum, 1, terms, 2, ReduceOp::kSum);
+    TMOVE_CVT(expected(0), expected(4));
+    run(all, none, [&](Room& room) {
+      TMOVE_CVT(all[1].view(), all[0].view(), room);
+      TMOVE_CVT(all[2].view(), all[1].view(), DType::kF16, room);
+      TMOVE_CVT(all[3].view(), all[2].view(), DType::kF32, room);
+      const auto target = [&](uint32_t) { return all[4].view(); };
+      TFOLD(viewsAt(1, target), viewsAt(2, sources), ReduceOp::kSum, DType::kF32, room);
+      TMOVE_CVT(all[0].view(), all[4].view(), room);
+    });
+  });
+}
+
 TEST_P(Macros, TellsOfADTypeThatItLacks) {
   const DType lacks = DType::kF64;
   double value = 1;

@@ -74,5 +74,32 @@ TEST(GlobalMemory, FindsEachUnorderedTouchOfAnyByte) {
   }
 }
 
+// Its owner has left: who gets the memory next is ordered by what gave it to them.
+TEST(GlobalMemory, WhatIsDroppedOwesNothing) {
+  GlobalMemory memory;
+  unsigned char bytes[kBytes];
+  const Region own = {0, bytes + 50, 100, false};
+  const Clock clock(kAllPipes);
+  const auto write = [&](size_t firstPipe) {
+    const GlobalRef all = {bytes, windlass::DType::kU8, {1, 1, 1, 1, kBytes}, {0, 0, 0, 0, 1}};
+    Clock stamped = clock;
+    stamped.advance(firstPipe);
+    return memory.touch(all, Touching::kWrite, {Pipe::kS, stamped, firstPipe, {"write", 1, 0, 0}});
+  };
+  memory.add(own);
+  const auto address = reinterpret_cast<uint64_t>(bytes) + 60;
+  EXPECT_NE(nullptr, memory.reach(0, address, 10));
+  EXPECT_EQ(nullptr, memory.reach(1, address, 10));
+  EXPECT_FALSE(write(0).has_value());
+  EXPECT_TRUE(write(kPipes).has_value());
+  memory.drop(own);
+  EXPECT_EQ(nullptr, memory.reach(0, address, 10));
+  GlobalRef dropped = {bytes + 50, windlass::DType::kU8, {1, 1, 1, 1, 100}, {0, 0, 0, 0, 1}};
+  const Issue first = {Pipe::kS, clock, 0, {"write", 2, 0, 0}};
+  EXPECT_FALSE(memory.touch(dropped, Touching::kWrite, first).has_value());
+  dropped.data = bytes + 49;
+  EXPECT_TRUE(memory.touch(dropped, Touching::kWrite, first).has_value());
+}
+
 }  // namespace
 }  // namespace windlass_test

@@ -203,10 +203,12 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
               continue;
             }
             ASSERT_EQ(WL_OK, code) << error.message;
-            // What lies outside of windows is pulled between processes, in the canonical order.
+            // What lies outside of windows is pulled between processes, and between devices, in the
+            // canonical order.
             const T* canonical = want.folded[op].data();
+            const bool mayBePulled = ranks.others || isChecked();
             const bool isPulled =
-                ranks.others && std::memcmp(out, canonical, count * sizeof(T)) == 0;
+                mayBePulled && std::memcmp(out, canonical, count * sizeof(T)) == 0;
             compare(out, isPulled ? canonical : want.reduced(algorithm, op).data(), count,
                     "all-reduce by algorithm " + std::to_string(algorithm) + ", " + which);
           }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "native/isa/element_types.h"
-#include "native/isa/sim/lists.h"
+#include "native/isa/lists.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of views and of rows that a callable gives, on sim.
+// Lists of views and of rows that a callable gives, however many.
 #pragma once
 
 #include <cstdint>
 
-#include "native/isa/sim/loops.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
+
+// Views, however many. `list` gives `n` of them, from `first` on; what their shapes and strides
+// point at lasts as long as the list.
+struct Views {
+  uint32_t count;
+  void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
+  const void* context;
+};
 
 // The views at(0), at(1), ...; `at` is called while the result is in use.
 template <typename At>
@@ -17,6 +24,14 @@ inline Views viewsAt(uint32_t count, const At& at) noexcept {
   };
   return {count, list, &at};
 }
+
+// Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
+// of them, from `first` on.
+struct Rows {
+  uint32_t count;
+  void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
+  const void* context;
+};
 
 // The rows at the addresses at(0), at(1), ...; `at` is called while the result is in use.
 template <typename At>

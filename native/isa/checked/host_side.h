@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runtime asks of the target beside kernels, on a2a3sim and a5sim.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "native/isa/checked/session.h"
+#include "native/isa/limits.h"
+#include "native/isa/sim/loops.h"
+
+namespace windlass {
+
+#if defined(WINDLASS_TARGET_A5SIM)
+static constexpr const Limits& kLimits = kA5SimLimits;
+static const checked::Architecture& kArchitecture = checked::kA5;
+#else
+static constexpr const Limits& kLimits = kA2A3SimLimits;
+static const checked::Architecture& kArchitecture = checked::kA2A3;
+#endif
+
+class CoreSession : public checked::Session {
+ public:
+  CoreSession(const char* kernel, uint32_t ranks, const InLine& line,
+              const std::vector<Reach>& reach)
+      : Session(kArchitecture, kernel, ranks, line, reach) {}
+};
+
+// Runs `body` as a kernel of its own, which may touch the views; nullptr, or what it broke, until
+// the thread's next.
+template <typename Body>
+inline const char* runAlone(const char* kernel, const std::vector<StridedView>& views,
+                            const Body& body) {
+  thread_local std::string broken;
+  broken = checked::runAlone(kArchitecture, kernel, views, body);
+  return broken.empty() ? nullptr : broken.c_str();
+}
+
+}  // namespace windlass

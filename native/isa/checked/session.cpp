@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/isa/checked/session.h"
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace windlass::checked {
+namespace {
+
+// Machines of operations in progress, by the signals of the communicator and its sequence.
+struct Machines {
+  using Key = std::pair<const unsigned char*, uint32_t>;
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<Machine>> machines;
+
+  static Machines& all() {
+    static Machines* const machines = new Machines;  // for threads that outlast main()
+    return *machines;
+  }
+
+  std::shared_ptr<Machine> join(const Architecture& architecture, const char* kernel,
+                                uint32_t ranks, const InLine& line,
+                                const std::vector<Reach>& reach) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (auto entry = machines.begin(); entry != machines.end();)
+      entry = entry->second.expired() ? machines.erase(entry) : std::next(entry);
+    std::weak_ptr<Machine>& held = machines[{line.lines, line.sequence}];
+    std::shared_ptr<Machine> machine = held.lock();
+    if (machine == nullptr) {
+      machine = std::make_shared<Machine>(MachineConfig{architecture, kernel, ranks, line.cores,
+                                                        seedOf(line.sequence), false});
+      held = machine;
+      // The same from whichever rank.
+      for (const Reach& each : reach) {
+        if (each.isWindow) machine->memory().add({each.rank, each.data, each.bytes, true});
+      }
+    }
+    return machine;
+  }
+};
+
+}  // namespace
+
+Session::Session(const Architecture& architecture, const char* kernel, uint32_t ranks,
+                 const InLine& line, const std::vector<Reach>& reach)
+    : machine_(Machines::all().join(architecture, kernel, ranks, line, reach)) {
+  for (const Reach& each : reach) {
+    if (each.isWindow) continue;
+    own_.push_back({each.rank, each.data, each.bytes, false});
+    machine_->memory().add(own_.back());
+  }
+  for (uint32_t core = 0; core < line.cores; ++core)
+    cores_.push_back(std::make_unique<Core>(*machine_, line.rank, core));
+}
+
+Session::~Session() {
+  for (const Region& each : own_) machine_->memory().drop(each);
+}
+
+std::string Session::end() {
+  for (const std::unique_ptr<Core>& core : cores_) core->finish();
+  return machine_->report();
+}
+
+Reach reachOf(uint32_t rank, const StridedView& view) {
+  int64_t first = 0;
+  int64_t last = 0;
+  for (uint32_t d = 0; d < view.ndim; ++d) {
+    if (view.shape[d] == 0) return {rank, view.data, 0, false};
+    const int64_t step = (view.shape[d] - 1) * view.strides[d];
+    (step < 0 ? first : last) += step;
+  }
+  const auto size = static_cast<int64_t>(sizeOf(view.dtype));
+  return {rank, static_cast<unsigned char*>(view.data) + first * size,
+          static_cast<uint64_t>((last - first + 1) * size), false};
+}
+
+uint64_t seedOf(uint32_t sequence) {
+  static const uint64_t base = [] {
+    const char* given = std::getenv("WINDLASS_PIPE_SEED");
+    return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
+  }();
+  return base + sequence;
+}
+
+}  // namespace windlass::checked

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cores of one rank in one operation, as the device executor goes on with them, on the machine
+// that the operation's ranks of this process share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "native/isa/checked/core.h"
+#include "native/isa/checked/machine.h"
+#include "windlass/kernel.h"
+
+namespace windlass::checked {
+
+class Session {
+ public:
+  static constexpr bool kChecks = true;
+
+  // `line` is one of the rank's cores. `reach` says what the kernel may touch: of its peers, the
+  // same from whichever rank, and of its own memory.
+  Session(const Architecture& architecture, const char* kernel, uint32_t ranks, const InLine& line,
+          const std::vector<Reach>& reach);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // While it lives, its thread runs that core.
+  Core::Running run(uint32_t core) { return Core::Running(*cores_[core]); }
+  // Once all cores are over, on one thread: empty, or what the operation broke, on any rank so far.
+  std::string end();
+
+ private:
+  std::shared_ptr<Machine> machine_;
+  std::vector<Region> own_;
+  std::vector<std::unique_ptr<Core>> cores_;
+};
+
+// Runs `body` as a kernel of one rank with one core, which may touch the memory of the views as its
+// own; the same text as Session::end().
+template <typename Body>
+std::string runAlone(const Architecture& architecture, const char* kernel,
+                     const std::vector<StridedView>& views, const Body& body);
+
+// Of the bytes from the first element of a view to its last.
+Reach reachOf(uint32_t rank, const StridedView& view);
+
+// Of the order in which pipes run, of an operation: from WINDLASS_PIPE_SEED, and from the sequence.
+uint64_t seedOf(uint32_t sequence);
+
+template <typename Body>
+std::string runAlone(const Architecture& architecture, const char* kernel,
+                     const std::vector<StridedView>& views, const Body& body) {
+  Machine machine({architecture, kernel, 1, 1, seedOf(0), false});
+  for (const StridedView& view : views) {
+    const Reach reach = reachOf(0, view);
+    machine.memory().add({0, reach.data, reach.bytes, false});
+  }
+  Core core(machine, 0, 0);
+  {
+    const Core::Running running(core);
+    body();
+  }
+  core.finish();
+  return machine.report();
+}
+
+}  // namespace windlass::checked

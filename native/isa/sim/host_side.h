@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runtime asks of the target beside kernels, on sim.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "native/isa/limits.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+static constexpr const Limits& kLimits = kSimLimits;
+
+// Cores share nothing but memory.
+class CoreSession {
+ public:
+  static constexpr bool kChecks = false;
+  struct Running {};
+
+  CoreSession(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
+  Running run(uint32_t) { return {}; }
+  std::string end() { return {}; }
+};
+
+// Runs `body` on the calling thread; nullptr.
+template <typename Views, typename Body>
+inline const char* runAlone(const char*, const Views&, const Body& body) {
+  body();
+  return nullptr;
+}
+
+}  // namespace windlass

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of an operation whose kernel breaks what the architecture allows, and of what a
+// checked target lacks.
+#include <cstring>
+
+#include "native/comm/device_executor.h"
+#include "native/comm/names.h"
+#include "native/isa/checked/instructions.h"
+#include "native/isa/checked/session.h"
+#include "tests/native/comm/comms.h"
+
+namespace windlass_test {
+namespace {
+
+namespace checked = windlass::checked;
+using windlass::Code;
+using windlass::InLine;
+using windlass::Launch;
+using windlass::Position;
+
+using Row = pto::GlobalTensor<int32_t, pto::Shape<>, pto::Stride<>>;
+using Tile = pto::Tile<pto::TileType::Vec, int32_t, 1, 16>;
+
+class A5Session : public checked::Session {
+ public:
+  A5Session(const char* kernel, uint32_t ranks, const InLine& line,
+            const std::vector<windlass::Reach>& reach)
+      : Session(checked::kA5, kernel, ranks, line, reach) {}
+};
+
+// The first core of each rank copies 16 words; the body says by which instructions.
+template <class Body>
+struct Copies {
+  using Session = A5Session;
+  static constexpr bool kEager = false;
+  static uint32_t phases(const Launch&) { return 1; }
+  static void plan(Launch& launch) { launch.cut(1, 1); }
+  static uint32_t blocks(const Launch&, uint32_t) { return 1; }
+  static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return windlass::kNobody; }
+  static uint32_t leavesAfter(const Launch&, uint32_t) { return windlass::kNobody; }
+  static bool goOn(A5Session& session, const Launch& launch, const InLine& own, Position& at) {
+    if (at.left) return true;
+    at.left = true;
+    if (own.core != 0) return true;
+    const checked::Core::Running running = session.run(own.core);
+    const pto::Shape<> shape(1, 1, 1, 1, 16);
+    Row from(reinterpret_cast<int32_t*>(const_cast<uint8_t*>(launch.in(own.rank))), shape);
+    Row to(reinterpret_cast<int32_t*>(launch.out(own.rank)), shape);
+    Tile tile;
+    pto::TASSIGN(tile, 0);
+    pto::TLOAD(tile, from);
+    Body::order(own.rank);
+    pto::TSTORE(to, tile);
+    return true;
+  }
+};
+
+struct Whole {
+  static void order(uint32_t) {
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+  }
+};
+struct BrokenOnRankOne {
+  static void order(uint32_t rank) {
+    if (rank == 0) Whole::order(rank);
+  }
+};
+
+// What each rank gets of one operation, and what it says.
+template <class Body>
+void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors) {
+  codes->assign(ranks.comms.size(), -1);
+  errors->resize(ranks.comms.size());
+  ranks.run([&](uint32_t rank, windlass::Comm& comm) {
+    int32_t in[16];
+    int32_t out[16] = {};
+    for (int32_t i = 0; i < 16; ++i) in[i] = i + static_cast<int32_t>(rank);
+    windlass::Call call = {};
+    call.descriptor = windlass::Descriptor::of(WL_OP_ALL_GATHER, 16, WL_I32);
+    call.args = {in, out, nullptr};
+    call.bytes = call.inBytes = call.outBytes = sizeof in;
+    call.error = &(*errors)[rank];
+    (*codes)[rank] = comm.runInLine<Copies<Body>>(call);
+    if ((*codes)[rank] == WL_OK) {
+      EXPECT_EQ(0, std::memcmp(in, out, sizeof in));
+    }
+  });
+}
+
+TEST(Checked, WhatKeepsTheRulesRuns) {
+  Comms ranks(2, 2);
+  if (ranks.group->config().deviceCores == 0) GTEST_SKIP() << "the cpu executor runs no cores";
+  std::vector<int> codes;
+  std::vector<Error> errors;
+  for (int i = 0; i < 3; ++i) {
+    runCopies<Whole>(ranks, &codes, &errors);
+    EXPECT_EQ(codes, (std::vector<int>{WL_OK, WL_OK})) << errors[0].message << errors[1].message;
+  }
+}
+
+TEST(Checked, ABreachFailsTheOperationOfItsRankAndEndsTheCommunicator) {
+  Comms ranks(2, 2);
+  if (ranks.group->config().deviceCores == 0) GTEST_SKIP() << "the cpu executor runs no cores";
+  std::vector<int> codes;
+  std::vector<Error> errors;
+  runCopies<BrokenOnRankOne>(ranks, &codes, &errors);
+  EXPECT_EQ(WL_DEVICE, codes[1]);
+  EXPECT_TRUE(contains(errors[1].message, "tile-race: kernel all-gather, rank 1, block 0"));
+  EXPECT_TRUE(contains(errors[1].message, "TSTORE"));
+  EXPECT_TRUE(contains(errors[1].message, "put set_flag and wait_flag"));
+  EXPECT_TRUE(contains(errors[1].message, "seed of the pipes' order"));
+  const wl_error_t* failure = ranks.group->failure();
+  ASSERT_NE(nullptr, failure);
+  EXPECT_EQ(WL_DEVICE, failure->code);
+  EXPECT_EQ(1, failure->culprits[0]);
+}
+
+TEST(Checked, RefusesWhatTheArchitectureLacks) {
+  if (!isChecked()) GTEST_SKIP() << wl_target() << " has all";
+  LocalRanks ranks(2);
+  ranks.run([&](int, wl_comm_t* comm) {
+    double in = 1;
+    double out = 0;
+    Error error;
+    EXPECT_EQ(WL_UNSUPPORTED, allReduce(comm, &in, &out, 1, WL_F64, WL_SUM, WL_AUTO, 0, &error));
+    EXPECT_TRUE(contains(error.message, wl_target()));
+    EXPECT_TRUE(contains(error.message, "f64"));
+    EXPECT_EQ(0, wl_dtype_can_reduce(WL_F64, WL_SUM));
+    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
+}
+
+}  // namespace
+}  // namespace windlass_test
