@@ -27,6 +27,7 @@ import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
+import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.rendezvous.Start;
@@ -64,11 +65,15 @@ public final class Job implements AutoCloseable {
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
   private static final int PROTOCOL = 2;
 
-  /** What has become of a meeting on a rank: what a store that is lost may have done, or else. */
+  /**
+   * What has become of a meeting on a rank: what a store that is lost may have done, or another
+   * rank of this job to which the next has happened; the other job gave up before it came; or else.
+   */
   private static final long MET = 0;
 
   private static final long LOST = 1;
-  private static final long FAILED = 2;
+  private static final long GONE = 2;
+  private static final long FAILED = 3;
 
   private static final JobRanks.Form<Pairing.Match> MATCH =
       new JobRanks.Form<>() {
@@ -243,7 +248,8 @@ public final class Job implements AutoCloseable {
   /**
    * Collective over this job's ranks: meets the other job of a pair, in whatever order they come.
    * Both compare the versions of what they run. The source meets a target that is not linked with
-   * it, the one that has come if there is one; it calls this once for each.
+   * it, the one that has come if there is one; it calls this once for each. Either waits for
+   * another, within its deadline, where a job that it has found gives up before they have met.
    *
    * <p>Where it fails on a rank it fails on all of both jobs, and both may try again. It may be
    * called again when a link has ended, by the job that went on as by one that was started anew.
@@ -282,7 +288,7 @@ public final class Job implements AutoCloseable {
             Link link;
             do {
               Pairing.Match match = match(pair, role, layout, other, until);
-              link = linked(pair, role, match, announcement(layout), until);
+              link = linked(pair, role, match, announcement(layout), until, other == null);
             } while (link == null);
             return link;
           } catch (WindlassException e) {
@@ -447,11 +453,18 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective: the link with the job of a match, on all ranks; null on all where the store was
-   * lost in which they matched, so that nothing came of it.
+   * Collective: the link with the job of a match, on all ranks; null on all where nothing came of
+   * it and they are to match anew: the store was lost, or the other job had given up before it came.
+   *
+   * @param isForAny whether another job may take that one's place
    */
   private Link linked(
-      String pair, Role role, Pairing.Match match, Announcement own, Until until) {
+      String pair,
+      Role role,
+      Pairing.Match match,
+      Announcement own,
+      Until until,
+      boolean isForAny) {
     String way = store.instance();
     Link link = null;
     Throwable failure = null;
@@ -467,7 +480,7 @@ public final class Job implements AutoCloseable {
       if (worst == MET) {
         return link;
       }
-      if (worst == LOST && store.isOver(way, until)) {
+      if ((worst == GONE && isForAny) || (worst == LOST && store.isOver(way, until))) {
         failure = null;
       } else if (failure == null) {
         failure =
@@ -500,6 +513,9 @@ public final class Job implements AutoCloseable {
   private static long standing(Throwable failure) {
     if (failure == null) {
       return MET;
+    }
+    if (failure.getCause() instanceof OthersGoneException) {
+      return GONE;
     }
     boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
     return isLost ? LOST : FAILED;
@@ -540,6 +556,9 @@ public final class Job implements AutoCloseable {
       isMet = true;
       return Link.between(
           pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
+    } catch (OthersGoneException e) {
+      close(side);
+      throw new PeerLostException(e.getMessage() + whose, e);
     } catch (WindlassException e) {
       close(side);
       throw WindlassException.of(

@@ -433,12 +433,7 @@ final class Gathering {
   /** Throws where those that have not come won't. */
   private void requireOthers(RuntimeException late) {
     if (others != null && !others.isThere(store, until.left())) {
-      throw failures.make(
-          Native.WL_PEER_LOST,
-          "the others have ended, or met anew, before they came; see what they say",
-          late,
-          "",
-          List.of());
+      throw new OthersGoneException(late);
     }
   }
 

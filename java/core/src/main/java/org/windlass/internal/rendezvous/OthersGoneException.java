@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+/** Those that this start waits for have ended, or begun another, and come no more. */
+public final class OthersGoneException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  OthersGoneException(RuntimeException late) {
+    super("the others have ended, or met anew, before they came; see what they say", late);
+  }
+}
