@@ -121,7 +121,7 @@ class ReshardPropertyTest {
     TwoProcesses.assertSame(launch, out);
   }
 
-  /** A layout of up to three mesh dimensions and eight ranks. */
+  /** A layout of up to three mesh dimensions and sixteen ranks. */
   private String layout(boolean partial, boolean placed) {
     int ndim = 1 + random.nextInt(3);
     List<String> sizes = new ArrayList<>();

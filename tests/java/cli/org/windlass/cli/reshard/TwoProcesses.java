@@ -33,7 +33,7 @@ import org.windlass.reshard.ReshardResult;
  * command's arguments ask for.
  */
 final class TwoProcesses implements AutoCloseable {
-  static final int RANKS_EACH = 4;
+  static final int RANKS_EACH = 8;
 
   private static final Duration START = Duration.ofSeconds(60);
 
