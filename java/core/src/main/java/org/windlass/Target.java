@@ -5,16 +5,17 @@ import java.util.Locale;
 import java.util.Objects;
 import org.windlass.internal.AscendToolkit;
 import org.windlass.internal.Native;
+import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
 
 /** The targets that kernels are compiled for. */
 public enum Target {
   /** This machine's processor, fast. */
-  SIM("this build holds no sim kernels"),
+  SIM("this process runs another target's kernels; WINDLASS_TARGET=sim has one run these"),
   /** This machine's processor, checked against what Ascend A2 and A3 allow. */
-  A2A3SIM("this build holds no a2a3sim kernels"),
+  A2A3SIM("this process runs another target's kernels; WINDLASS_TARGET=a2a3sim has one run these"),
   /** This machine's processor, checked against what Ascend A5 allows. */
-  A5SIM("this build holds no a5sim kernels"),
+  A5SIM("this process runs another target's kernels; WINDLASS_TARGET=a5sim has one run these"),
   /** NVIDIA GPUs. */
   CUDA("this build holds no cuda kernels"),
   /** Ascend A2 and A3. */
@@ -62,6 +63,20 @@ public enum Target {
     }
     throw new InvalidArgumentException(
         "target is \"" + name + "\"; known are sim, a2a3sim, a5sim, cuda, a2a3 and a5");
+  }
+
+  /**
+   * Has this process run the kernels of this target. It runs those of one: of the first that it
+   * uses, or of environment variable {@code WINDLASS_TARGET} or system property {@code
+   * org.windlass.target} where anything else of Windlass comes before.
+   *
+   * @throws UnsupportedException if this build lacks its kernels, or the process runs another's
+   */
+  public void use() {
+    if (this != CUDA && this != A2A3 && this != A5) {
+      NativeLoader.select(toString());
+    }
+    require();
   }
 
   /** Throws {@link UnsupportedException} unless this target is available. */

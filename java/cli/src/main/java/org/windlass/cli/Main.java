@@ -66,9 +66,23 @@ public final class Main implements Runnable {
   /** Runs the command and exits with its status. */
   public static void main(String[] args) {
     ProcessEnd.awaitSignals();
+    chooseTarget(args);
     int status =
         run(stream(FileDescriptor.out), new PrintWriter(stream(FileDescriptor.err), true), args);
     ProcessEnd.exit(status);
+  }
+
+  /** Before a command line is made, which asks the library of a target for its version. */
+  private static void chooseTarget(String[] args) {
+    for (int i = 0; i < args.length; i++) {
+      String named =
+          args[i].startsWith("--target=")
+              ? args[i].substring("--target=".length())
+              : args[i].equals("--target") && i + 1 < args.length ? args[i + 1] : "";
+      if (named.equalsIgnoreCase("a2a3sim") || named.equalsIgnoreCase("a5sim")) {
+        System.setProperty("org.windlass.target", named);
+      }
+    }
   }
 
   /**

@@ -24,10 +24,10 @@ class MovingOptions {
               + " ends and no byte moves.")
   private double deadline;
 
-  /** The target, which is available. */
+  /** The target, which this process runs. */
   Target target() {
     Target chosen = Target.parse(target);
-    chosen.require();
+    chosen.use();
     return chosen;
   }
 

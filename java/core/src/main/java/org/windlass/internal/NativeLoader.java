@@ -10,6 +10,7 @@ import java.nio.file.Paths;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 
@@ -34,9 +35,14 @@ public final class NativeLoader {
   /** Environment variable with the folder that holds both libraries. */
   public static final String PATH_VARIABLE = "WINDLASS_LIBRARY_PATH";
 
-  /** In the order in which they are loaded. */
-  private static final List<String> FILES =
-      List.of("lib" + NativeConfig.LIBRARY + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
+  /** System property with the name of the target whose library is loaded; {@code sim} without it. */
+  public static final String TARGET_PROPERTY = "org.windlass.target";
+
+  /** Environment variable with the same; the property comes first. */
+  public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
+
+  /** Targets that this build has libraries of. */
+  private static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
 
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
@@ -54,6 +60,8 @@ public final class NativeLoader {
 
 
   private static String loadedFrom;
+  /** Asked for by {@link #select}; null: by nobody. */
+  private static String selected;
 
   private NativeLoader() {}
 
@@ -70,6 +78,43 @@ public final class NativeLoader {
       }
       loadedFrom = from;
     }
+  }
+
+  /**
+   * Has {@link #load} take the library of that target, unless one is loaded.
+   *
+   * @return whether that target's is the one that is loaded, or will be
+   */
+  public static synchronized boolean select(String target) {
+    if (loadedFrom == null) {
+      selected = target;
+    }
+    return target.equals(target());
+  }
+
+  /** The target whose library is loaded, or will be. */
+  private static String target() {
+    if (selected == null) {
+      String named = System.getProperty(TARGET_PROPERTY);
+      if (named == null) {
+        named = System.getenv(TARGET_VARIABLE);
+      }
+      selected = named == null ? TARGETS.get(0) : named.toLowerCase(Locale.ROOT);
+    }
+    return selected;
+  }
+
+  /** In the order in which they are loaded. The JNI library is one for all targets. */
+  private static List<String> files() {
+    String target = target();
+    if (!TARGETS.contains(target)) {
+      throw new UnsatisfiedLinkError(
+          "system property " + TARGET_PROPERTY + " or environment variable " + TARGET_VARIABLE
+              + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS));
+    }
+    String suffix = target.equals(TARGETS.get(0)) ? "" : "-" + target;
+    return List.of(
+        "lib" + NativeConfig.LIBRARY + suffix + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
 
   /** Where the libraries came from. */
@@ -104,7 +149,7 @@ public final class NativeLoader {
       }
     }
     throw new UnsatisfiedLinkError(
-        "cannot load the Windlass natives (" + String.join(", ", FILES) + "); tried:\n  "
+        "cannot load the Windlass natives (" + String.join(", ", files()) + "); tried:\n  "
             + String.join("\n  ", tried));
   }
 
@@ -122,7 +167,7 @@ public final class NativeLoader {
       tried.add(place + "no valid path");
       return false;
     }
-    for (String file : FILES) {
+    for (String file : files()) {
       if (!Files.isReadable(folder.resolve(file))) {
         tried.add(place + (Files.exists(folder) ? "no readable " + file : "no such folder"));
         return false;
@@ -144,7 +189,7 @@ public final class NativeLoader {
   private static boolean fromJar(List<String> tried) {
     ClassLoader loader = NativeLoader.class.getClassLoader();
     String place = PLATFORM + " jar: ";
-    for (String file : FILES) {
+    for (String file : files()) {
       if (loader.getResource(RESOURCES + file) == null) {
         tried.add(
             place + "not on the class path (on the module path it wants"
@@ -175,7 +220,7 @@ public final class NativeLoader {
     try {
       var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
       folder = Files.createTempDirectory(temporary, "windlass-", mode);
-      for (String file : FILES) {
+      for (String file : files()) {
         try (InputStream in = source.open(file)) {
           Files.copy(in, folder.resolve(file));
         }
@@ -209,7 +254,7 @@ public final class NativeLoader {
   }
 
   private static void loadAll(Path folder) {
-    for (String file : FILES) {
+    for (String file : files()) {
       System.load(folder.resolve(file).toString());
     }
   }
@@ -224,7 +269,7 @@ public final class NativeLoader {
       return;
     }
     try {
-      for (String file : FILES) {
+      for (String file : files()) {
         Files.deleteIfExists(folder.resolve(file));
       }
       Files.deleteIfExists(folder);

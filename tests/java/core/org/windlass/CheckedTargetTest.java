@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.Processes;
+
+/** Processes that run the kernels of Ascend's architectures, checked. */
+@Timeout(120)
+class CheckedTargetTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3sim", "a5sim"})
+  void ranksAreThreadsAndProcesses(String target) throws Exception {
+    try (Processes processes = new Processes(CheckedTargetTest.class, 2, folder)) {
+      processes.with("WINDLASS_TARGET", target);
+      for (Processes.Rank rank : processes.start("sums")) {
+        assertThat(rank.ended()).contains("target " + target, "threads agree", "processes agree");
+      }
+    }
+  }
+
+  static void sums() {
+    System.out.println("target " + Target.loaded());
+    assertThatThrownBy(Target.SIM::use).isInstanceOf(UnsupportedException.class);
+    CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SOON);
+    try (LocalGroup group = Communicator.local(3, options)) {
+      group.run(CheckedTargetTest::sum);
+    }
+    System.out.println("threads agree");
+    try (Communicator communicator = Communicator.fromEnvironment(options, SOON)) {
+      sum(communicator);
+    }
+    System.out.println("processes agree");
+  }
+
+  /** In a window and outside, in a dtype whose sums go by way of another. */
+  private static void sum(Communicator communicator) {
+    int ranks = communicator.size();
+    try (Window window = communicator.window(1 << 16)) {
+      for (Tensor tensor :
+          List.of(window.tensor(DType.BF16, 1000), Tensor.allocate(DType.BF16, 1000))) {
+        tensor.fill(communicator.rank() + 1);
+        communicator.allReduce(tensor, ReduceOp.SUM);
+        assertThat(tensor.getDouble(0)).isEqualTo(ranks * (ranks + 1) / 2.0);
+        assertThat(tensor.getDouble(999)).isEqualTo(ranks * (ranks + 1) / 2.0);
+      }
+    }
+    Tensor lacking = Tensor.allocate(DType.F64, 4);
+    assertThatThrownBy(() -> communicator.allReduce(lacking, ReduceOp.SUM))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageContaining("f64")
+        .hasMessageContaining(communicator.target().toString());
+    communicator.barrier();
+  }
+}
