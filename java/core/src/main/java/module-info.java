@@ -12,8 +12,8 @@ module org.windlass {
   exports org.windlass.redistribute;
   exports org.windlass.internal to
       org.windlass.checkpoint, org.windlass.etcd;
-  exports org.windlass.internal.rendezvous to
+  exports org.windlass.internal.store to
       org.windlass.etcd;
 
-  uses org.windlass.internal.rendezvous.StoreProvider;
+  uses org.windlass.internal.store.StoreProvider;
 }

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.internal.rendezvous.Texts;
+import org.windlass.internal.store.Texts;
 import org.windlass.testing.RandomSeeds;
 
 /** Variables of launchers: what they say, which count, and what is wrong with them. */

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.Token;
 import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
 

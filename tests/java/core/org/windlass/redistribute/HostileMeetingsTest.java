@@ -29,8 +29,8 @@ import org.windlass.LocalGroup;
 import org.windlass.ResourceException;
 import org.windlass.Tensor;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Strangers;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.Strangers;
+import org.windlass.internal.store.Token;
 
 /** Jobs that meet and move where others come to their store who mean harm, or came by mistake. */
 @Timeout(300)

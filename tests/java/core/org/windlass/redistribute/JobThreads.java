@@ -20,8 +20,8 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.StoreServer;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 import org.windlass.testing.NothingLeft;
 
 /**

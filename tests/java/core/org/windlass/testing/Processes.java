@@ -24,7 +24,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.Token;
 
 /**
  * The ranks of a test, each a JVM that runs a static method of a class of tests, with what a

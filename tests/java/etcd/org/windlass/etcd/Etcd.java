@@ -25,8 +25,8 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.windlass.internal.FailureMaker;
-import org.windlass.internal.rendezvous.Member;
-import org.windlass.internal.rendezvous.Store;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
 import org.windlass.testing.Ports;
 
 /**

@@ -2,15 +2,15 @@
 package org.windlass.etcd;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.windlass.internal.rendezvous.Failure.assertFails;
+import static org.windlass.internal.store.Failure.assertFails;
 
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Failure;
-import org.windlass.internal.rendezvous.StoreProviders;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.StoreProviders;
 
 /** Addresses and variables of etcds: what they say, and what is wrong with them. */
 class EtcdAddressTest {

@@ -2,7 +2,7 @@
 package org.windlass.etcd;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.windlass.internal.rendezvous.Failure.assertFails;
+import static org.windlass.internal.store.Failure.assertFails;
 
 import io.etcd.jetcd.Auth;
 import io.etcd.jetcd.ByteSequence;
@@ -25,10 +25,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Failure;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Member;
-import org.windlass.internal.rendezvous.Store;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
 
 /** Who gets into a store in etcd, what those inside see when it ends, and what is left then. */
 @Timeout(120)

@@ -12,18 +12,18 @@ import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
-import org.windlass.internal.rendezvous.HostAndPort;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.MeetingPlace;
-import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.OwnStore;
-import org.windlass.internal.rendezvous.Refusal;
-import org.windlass.internal.rendezvous.SocketStore;
 import org.windlass.internal.rendezvous.Start;
-import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.StoreServer;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.SocketStore;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 
 /**
  * The start of a communicator of the ranks of the processes that a launcher started, of which each

@@ -10,9 +10,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.HostAndPort;
-import org.windlass.internal.rendezvous.StoreAddress;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.StoreAddress;
+import org.windlass.internal.store.Token;
 
 /**
  * What environment variables say of a process that a launcher started: which rank it is, of how

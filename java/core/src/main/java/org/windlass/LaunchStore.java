@@ -4,8 +4,8 @@ package org.windlass;
 import java.util.Map;
 import java.util.Objects;
 import org.windlass.internal.Copies;
-import org.windlass.internal.rendezvous.StoreServer;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 
 /**
  * A store of this process, at which the ranks of processes meet that it launches, as {@code windlass

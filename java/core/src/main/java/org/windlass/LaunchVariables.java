@@ -2,7 +2,7 @@
 package org.windlass;
 
 import java.util.Map;
-import org.windlass.internal.rendezvous.Texts;
+import org.windlass.internal.store.Texts;
 
 /** Environment variables of a launcher, asked for by name; what is refused is named and shown. */
 record LaunchVariables(Map<String, String> all) {

@@ -24,10 +24,10 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ObservedGroup;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.RankLook;
-import org.windlass.internal.rendezvous.HostAndPort;
 import org.windlass.internal.rendezvous.JobProcesses;
-import org.windlass.internal.rendezvous.Texts;
-import org.windlass.internal.rendezvous.Token;
+import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.Texts;
+import org.windlass.internal.store.Token;
 
 /**
  * A job that runs on this host in several processes, as one sees it that is none of them. It reads

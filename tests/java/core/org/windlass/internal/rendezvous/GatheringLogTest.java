@@ -8,6 +8,11 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.LocalStore;
+import org.windlass.internal.store.Log;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
 
 /** What the log says of ranks that are awaited, before the deadline of a start passes. */
 @Timeout(60)

@@ -3,8 +3,8 @@ package org.windlass.internal.rendezvous;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
-import static org.windlass.internal.rendezvous.Failure.assertFails;
-import static org.windlass.internal.rendezvous.StoreTest.start;
+import static org.windlass.internal.store.Failure.assertFails;
+import static org.windlass.internal.store.StoreTest.start;
 
 import java.lang.reflect.Method;
 import java.net.InetAddress;
@@ -29,6 +29,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingFile.Place;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Token;
 
 /** What the others find in the file that rank 0 writes, and what they don't take for one. */
 @Timeout(60)

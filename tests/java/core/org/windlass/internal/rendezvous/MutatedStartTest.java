@@ -20,6 +20,10 @@ import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.LocalStore;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
 import org.windlass.testing.RandomSeeds;
 
 /** Starts of two ranks, of which one reads what nobody has said: it is told so, and nothing else. */

@@ -20,6 +20,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Hooked;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
 
 /** Starts that follow one another at a store which outlives them: none hears what another said. */
 @Timeout(60)

@@ -19,6 +19,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Hooked;
+import org.windlass.internal.store.Limits;
+import org.windlass.internal.store.LocalStore;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
 
 /** Steps of ranks at a store: what all of them are told where one fails, goes or is late. */
 @Timeout(60)

@@ -15,6 +15,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Hooked;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
 
 /** Two jobs on their way to one another at a store: who finds whom, and what is said otherwise. */
 @Timeout(60)

@@ -13,7 +13,7 @@ import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Encoding;
+import org.windlass.internal.store.Encoding;
 
 /**
  * The ranks of a job in the steps that it takes on its way to others: rank 0 leads, and all are

@@ -16,9 +16,9 @@ import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Member;
 import org.windlass.internal.rendezvous.Sign;
-import org.windlass.internal.rendezvous.Store;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
 
 /**
  * The way of a job's rank to the store where jobs meet, which rank 0 finds or opens and tells the

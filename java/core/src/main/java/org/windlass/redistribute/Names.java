@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
-import org.windlass.internal.rendezvous.Texts;
+import org.windlass.internal.store.Texts;
 
 /** Names of jobs, pairs and links, which messages and keys of stores hold as they are. */
 final class Names {

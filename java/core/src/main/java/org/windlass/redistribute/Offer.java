@@ -12,7 +12,7 @@ import java.util.List;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
-import org.windlass.internal.rendezvous.Encoding;
+import org.windlass.internal.store.Encoding;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;

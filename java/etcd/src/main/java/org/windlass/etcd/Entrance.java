@@ -19,7 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Member;
+import org.windlass.internal.store.Member;
 
 /**
  * The way into a store in etcd, on the calling thread. Rank 0 becomes its owner; another waits for

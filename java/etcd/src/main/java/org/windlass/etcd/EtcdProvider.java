@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Member;
-import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.StoreProvider;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.StoreProvider;
 
 /** The stores whose addresses begin with {@code etcd://}; {@link EtcdAddress} has their form. */
 public final class EtcdProvider implements StoreProvider {

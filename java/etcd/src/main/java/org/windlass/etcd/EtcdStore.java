@@ -29,11 +29,11 @@ import java.util.function.Function;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Limits;
-import org.windlass.internal.rendezvous.Member;
-import org.windlass.internal.rendezvous.Refusal;
-import org.windlass.internal.rendezvous.Store;
-import org.windlass.internal.rendezvous.Waits;
+import org.windlass.internal.store.Limits;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.Waits;
 
 /**
  * A member's way into a store that lies in etcd ({@link Keys}). Each call is a transaction of

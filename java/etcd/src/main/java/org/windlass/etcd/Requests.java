@@ -18,8 +18,8 @@ import java.util.regex.Pattern;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Refusal;
-import org.windlass.internal.rendezvous.Waits;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.Waits;
 
 /**
  * What one way in asks an etcd. A request ends by its answer, by its deadline, by an interrupt of

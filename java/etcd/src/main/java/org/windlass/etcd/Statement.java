@@ -7,9 +7,9 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.windlass.internal.rendezvous.Encoding;
-import org.windlass.internal.rendezvous.Member;
-import org.windlass.internal.rendezvous.Texts;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Texts;
 
 /**
  * What a member says of itself where it comes in.

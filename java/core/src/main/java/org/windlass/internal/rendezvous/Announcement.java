@@ -8,6 +8,9 @@ import java.util.List;
 import java.util.Objects;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Texts;
 
 /**
  * What a job says of itself where it meets another.

@@ -11,6 +11,8 @@ import java.util.List;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Texts;
 
 /**
  * What a rank says of itself when it comes to the start of a communicator.

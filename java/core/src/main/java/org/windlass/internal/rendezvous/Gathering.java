@@ -14,6 +14,9 @@ import java.util.function.Consumer;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
+import org.windlass.internal.store.Store;
 
 /**
  * The steps by which all ranks of a start tell one another something at a store, within one

@@ -11,6 +11,11 @@ import java.util.Set;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.SocketStore;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.Texts;
+import org.windlass.internal.store.Token;
 
 /**
  * The processes of a job, as they tell of themselves at the store where its ranks meet: each in a

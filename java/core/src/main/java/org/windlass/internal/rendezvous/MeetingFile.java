@@ -31,6 +31,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Token;
+import org.windlass.internal.store.Waits;
 
 /**
  * The file by which those meet who were given neither an address nor a token: whoever opens the

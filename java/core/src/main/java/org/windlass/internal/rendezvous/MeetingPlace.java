@@ -9,6 +9,13 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 import org.windlass.internal.FailureMaker;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.SocketStore;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.StoreProvider;
+import org.windlass.internal.store.StoreProviders;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 
 /** Where the store is at which jobs meet, as rank 0 of a job tells the others, or ranks of one. */
 public sealed interface MeetingPlace {

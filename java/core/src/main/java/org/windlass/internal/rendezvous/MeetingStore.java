@@ -9,6 +9,12 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.StoreAddress;
+import org.windlass.internal.store.StoreProvider;
+import org.windlass.internal.store.StoreProviders;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 
 /**
  * The store at which jobs meet, as the environment names it: found where another process has it,

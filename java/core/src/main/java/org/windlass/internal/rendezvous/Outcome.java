@@ -10,6 +10,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.function.IntFunction;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Limits;
+import org.windlass.internal.store.MalformedException;
 
 /**
  * What is decided of a step of a start, for all of its ranks: a value, and further ones that have

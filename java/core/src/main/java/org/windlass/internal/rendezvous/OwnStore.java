@@ -5,6 +5,8 @@ import java.net.InetSocketAddress;
 import java.util.HashMap;
 import java.util.Map;
 import org.windlass.internal.FailureMaker;
+import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.Token;
 
 /**
  * The store of a job whose rank 0 lives in this process, at an address that others are told: open

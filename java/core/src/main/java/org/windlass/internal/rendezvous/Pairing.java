@@ -12,6 +12,8 @@ import java.util.function.UnaryOperator;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.store.Texts;
 
 /**
  * The way of two jobs to one another at a store, by the name of their pair: what rank 0 of each
@@ -365,8 +367,11 @@ public final class Pairing {
       if (length < 0 || length > all.remaining()) {
         return null;
       }
-      byte[] target = Wire.bytes(all, length);
-      return new Standing(target, meeting, Wire.bytes(all, all.remaining()));
+      byte[] target = new byte[length];
+      all.get(target);
+      byte[] source = new byte[all.remaining()];
+      all.get(source);
+      return new Standing(target, meeting, source);
     }
   }
 }

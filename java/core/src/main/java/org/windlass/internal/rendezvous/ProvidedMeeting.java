@@ -5,6 +5,8 @@ import java.time.Duration;
 import java.util.Map;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
 
 /**
  * The owner of a store that another artifact brings along, where jobs meet: what rank 0 of a start

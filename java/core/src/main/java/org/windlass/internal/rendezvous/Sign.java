@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.internal.store.Store;
 
 /**
  * A sign that some who meet may still come: a key of theirs, and the value that it has so long.

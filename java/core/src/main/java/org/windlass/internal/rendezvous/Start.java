@@ -17,6 +17,7 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.store.Store;
 
 /**
  * The start of a communicator whose ranks live in several processes of one host. They meet at a

@@ -5,6 +5,8 @@ import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.UUID;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 
 /**
  * What a rank says in a step of a start.

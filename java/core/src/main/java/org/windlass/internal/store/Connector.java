@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.net.SocketTimeoutException;
+import java.net.StandardSocketOptions;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
+ * shown the token. Where nobody listens yet, or the connection breaks before that, it tries again
+ * until the deadline; a refusal ends it at once, and so does that nobody listens any more.
+ */
+final class Connector {
+  private static final long FIRST_PAUSE_MS = 5;
+  private static final long LONGEST_PAUSE_MS = 200;
+
+  private final InetSocketAddress address;
+  private final Token token;
+  private final Member member;
+  private final boolean isOpened;
+  private final FailureMaker failures;
+  private final String call;
+  private final Deadline until;
+
+  /** Of the attempt in progress. */
+  private SocketChannel socket;
+
+  private Selector selector;
+  private SelectionKey key;
+  private FrameChannel channel;
+
+  /** What has come of it: all of it is the caller's from now on. */
+  record Connection(Selector selector, SelectionKey key, FrameChannel channel, long silenceMs) {}
+
+  /**
+   * Not connected so far.
+   *
+   * @param isOpened whether the store was there before: where nobody listens it is lost
+   */
+  Connector(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      boolean isOpened,
+      Duration deadline,
+      FailureMaker failures) {
+    this.address = address;
+    this.token = token;
+    this.member = member;
+    this.isOpened = isOpened;
+    this.failures = failures;
+    this.call = "connect to the store at " + Sockets.name(address) + " as " + member;
+    this.until = Deadline.of(deadline, failures);
+  }
+
+  Connection connect() {
+    String why = "no answer";
+    for (long pause = FIRST_PAUSE_MS; leftMs() > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+      try {
+        return attempt();
+      } catch (MalformedException | BufferUnderflowException e) {
+        throw failure(
+            Native.WL_INVALID_ARGUMENT,
+            "what listens there is no store of Windlass: " + e.getMessage());
+      } catch (SocketTimeoutException e) {
+        break; // what an attempt before it met tells more
+      } catch (ConnectException e) {
+        if (isOpened) {
+          throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
+        }
+        why = e.getMessage();
+      } catch (IOException e) {
+        why = e.getMessage();
+      }
+      try {
+        Thread.sleep(Math.min(pause, leftMs()));
+      } catch (InterruptedException e) {
+        throw Waits.interrupted(call, failures);
+      }
+    }
+    throw failure(
+        Native.WL_TIMEOUT,
+        "no store there after "
+            + Deadline.text(until.deadline())
+            + ": "
+            + why
+            + "; does its owner run?");
+  }
+
+  private Connection attempt() throws IOException {
+    Connection made = null;
+    try {
+      selector = Selector.open();
+      socket = SocketChannel.open();
+      socket.configureBlocking(false);
+      socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
+      key = socket.register(selector, SelectionKey.OP_CONNECT);
+      channel = new FrameChannel(socket);
+      if (!socket.connect(Sockets.resolved(address))) {
+        do {
+          waitFor(SelectionKey.OP_CONNECT);
+        } while (!socket.finishConnect());
+      }
+      if (socket.getLocalAddress().equals(socket.getRemoteAddress())) {
+        // Where nobody listens, a socket that was given this port for its own meets itself.
+        throw new ConnectException("nobody listens there");
+      }
+      made = new Connection(selector, key, channel, greet());
+      return made;
+    } finally {
+      if (made == null) {
+        close();
+      }
+    }
+  }
+
+  private void close() {
+    Sockets.close(socket);
+    Sockets.close(selector);
+    socket = null;
+    selector = null;
+  }
+
+  /** How long the server bears silence, in milliseconds. */
+  private long greet() throws IOException {
+    byte[] hello = Greeting.hello(member);
+    send(Wire.frame(hello.length).put(hello).flip());
+    ByteBuffer challenge = receive(Wire.CHALLENGE);
+    ByteBuffer proof =
+        Greeting.answer(token, hello, Wire.bytes(challenge, challenge.remaining()));
+    if (proof == null) {
+      throw failure(
+          Native.WL_RESOURCE,
+          "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the store's");
+    }
+    send(proof);
+    ByteBuffer welcome = receive(Wire.WELCOME);
+    welcome.get();
+    long silenceMs = welcome.getLong();
+    Wire.end(welcome);
+    if (silenceMs < 1) {
+      throw new MalformedException("a silence of " + silenceMs + " ms");
+    }
+    channel.met();
+    return silenceMs;
+  }
+
+  private void send(ByteBuffer frame) throws IOException {
+    channel.send(frame);
+    while (!channel.flush()) {
+      waitFor(SelectionKey.OP_WRITE);
+    }
+  }
+
+  /** The next frame, which is of {@code kind}; a refusal is thrown. */
+  private ByteBuffer receive(byte kind) throws IOException {
+    ByteBuffer frame;
+    while ((frame = channel.next()) == null) {
+      waitFor(SelectionKey.OP_READ);
+      if (!channel.fill()) {
+        throw new EOFException("it closed the connection");
+      }
+    }
+    if (frame.get(0) == Wire.REFUSED) {
+      frame.get();
+      int code = frame.getInt();
+      if (code != Native.WL_MISMATCH && code != Native.WL_RESOURCE) {
+        throw new MalformedException("a refusal of code " + code);
+      }
+      throw failure(code, "refused: " + Texts.printable(Wire.text(frame, Wire.REFUSAL)));
+    }
+    if (frame.get(0) != kind) {
+      throw new MalformedException("a frame of kind " + frame.get(0));
+    }
+    return frame;
+  }
+
+  private void waitFor(int operation) throws IOException {
+    key.interestOps(operation);
+    do {
+      long left = leftMs();
+      if (left <= 0) {
+        throw new SocketTimeoutException();
+      }
+      selector.select(left);
+      if (Thread.interrupted()) {
+        throw Waits.interrupted(call, failures);
+      }
+    } while (selector.selectedKeys().isEmpty());
+    selector.selectedKeys().clear();
+  }
+
+  private long leftMs() {
+    long left = until.leftNs();
+    return left <= 0 ? 0 : TimeUnit.NANOSECONDS.toMillis(left) + 1;
+  }
+
+  private RuntimeException failure(int code, String text) {
+    return failures.make(code, call + ": " + text);
+  }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.Deque;
+
+/**
+ * A socket that frames are read from and written to, and that never makes its one thread wait. Its
+ * memory grows with what has come, and never by what a length announces.
+ */
+final class FrameChannel {
+  /** Of one read or write. */
+  private static final int CHUNK = 64 << 10;
+
+  private static final int SMALL = Integer.BYTES + Wire.MEETING_FRAME;
+
+  private final SocketChannel socket;
+
+  /** Has bytes that have come up to its position; those before {@code taken} are done with. */
+  private ByteBuffer in = ByteBuffer.allocate(SMALL);
+
+  private int taken;
+  private int longest = Wire.MEETING_FRAME;
+
+  private final Deque<ByteBuffer> out = new ArrayDeque<>();
+  private long queued;
+
+  /** Over a socket in non-blocking mode. */
+  FrameChannel(SocketChannel socket) {
+    this.socket = socket;
+  }
+
+  /** Takes frames of up to {@link Wire#FRAME} from now on. */
+  void met() {
+    longest = Wire.FRAME;
+  }
+
+  /** Takes what has come, some of it at least; false at the end of the stream. */
+  boolean fill() throws IOException {
+    int left = in.position() - taken;
+    if (left == 0 && in.capacity() > CHUNK) {
+      in = ByteBuffer.allocate(SMALL);
+    } else {
+      byte[] bytes = in.array();
+      if (left == bytes.length) {
+        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, Integer.BYTES + longest));
+      } else {
+        System.arraycopy(bytes, taken, bytes, 0, left);
+      }
+      in = ByteBuffer.wrap(bytes).position(left);
+    }
+    taken = 0;
+    in.limit(Math.min(in.capacity(), in.position() + CHUNK));
+    int read = socket.read(in);
+    in.limit(in.capacity());
+    return read >= 0;
+  }
+
+  /** The next frame that has come whole, good until the next call; null for none. */
+  ByteBuffer next() throws MalformedException {
+    int left = in.position() - taken;
+    if (left < Integer.BYTES) {
+      return null;
+    }
+    int length = in.getInt(taken);
+    if (length < 1 || length > longest) {
+      throw new MalformedException("a frame of " + length + " bytes, of at most " + longest);
+    }
+    if (left - Integer.BYTES < length) {
+      return null;
+    }
+    ByteBuffer frame = in.slice(taken + Integer.BYTES, length);
+    taken += Integer.BYTES + length;
+    return frame;
+  }
+
+  /** Queues what {@link #flush} writes. */
+  void send(ByteBuffer bytes) {
+    out.add(bytes);
+    queued += bytes.remaining();
+  }
+
+  /** Bytes that wait to be written. */
+  long queued() {
+    return queued;
+  }
+
+  /** Writes what the socket takes; true once nothing waits. */
+  boolean flush() throws IOException {
+    for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
+      int end = head.limit();
+      head.limit(Math.min(end, head.position() + CHUNK));
+      int part = head.remaining();
+      int written = socket.write(head);
+      head.limit(end);
+      queued -= written;
+      if (written < part) {
+        return false;
+      }
+      if (!head.hasRemaining()) {
+        out.remove();
+      }
+    }
+    return true;
+  }
+
+  /** Frees what is queued, and closes the socket, whatever that says. */
+  void close() {
+    out.clear();
+    queued = 0;
+    try {
+      socket.close();
+    } catch (IOException e) {
+      // It is gone either way.
+    }
+  }
+}

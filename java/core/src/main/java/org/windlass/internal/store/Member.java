@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+
+/**
+ * Who connects to a store: a rank of a job, or an observer of it, whose rank is -1 and whose size
+ * is 0.
+ *
+ * @param job 1 to {@link #JOB} bytes of UTF-8
+ * @param library the version of the member's library, at most {@link #LIBRARY} bytes
+ */
+public record Member(String job, int rank, int size, String library) {
+  public static final int JOB = 128;
+  public static final int LIBRARY = 64;
+
+  /** Of a job. */
+  public static final int MOST_RANKS = 4096;
+
+  public Member {
+    Objects.requireNonNull(job, "job");
+    Objects.requireNonNull(library, "library");
+    String wrong = wrong(job, rank, size, library);
+    if (wrong != null) {
+      throw new IllegalArgumentException(wrong);
+    }
+  }
+
+  /** Someone who looks at {@code job} and is none of its ranks; there may be many. */
+  public static Member observer(String job, String library) {
+    return new Member(job, -1, 0, library);
+  }
+
+  /** What is wrong with one; null for nothing. */
+  private static String wrong(String job, int rank, int size, String library) {
+    int bytes = job.getBytes(StandardCharsets.UTF_8).length;
+    if (bytes == 0 || bytes > JOB) {
+      return "job has " + bytes + " bytes of UTF-8; it has 1 to " + JOB;
+    }
+    if (library.getBytes(StandardCharsets.UTF_8).length > LIBRARY) {
+      return "library has more than " + LIBRARY + " bytes of UTF-8";
+    }
+    if (!(rank == -1 && size == 0) && (size < 1 || size > MOST_RANKS || rank < 0 || rank >= size)) {
+      return "rank " + rank + " of " + size + " ranks; there are 1 to " + MOST_RANKS;
+    }
+    return null;
+  }
+
+  boolean isObserver() {
+    return rank < 0;
+  }
+
+  /** Such as {@code rank 3 of 8 of job "train"}. */
+  @Override
+  public String toString() {
+    String who = isObserver() ? "an observer" : "rank " + rank + " of " + size;
+    return who + " of job \"" + Texts.printable(job) + "\"";
+  }
+}

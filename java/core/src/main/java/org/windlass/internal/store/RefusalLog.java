@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.util.concurrent.TimeUnit;
+
+/**
+ * What is said of those who were turned away, on the logger {@code org.windlass}: at most {@link
+ * #LINES} lines a minute, and how many more there were before the next one. One thread at a time.
+ */
+final class RefusalLog {
+  static final int LINES = 16;
+
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+  private static final long MINUTE_NS = TimeUnit.MINUTES.toNanos(1);
+
+  private final String store;
+  private long beginNs = System.nanoTime();
+  private int lines;
+  private long untold;
+
+  /** Of the store at {@code address}. */
+  RefusalLog(String address) {
+    store = "store " + address;
+  }
+
+  void warn(String peer, String why) {
+    long now = System.nanoTime();
+    if (now - beginNs > MINUTE_NS) {
+      beginNs = now;
+      lines = 0;
+    }
+    if (lines == LINES) {
+      untold++;
+      return;
+    }
+    lines++;
+    tellRest();
+    LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} away: {2}", store, peer, why);
+  }
+
+  /** Says how many there were that no line told of. */
+  void tellRest() {
+    if (untold > 0) {
+      LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} more away", store, untold);
+      untold = 0;
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.windlass.internal.Native;
+
+/** The members of a {@link StoreServer}, told apart by job and rank. One thread at a time. */
+final class Roster {
+  private final int most;
+  private final Set<Session> members = new LinkedHashSet<>();
+
+  /** By job and rank. */
+  private final Map<String, Map<Integer, Session>> ranks = new HashMap<>();
+
+  /** Of {@code most} members. */
+  Roster(int most) {
+    this.most = most;
+  }
+
+  List<Session> all() {
+    return List.copyOf(members);
+  }
+
+  boolean isEmpty() {
+    return members.isEmpty();
+  }
+
+  boolean has(Session session) {
+    return members.contains(session);
+  }
+
+  /** Why one who has shown the token may not come in; null where it may. */
+  Refusal objection(Member member) {
+    if (members.size() >= most) {
+      return new Refusal(
+          Native.WL_RESOURCE, "the store has " + members.size() + " members, as many as it takes");
+    }
+    Map<Integer, Session> job = ranks.get(member.job());
+    if (member.isObserver() || job == null) {
+      return null;
+    }
+    Session same = job.get(member.rank());
+    if (same != null) {
+      return new Refusal(
+          Native.WL_MISMATCH,
+          member + " is connected already, from " + same.peer() + "; two may not have one rank");
+    }
+    return null;
+  }
+
+  /** One to whom there is no objection. */
+  void add(Session session) {
+    Member member = session.member();
+    members.add(session);
+    if (!member.isObserver()) {
+      ranks.computeIfAbsent(member.job(), any -> new HashMap<>()).put(member.rank(), session);
+    }
+  }
+
+  /** Where it is a member. */
+  void remove(Session session) {
+    if (members.remove(session) && !session.member().isObserver()) {
+      Map<Integer, Session> job = ranks.get(session.member().job());
+      job.remove(session.member().rank());
+      if (job.isEmpty()) {
+        ranks.remove(session.member().job());
+      }
+    }
+  }
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.internal.Native;
+
+/**
+ * One connection of a {@link StoreServer}, on whose thread all of this runs: a stranger's until its
+ * proof, then a member's, whose requests it carries out.
+ */
+final class Session {
+  /** The most waits of one connection. */
+  static final int WAITS = 1024;
+
+  /** Bytes of replies that wait to be written, beyond which no request is read. */
+  private static final long BACKLOG = 1 << 20;
+
+  private enum Stage {
+    HELLO,
+    PROOF,
+    MEMBER,
+    /** What is queued is the last. */
+    LEAVING
+  }
+
+  private final StoreServer server;
+  private final SelectionKey key;
+  private final FrameChannel channel;
+  private final Map<Integer, Table.Wait> waits = new HashMap<>();
+  private final String peer;
+
+  /** When it connected, then when it was heard last once it is a member's. */
+  private long heardNs = System.nanoTime();
+
+  private Stage stage = Stage.HELLO;
+  private byte[] hello;
+  private byte[] challenge;
+
+  /** As it says, which nobody believes before the proof. */
+  private Member member;
+
+  /** Whether the server has it listed among those with something to write. */
+  boolean isDirty;
+
+  Session(StoreServer server, SocketChannel socket, SelectionKey key) throws IOException {
+    this.server = server;
+    this.key = key;
+    this.channel = new FrameChannel(socket);
+    InetSocketAddress remote = (InetSocketAddress) socket.getRemoteAddress();
+    this.peer = Sockets.name(remote);
+  }
+
+  /** Who has shown the token. */
+  Member member() {
+    return member;
+  }
+
+  boolean isMember() {
+    return stage == Stage.MEMBER;
+  }
+
+  /** The address it comes from, and who it is once that is known. */
+  String peer() {
+    return isMember() ? peer + ", " + member : peer;
+  }
+
+  long heardNs() {
+    return heardNs;
+  }
+
+  /** Takes what has come; false at its end. */
+  boolean receive() throws IOException {
+    if (!channel.fill()) {
+      return false;
+    }
+    if (isMember()) {
+      heardNs = System.nanoTime();
+    }
+    work();
+    return true;
+  }
+
+  /** Writes what the socket takes; false where nothing is left to do here. */
+  boolean send() throws IOException {
+    boolean all = channel.flush();
+    if (all && stage == Stage.LEAVING) {
+      return false;
+    }
+    work();
+    boolean reads = stage != Stage.LEAVING && channel.queued() < BACKLOG;
+    boolean writes = channel.queued() > 0;
+    key.interestOps(
+        (reads ? SelectionKey.OP_READ : 0) | (writes ? SelectionKey.OP_WRITE : 0));
+    return true;
+  }
+
+  /** Ends its waits, lets go of what it holds, and closes the connection. */
+  void end() {
+    waits.values().forEach(Table.Wait::cancel);
+    waits.clear();
+    server.table().release(this);
+    channel.close();
+  }
+
+  /** Handles frames that have come whole, as long as there is room for replies. */
+  private void work() throws IOException {
+    while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
+      ByteBuffer frame = channel.next();
+      if (frame == null) {
+        return;
+      }
+      try {
+        switch (stage) {
+          case HELLO -> hello(frame);
+          case PROOF -> proof(frame);
+          default -> request(frame);
+        }
+      } catch (BufferUnderflowException e) {
+        throw new MalformedException("a frame that ends too early");
+      }
+    }
+  }
+
+  private void hello(ByteBuffer frame) throws MalformedException {
+    byte[] bytes = Wire.bytes(frame, frame.remaining());
+    Greeting.Hello said = Greeting.hello(ByteBuffer.wrap(bytes));
+    if (said.protocol() != Wire.PROTOCOL) {
+      refuse(
+          Native.WL_MISMATCH,
+          "the member has "
+              + Greeting.versions(said.protocol(), said.library())
+              + "; the store has "
+              + Greeting.versions(Wire.PROTOCOL, server.library())
+              + "; run both with one version");
+      return;
+    }
+    hello = bytes;
+    member = said.member();
+    challenge = Greeting.challenge(server.library());
+    queue(Greeting.challenge(server.token(), hello, challenge));
+    stage = Stage.PROOF;
+  }
+
+  private void proof(ByteBuffer frame) throws MalformedException {
+    if (!Greeting.proves(frame, server.token(), hello, challenge)) {
+      refuse(Native.WL_RESOURCE, "the member holds another token than the store");
+      return;
+    }
+    Refusal objection = server.objection(member);
+    if (objection != null) {
+      refuse(objection.code(), objection.getMessage());
+      return;
+    }
+    stage = Stage.MEMBER;
+    heardNs = System.nanoTime();
+    channel.met();
+    server.admit(this);
+    queue(Greeting.welcome(server.silenceMs()));
+  }
+
+  private void refuse(int code, String text) {
+    server.log().warn(peer, text);
+    queue(Wire.refused(code, text));
+    stage = Stage.LEAVING;
+  }
+
+  private void request(ByteBuffer frame) throws MalformedException {
+    byte kind = frame.get();
+    int id = frame.getInt();
+    try {
+      switch (kind) {
+        case Wire.SET -> set(id, frame);
+        case Wire.GET -> get(id, frame);
+        case Wire.AWAIT -> await(id, frame);
+        case Wire.ADD -> add(id, frame);
+        case Wire.CAS -> compareAndSet(id, frame);
+        case Wire.HOLD -> hold(id, frame);
+        case Wire.KEYS -> keys(id, frame);
+        case Wire.CANCEL -> cancel(id, frame);
+        case Wire.PING -> ping(id, frame);
+        default -> throw new MalformedException("a request of kind " + kind);
+      }
+    } catch (Refusal refusal) {
+      queue(Wire.refusal(id, refusal));
+    }
+  }
+
+  private void set(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    byte[] value = Wire.value(frame);
+    Wire.end(frame);
+    server.table().set(name, value);
+    queue(done(id, 0).flip());
+  }
+
+  private void get(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    Wire.end(frame);
+    queueArray(id, server.table().get(name));
+  }
+
+  private void await(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    byte[] seen = Wire.array(frame);
+    Wire.end(frame);
+    if (waits.containsKey(id)) {
+      throw new MalformedException("two waits of one id");
+    }
+    if (waits.size() == WAITS) {
+      throw new Refusal(
+          Native.WL_RESOURCE, "this connection has " + WAITS + " waits, as many as it may");
+    }
+    Table.Wait wait =
+        server
+            .table()
+            .await(
+                name,
+                seen,
+                value -> {
+                  waits.remove(id);
+                  queueArray(id, value);
+                });
+    if (wait != null) {
+      waits.put(id, wait);
+    }
+  }
+
+  private void add(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    long delta = frame.getLong();
+    Wire.end(frame);
+    long sum = server.table().add(name, delta);
+    queue(done(id, Long.BYTES).putLong(sum).flip());
+  }
+
+  private void compareAndSet(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    byte[] expected = Wire.array(frame);
+    byte[] value = Wire.array(frame);
+    Wire.end(frame);
+    queueBoolean(id, server.table().compareAndSet(name, expected, value));
+  }
+
+  private void hold(int id, ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    byte[] value = Wire.value(frame);
+    Wire.end(frame);
+    queueBoolean(id, server.table().hold(name, value, this));
+  }
+
+  private void keys(int id, ByteBuffer frame) throws MalformedException {
+    String prefix = Wire.text(frame, Limits.KEY);
+    Wire.end(frame);
+    List<byte[]> keys =
+        server.table().keys(prefix).stream()
+            .map(name -> name.getBytes(StandardCharsets.UTF_8))
+            .toList();
+    int bytes = keys.stream().mapToInt(Wire::textBytes).sum();
+    ByteBuffer reply = done(id, Integer.BYTES + bytes).putInt(keys.size());
+    keys.forEach(utf8 -> Wire.putText(reply, utf8));
+    queue(reply.flip());
+  }
+
+  private void cancel(int id, ByteBuffer frame) throws MalformedException {
+    Wire.end(frame);
+    Table.Wait wait = waits.remove(id);
+    if (wait != null) {
+      wait.cancel();
+    }
+  }
+
+  private void ping(int id, ByteBuffer frame) throws MalformedException {
+    Wire.end(frame);
+    queue(done(id, 0).flip());
+  }
+
+  private static ByteBuffer done(int id, int body) {
+    return Wire.frame(Wire.HEAD + body).put(Wire.DONE).putInt(id);
+  }
+
+  private void queueBoolean(int id, boolean result) {
+    queue(done(id, 1).put((byte) (result ? 1 : 0)).flip());
+  }
+
+  /** Any number of replies share the one array of a value. */
+  private void queueArray(int id, byte[] value) {
+    int length = Wire.arrayBytes(value);
+    ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + Integer.BYTES);
+    head.putInt(Wire.HEAD + length).put(Wire.DONE).putInt(id);
+    queue(head.putInt(value == null ? -1 : value.length).flip());
+    if (value != null && value.length > 0) {
+      queue(ByteBuffer.wrap(value));
+    }
+  }
+
+  private void queue(ByteBuffer bytes) {
+    channel.send(bytes);
+    server.dirty(this);
+  }
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * A member's way into a {@link StoreServer}: one connection, and one daemon thread that reads and
+ * writes it, so that a store which takes nothing in holds up no caller past its deadline. A
+ * connection that breaks, or that brings nothing for as long as the server bears silence, is the
+ * end of this: calls say that the store was lost, and nothing connects again by itself.
+ */
+public final class SocketStore implements Store {
+  private static final long CLOSE_MS = 10_000;
+
+  /** Of a call whose reply nobody waits for. */
+  private static final int NO_CALL = 0;
+
+  private final String address;
+  private final FailureMaker failures;
+  private final Selector selector;
+  private final SelectionKey key;
+  private final FrameChannel channel;
+  private final long silenceNs;
+  private final Thread thread;
+
+  private final AtomicInteger ids = new AtomicInteger(NO_CALL);
+  private final Map<Integer, CompletableFuture<ByteBuffer>> replies = new ConcurrentHashMap<>();
+
+  /** Requests that the thread has not begun to write. */
+  private final Queue<ByteBuffer> requests = new ConcurrentLinkedQueue<>();
+
+  private volatile boolean closing;
+
+  /** Why there are no replies any more; null as long as there are. */
+  private volatile Refusal end;
+
+  /**
+   * Connects, and waits until there is a store if there is none yet.
+   *
+   * @param address whose host may be a name, which is looked up at every attempt
+   * @param failures makes what this and all calls throw. Here: Mismatch where the server has
+   *     another version of the protocol, or where the rank is connected already; Resource where it
+   *     holds another token or is full; InvalidArgument for something else than a
+   *     store; Timeout; Aborted
+   */
+  public static SocketStore connect(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      Duration deadline,
+      FailureMaker failures) {
+    return connected(address, token, member, false, deadline, failures);
+  }
+
+  /** The same for a store that was opened before: PeerLost where nobody listens any more. */
+  public static SocketStore connectToOpen(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      Duration deadline,
+      FailureMaker failures) {
+    return connected(address, token, member, true, deadline, failures);
+  }
+
+  private static SocketStore connected(
+      InetSocketAddress address,
+      Token token,
+      Member member,
+      boolean isOpened,
+      Duration deadline,
+      FailureMaker failures) {
+    Objects.requireNonNull(token, "token");
+    Objects.requireNonNull(member, "member");
+    Connector.Connection made =
+        new Connector(address, token, member, isOpened, deadline, failures).connect();
+    SocketStore store = new SocketStore(Sockets.name(address), made, failures);
+    try {
+      store.thread.start();
+    } catch (OutOfMemoryError e) {
+      store.finish(new Refusal(Native.WL_CLOSED, Waits.CLOSED));
+      throw failures.make(
+          Native.WL_RESOURCE,
+          "no thread for the connection to the store at " + store.address,
+          e,
+          "",
+          List.of());
+    }
+    return store;
+  }
+
+  private SocketStore(String address, Connector.Connection made, FailureMaker failures) {
+    this.address = address;
+    this.failures = failures;
+    this.selector = made.selector();
+    this.key = made.key();
+    this.channel = made.channel();
+    this.silenceNs = TimeUnit.MILLISECONDS.toNanos(made.silenceMs());
+    this.thread = new Thread(null, this::run, "windlass-store-of-" + address, 0, false);
+    thread.setDaemon(true);
+    thread.setContextClassLoader(null);
+  }
+
+  @Override
+  public String address() {
+    return address;
+  }
+
+  @Override
+  public void set(String key, byte[] value, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    Objects.requireNonNull(value, "value");
+    Limits.value(value, failures);
+    ask(
+        "set " + key,
+        deadline,
+        request(Wire.SET, name, Wire.arrayBytes(value), f -> Wire.putArray(f, value)),
+        reply -> null);
+  }
+
+  @Override
+  public Optional<byte[]> get(String key, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    ByteBuffer request = request(Wire.GET, name, 0, f -> {});
+    return ask("get " + key, deadline, request, reply -> Optional.ofNullable(Wire.array(reply)));
+  }
+
+  @Override
+  public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    Limits.value(seen, failures);
+    return ask(
+        "await " + key,
+        Waits.lacking(seen),
+        deadline,
+        request(Wire.AWAIT, name, Wire.arrayBytes(seen), f -> Wire.putArray(f, seen)),
+        reply -> Optional.ofNullable(Wire.array(reply)));
+  }
+
+  @Override
+  public long add(String key, long delta, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    ByteBuffer request = request(Wire.ADD, name, Long.BYTES, f -> f.putLong(delta));
+    return ask("add to " + key, deadline, request, ByteBuffer::getLong);
+  }
+
+  @Override
+  public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    Limits.value(expected, failures);
+    Limits.value(value, failures);
+    return ask(
+        "compare and set " + key,
+        deadline,
+        request(
+            Wire.CAS,
+            name,
+            Wire.arrayBytes(expected) + Wire.arrayBytes(value),
+            f -> {
+              Wire.putArray(f, expected);
+              Wire.putArray(f, value);
+            }),
+        reply -> reply.get() != 0);
+  }
+
+  @Override
+  public boolean hold(String key, byte[] value, Duration deadline) {
+    byte[] name = Limits.key(key, failures);
+    Objects.requireNonNull(value, "value");
+    Limits.value(value, failures);
+    return ask(
+        "hold " + key,
+        deadline,
+        request(Wire.HOLD, name, Wire.arrayBytes(value), f -> Wire.putArray(f, value)),
+        reply -> reply.get() != 0);
+  }
+
+  @Override
+  public List<String> keys(String prefix, Duration deadline) {
+    byte[] name = Limits.prefix(prefix, failures);
+    ByteBuffer request = request(Wire.KEYS, name, 0, f -> {});
+    return ask("keys " + prefix, deadline, request, Wire::keys);
+  }
+
+  @Override
+  public void close() {
+    closing = true;
+    selector.wakeup();
+    Sockets.join(thread, CLOSE_MS);
+  }
+
+  /** A frame whose id is {@link #NO_CALL}. */
+  private static ByteBuffer request(byte kind, byte[] name, int more, Consumer<ByteBuffer> fill) {
+    ByteBuffer frame = Wire.frame(Wire.HEAD + Wire.textBytes(name) + more);
+    frame.put(kind).putInt(NO_CALL);
+    Wire.putText(frame, name);
+    fill.accept(frame);
+    return frame.flip();
+  }
+
+  /** How the body of a reply is read. */
+  @FunctionalInterface
+  private interface Reading<T> {
+    T of(ByteBuffer reply) throws MalformedException;
+  }
+
+  /**
+   * Sends a request and waits for its reply.
+   *
+   * @param what the call, as errors name it
+   */
+  private <T> T ask(String what, Duration deadline, ByteBuffer request, Reading<T> reading) {
+    return ask(what, "no answer of ", deadline, request, reading);
+  }
+
+  /**
+   * Sends a request and waits for its reply.
+   *
+   * @param lacking what is missing where none comes
+   */
+  private <T> T ask(
+      String what, String lacking, Duration deadline, ByteBuffer request, Reading<T> reading) {
+    long nanos = Deadline.nanos(deadline, failures);
+    int id = nextId();
+    request.putInt(Integer.BYTES + 1, id);
+    CompletableFuture<ByteBuffer> reply = new CompletableFuture<>();
+    replies.put(id, reply);
+    boolean answered = false;
+    try {
+      Refusal ended = end;
+      if (ended != null) {
+        throw ended.thrown(what, failures);
+      }
+      requests.add(request);
+      selector.wakeup();
+      ByteBuffer body = reply.get(nanos, TimeUnit.NANOSECONDS);
+      answered = true;
+      T result = reading.of(body);
+      Wire.end(body);
+      return result;
+    } catch (TimeoutException e) {
+      String why = lacking + "the store at " + address + " after " + Deadline.text(deadline);
+      throw new Refusal(Native.WL_TIMEOUT, why).thrown(what, failures);
+    } catch (InterruptedException e) {
+      throw Waits.interrupted(what, failures);
+    } catch (ExecutionException e) {
+      answered = true;
+      throw ((Refusal) e.getCause()).thrown(what, failures);
+    } catch (MalformedException | BufferUnderflowException e) {
+      throw failures.make(
+          Native.WL_INTERNAL,
+          what + ": the store at " + address + " answered with " + e.getMessage());
+    } finally {
+      replies.remove(id);
+      if (!answered) {
+        abandon(request, id);
+      }
+    }
+  }
+
+  private int nextId() {
+    int id = ids.incrementAndGet();
+    return id == NO_CALL ? ids.incrementAndGet() : id;
+  }
+
+  /** Takes a request back, or lets the server forget it. */
+  private void abandon(ByteBuffer request, int id) {
+    boolean waits = request.get(Integer.BYTES) == Wire.AWAIT;
+    if (!takeBack(request) && waits && end == null) {
+      requests.add(Wire.frame(Wire.HEAD).put(Wire.CANCEL).putInt(id).flip());
+      selector.wakeup();
+    }
+  }
+
+  private boolean takeBack(ByteBuffer request) {
+    return requests.removeIf(other -> other == request);
+  }
+
+  private void run() {
+    Refusal why = new Refusal(Native.WL_CLOSED, Waits.CLOSED);
+    try {
+      exchange();
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
+      String reason = e.getMessage() == null ? e.toString() : e.getMessage();
+      why =
+          new Refusal(
+              Native.WL_PEER_LOST,
+              "the store at "
+                  + address
+                  + " was lost: "
+                  + reason
+                  + "; its owner has ended, closed it or turned this member away, or the"
+                  + " network is cut");
+    } finally {
+      finish(why);
+    }
+  }
+
+  /** Until this is closed. */
+  private void exchange() throws IOException {
+    long heardNs = System.nanoTime();
+    long pingedNs = heardNs;
+    long pingNs = Math.max(1, silenceNs / 3);
+    while (true) {
+      boolean all = write();
+      key.interestOps(SelectionKey.OP_READ | (all ? 0 : SelectionKey.OP_WRITE));
+      selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(pingNs)));
+      selector.selectedKeys().clear();
+      if (closing) {
+        return;
+      }
+      if (read()) {
+        heardNs = System.nanoTime();
+      }
+      long now = System.nanoTime();
+      if (now - heardNs > silenceNs) {
+        throw new IOException(
+            "it has said nothing for " + Deadline.text(Duration.ofNanos(silenceNs)));
+      }
+      if (now - pingedNs >= pingNs) {
+        pingedNs = now;
+        channel.send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(NO_CALL).flip());
+      }
+    }
+  }
+
+  /** Writes what the socket takes; true where nothing waits. */
+  private boolean write() throws IOException {
+    while (channel.flush()) {
+      ByteBuffer next = requests.poll();
+      if (next == null) {
+        return true;
+      }
+      channel.send(next);
+    }
+    return false;
+  }
+
+  /** Hands out the replies that have come; whether any has. */
+  private boolean read() throws IOException {
+    if (!channel.fill()) {
+      throw new IOException("it closed the connection");
+    }
+    boolean any = false;
+    for (ByteBuffer frame = channel.next(); frame != null; frame = channel.next()) {
+      any = true;
+      byte code = frame.get();
+      int id = frame.getInt();
+      CompletableFuture<ByteBuffer> reply = replies.get(id);
+      if (reply == null) {
+        continue; // nobody waits for it any more
+      }
+      if (code == Wire.DONE) {
+        reply.complete(ByteBuffer.wrap(Wire.bytes(frame, frame.remaining())));
+      } else {
+        reply.completeExceptionally(new Refusal(code, Wire.text(frame, Wire.REFUSAL)));
+      }
+    }
+    return any;
+  }
+
+  /** Ends all calls, those too that come later. */
+  private void finish(Refusal why) {
+    end = why;
+    channel.close();
+    Sockets.close(selector);
+    requests.clear();
+    for (CompletableFuture<ByteBuffer> reply : new ArrayList<>(replies.values())) {
+      reply.completeExceptionally(why);
+    }
+  }
+}

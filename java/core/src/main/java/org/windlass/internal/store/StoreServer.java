@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+
+/**
+ * A store that members reach by a socket, as long as this is open: {@link SocketStore} is their way
+ * in. One daemon thread serves all connections, and none of them can make it wait.
+ *
+ * <p>Who has not shown the token yet is a stranger. Strangers are few, the oldest goes where one
+ * more comes, and each has little time and short frames. So they cost those who belong nothing but
+ * the time that turning them away takes. Members are told apart by job and rank: a rank that is
+ * connected already is refused. A member that says nothing for longer than {@link Bounds#silence}
+ * is taken for gone. Who is turned away is logged.
+ *
+ * <p>The token is proved and never sent. What members say after that is neither hidden nor signed:
+ * whoever can read or alter the traffic between them can read and alter it.
+ */
+public final class StoreServer implements AutoCloseable {
+  private static final int ACCEPTS = 32;
+  private static final int WAITING_CONNECTIONS = 1024;
+  private static final long PAUSE_MS = 100;
+  private static final long LONGEST_TICK_MS = 500;
+  private static final long CLOSE_MS = 10_000;
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
+  private final Token token;
+  private final String library;
+  private final Bounds bounds;
+  private final long tickMs;
+  private final Table table = new Table();
+
+  private final Selector selector;
+  private final ServerSocketChannel listener;
+  private final SelectionKey listening;
+  private final InetSocketAddress address;
+  private final RefusalLog log;
+  private final Thread thread;
+
+  /** The one who came first stands first. */
+  private final Set<Session> strangers = new LinkedHashSet<>();
+
+  private final Roster members;
+  private final Deque<Session> dirty = new ArrayDeque<>();
+
+  /** When those who may be overdue were looked at last. */
+  private long lookedNs = System.nanoTime();
+
+  /** Since when no connection is taken, for want of descriptors; 0 where they are. */
+  private long pausedNs;
+
+  private volatile boolean closing;
+
+  /**
+   * How many may be connected, and how long without a word.
+   *
+   * @param strangers the most who have not shown the token yet
+   * @param members the most who have
+   * @param proof how long a stranger has to show it
+   * @param silence how long a member may say nothing; its {@link SocketStore} speaks up by itself
+   */
+  public record Bounds(int strangers, int members, Duration proof, Duration silence) {
+    private static final Duration LONGEST = Duration.ofDays(1);
+
+    public Bounds {
+      if (strangers < 1 || members < 1 || isNone(proof) || isNone(silence)) {
+        throw new IllegalArgumentException("a bound is 1 or more, of time 1 ms to " + LONGEST);
+      }
+    }
+
+    private static boolean isNone(Duration time) {
+      return time.toMillis() < 1 || time.compareTo(LONGEST) > 0;
+    }
+
+    /** 512 strangers of 10 s each, 8,192 members, 60 s. */
+    public static Bounds defaults() {
+      return new Bounds(512, 8192, Duration.ofSeconds(10), Duration.ofSeconds(60));
+    }
+  }
+
+  /** An address of this host that no other reaches, at a port that is free. */
+  public static InetSocketAddress loopback() {
+    return new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+  }
+
+  /**
+   * Opens a store.
+   *
+   * @param address where it listens; its host may be a name, and port 0 takes one that is free
+   * @param token what members show
+   * @param library the version of this library, as errors name it; see {@link Member#library}
+   * @param failures makes what is thrown: Resource where it can't listen there
+   */
+  public static StoreServer open(
+      InetSocketAddress address,
+      Token token,
+      String library,
+      Bounds bounds,
+      FailureMaker failures) {
+    Objects.requireNonNull(token, "token");
+    Objects.requireNonNull(bounds, "bounds");
+    Member.observer("the server", library); // checks it
+    Selector selector = null;
+    ServerSocketChannel listener = null;
+    try {
+      selector = Selector.open();
+      listener = ServerSocketChannel.open();
+      listener.bind(Sockets.resolved(address), WAITING_CONNECTIONS);
+      listener.configureBlocking(false);
+      StoreServer server = new StoreServer(selector, listener, token, library, bounds);
+      server.thread.start();
+      return server;
+    } catch (IOException | OutOfMemoryError e) {
+      Sockets.close(listener);
+      Sockets.close(selector);
+      throw failures.make(
+          Native.WL_RESOURCE,
+          "no store can be opened at " + Sockets.name(address) + ": " + e.getMessage(),
+          e,
+          "",
+          List.of());
+    }
+  }
+
+  private StoreServer(
+      Selector selector,
+      ServerSocketChannel listener,
+      Token token,
+      String library,
+      Bounds bounds)
+      throws IOException {
+    this.selector = selector;
+    this.listener = listener;
+    this.token = token;
+    this.library = library;
+    this.bounds = bounds;
+    this.members = new Roster(bounds.members());
+    this.tickMs =
+        Math.max(
+            1,
+            Math.min(
+                LONGEST_TICK_MS,
+                Math.min(bounds.proof().toMillis(), bounds.silence().toMillis()) / 8));
+    this.listening = listener.register(selector, SelectionKey.OP_ACCEPT);
+    this.address = (InetSocketAddress) listener.getLocalAddress();
+    this.log = new RefusalLog(Sockets.name(address));
+    this.thread = new Thread(null, this::run, "windlass-store-" + address.getPort(), 0, false);
+    thread.setDaemon(true);
+    thread.setContextClassLoader(null);
+  }
+
+  /** Where it listens. */
+  public InetSocketAddress address() {
+    return address;
+  }
+
+  /** The same as settings have it, such as {@code 127.0.0.1:4711}. */
+  public String name() {
+    return Sockets.name(address);
+  }
+
+  /** Ends every connection, and with them what members wait for and hold. Idempotent. */
+  @Override
+  public void close() {
+    closing = true;
+    selector.wakeup();
+    Sockets.join(thread, CLOSE_MS);
+  }
+
+  Token token() {
+    return token;
+  }
+
+  String library() {
+    return library;
+  }
+
+  Table table() {
+    return table;
+  }
+
+  RefusalLog log() {
+    return log;
+  }
+
+  long silenceMs() {
+    return bounds.silence().toMillis();
+  }
+
+  /** Lists a session that has something to write. */
+  void dirty(Session session) {
+    if (!session.isDirty) {
+      session.isDirty = true;
+      dirty.add(session);
+    }
+  }
+
+  /** Why one who has shown the token may not come in; null where it may. */
+  Refusal objection(Member member) {
+    return members.objection(member);
+  }
+
+  /** Makes a stranger a member. */
+  void admit(Session session) {
+    strangers.remove(session);
+    members.add(session);
+  }
+
+  private void run() {
+    try {
+      while (!closing) {
+        selector.select(timeoutMs());
+        Set<SelectionKey> ready = selector.selectedKeys();
+        boolean accepts = ready.remove(listening);
+        for (SelectionKey key : ready) {
+          receive((Session) key.attachment());
+        }
+        ready.clear();
+        send();
+        if (accepts) {
+          accept();
+        }
+        endOverdue();
+        send();
+      }
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
+      LOGGER.log(System.Logger.Level.ERROR, "The store at " + Sockets.name(address) + " ends.", e);
+    } finally {
+      strangers.forEach(Session::end);
+      members.all().forEach(Session::end);
+      log.tellRest();
+      Sockets.close(listener);
+      Sockets.close(selector);
+    }
+  }
+
+  private long timeoutMs() {
+    if (pausedNs != 0) {
+      return PAUSE_MS;
+    }
+    return strangers.isEmpty() && members.isEmpty() ? 0 : tickMs;
+  }
+
+  private void receive(Session session) {
+    if (!isHere(session)) {
+      return;
+    }
+    try {
+      if (session.receive()) {
+        dirty(session);
+      } else {
+        drop(session, session.isMember() ? null : "it left before it had shown the token");
+      }
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
+      drop(session, reason(session, e));
+    }
+  }
+
+  /** What one writes may let others go on, who then write too. */
+  private void send() {
+    for (Session session = dirty.poll(); session != null; session = dirty.poll()) {
+      session.isDirty = false;
+      if (!isHere(session)) {
+        continue;
+      }
+      try {
+        if (!session.send()) {
+          drop(session, null);
+        }
+      } catch (IOException | RuntimeException | OutOfMemoryError e) {
+        drop(session, reason(session, e));
+      }
+    }
+  }
+
+  private boolean isHere(Session session) {
+    return members.has(session) || strangers.contains(session);
+  }
+
+  private void accept() {
+    for (int i = 0; i < ACCEPTS; i++) {
+      SocketChannel socket = null;
+      try {
+        socket = listener.accept();
+        if (socket == null) {
+          return;
+        }
+        if (strangers.size() >= bounds.strangers()) {
+          dropOldest("as many others came as there is room for");
+        }
+        socket.configureBlocking(false);
+        socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        SelectionKey key = socket.register(selector, SelectionKey.OP_READ);
+        Session session = new Session(this, socket, key);
+        key.attach(session);
+        strangers.add(session);
+      } catch (IOException | RuntimeException | OutOfMemoryError e) {
+        Sockets.close(socket);
+        if (socket == null) {
+          makeRoom("no connection can be taken: " + e);
+          return;
+        }
+      }
+    }
+  }
+
+  /** Gives descriptors back, which the next select frees; waits for others to where it has none. */
+  private void makeRoom(String why) {
+    if (strangers.isEmpty()) {
+      pausedNs = System.nanoTime();
+      listening.interestOps(0);
+    }
+    for (int i = strangers.size() / 2; i >= 0; i--) {
+      dropOldest(why);
+    }
+  }
+
+  private void dropOldest(String why) {
+    Iterator<Session> oldest = strangers.iterator();
+    if (oldest.hasNext()) {
+      drop(oldest.next(), why);
+    }
+  }
+
+  private void endOverdue() {
+    long now = System.nanoTime();
+    if (pausedNs != 0 && now - pausedNs >= TimeUnit.MILLISECONDS.toNanos(PAUSE_MS)) {
+      pausedNs = 0;
+      listening.interestOps(SelectionKey.OP_ACCEPT);
+    }
+    if (now - lookedNs < TimeUnit.MILLISECONDS.toNanos(tickMs)) {
+      return;
+    }
+    lookedNs = now;
+    long proofNs = bounds.proof().toNanos();
+    for (Iterator<Session> all = strangers.iterator(); all.hasNext(); all = strangers.iterator()) {
+      Session oldest = all.next();
+      if (now - oldest.heardNs() <= proofNs) {
+        break;
+      }
+      drop(oldest, "it had not shown the token after " + Deadline.text(bounds.proof()));
+    }
+    long silenceNs = bounds.silence().toNanos();
+    for (Session session : members.all()) {
+      if (now - session.heardNs() > silenceNs) {
+        drop(session, "it has said nothing for " + Deadline.text(bounds.silence()));
+      }
+    }
+  }
+
+  /** Ends a session; says why where that is no proper end. */
+  private void drop(Session session, String why) {
+    if (why != null) {
+      log.warn(session.peer(), why);
+    }
+    strangers.remove(session);
+    members.remove(session);
+    session.end();
+  }
+
+  /** What is said of a session that failed; null for a member whose connection broke. */
+  private static String reason(Session session, Throwable e) {
+    if (e instanceof MalformedException) {
+      return "it sent " + e.getMessage();
+    }
+    return session.isMember() && e instanceof IOException ? null : e.toString();
+  }
+}

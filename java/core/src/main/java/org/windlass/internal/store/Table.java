@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+
+/**
+ * Keys with their values, who holds them and who waits for them: what both stores of this package
+ * are over. One thread at a time. Arrays come in and go out uncopied, and nobody may change them.
+ */
+final class Table {
+  private final NavigableMap<String, Entry> entries = new TreeMap<>();
+  private final Map<Object, Set<String>> held = new IdentityHashMap<>();
+  private final Map<String, Set<Wait>> waits = new HashMap<>();
+
+  /** As {@link Limits#TOTAL} counts them. */
+  private long bytes;
+
+  private static final class Entry {
+    byte[] value;
+
+    /** Null where nobody holds it. */
+    Object holder;
+  }
+
+  /** Someone who waits for a key to be other than it was. */
+  final class Wait {
+    private final String key;
+    private final byte[] seen;
+    private final Consumer<byte[]> then;
+
+    private Wait(String key, byte[] seen, Consumer<byte[]> then) {
+      this.key = key;
+      this.seen = seen;
+      this.then = then;
+    }
+
+    void cancel() {
+      Set<Wait> others = waits.get(key);
+      if (others != null && others.remove(this) && others.isEmpty()) {
+        waits.remove(key);
+      }
+    }
+  }
+
+  /** Null where there is none. */
+  byte[] get(String key) {
+    Entry entry = entries.get(key);
+    return entry == null ? null : entry.value;
+  }
+
+  void set(String key, byte[] value) {
+    put(key, value);
+  }
+
+  long add(String key, long delta) {
+    long sum = Limits.sum(get(key), delta);
+    put(key, ByteBuffer.allocate(Long.BYTES).putLong(sum).array());
+    return sum;
+  }
+
+  boolean compareAndSet(String key, byte[] expected, byte[] value) {
+    byte[] now = get(key);
+    if (!Arrays.equals(now, expected)) {
+      return false;
+    }
+    if (value != null) {
+      put(key, value);
+    } else if (now != null) {
+      remove(key);
+    }
+    return true;
+  }
+
+  boolean hold(String key, byte[] value, Object holder) {
+    if (entries.containsKey(key)) {
+      return false;
+    }
+    put(key, value);
+    entries.get(key).holder = holder;
+    held.computeIfAbsent(holder, any -> new LinkedHashSet<>()).add(key);
+    return true;
+  }
+
+  /** Removes what {@code holder} holds. */
+  void release(Object holder) {
+    for (String key : List.copyOf(held.getOrDefault(holder, Set.of()))) {
+      remove(key);
+    }
+  }
+
+  List<String> keys(String prefix) {
+    List<String> found = new ArrayList<>();
+    long listing = 0;
+    for (String key : entries.tailMap(prefix, true).keySet()) {
+      if (!key.startsWith(prefix)) {
+        break;
+      }
+      listing += Limits.utf8(key).length + 2;
+      if (listing > Limits.LISTING) {
+        throw Limits.tooManyKeys();
+      }
+      found.add(key);
+    }
+    return found;
+  }
+
+  /**
+   * Gives {@code then} what {@code key} has (null for no value) as soon as that is other than
+   * {@code seen}: now, or within the call that changes it. It may not call this table.
+   *
+   * @return null where that was now
+   */
+  Wait await(String key, byte[] seen, Consumer<byte[]> then) {
+    byte[] now = get(key);
+    if (!Arrays.equals(now, seen)) {
+      then.accept(now);
+      return null;
+    }
+    Wait wait = new Wait(key, seen, then);
+    waits.computeIfAbsent(key, any -> new LinkedHashSet<>()).add(wait);
+    return wait;
+  }
+
+  private void put(String key, byte[] value) {
+    Entry entry = entries.get(key);
+    long more = value.length - (entry == null ? -Limits.cost(key) : entry.value.length);
+    if (bytes + more > Limits.TOTAL) {
+      throw Limits.full(bytes, more);
+    }
+    if (entry == null) {
+      entry = new Entry();
+      entries.put(key, entry);
+    }
+    entry.value = value;
+    bytes += more;
+    changed(key, value);
+  }
+
+  private void remove(String key) {
+    Entry entry = entries.remove(key);
+    bytes -= Limits.cost(key) + entry.value.length;
+    Set<String> others = held.get(entry.holder);
+    if (others != null && others.remove(key) && others.isEmpty()) {
+      held.remove(entry.holder);
+    }
+    changed(key, null);
+  }
+
+  private void changed(String key, byte[] value) {
+    Set<Wait> parked = waits.get(key);
+    if (parked == null) {
+      return;
+    }
+    List<Wait> over = parked.stream().filter(w -> !Arrays.equals(w.seen, value)).toList();
+    over.forEach(Wait::cancel);
+    over.forEach(wait -> wait.then.accept(value));
+  }
+}

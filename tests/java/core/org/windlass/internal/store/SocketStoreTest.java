@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.internal.store.Failure.assertFails;
+import static org.windlass.internal.store.Meeting.JOB;
+import static org.windlass.internal.store.Meeting.LIBRARY;
+import static org.windlass.internal.store.Meeting.LONG;
+import static org.windlass.internal.store.StoreTest.bytes;
+import static org.windlass.internal.store.StoreTest.start;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.testing.Ports;
+
+/** Who gets into a store behind a socket, and what those inside see when it ends. */
+@Timeout(120)
+class SocketStoreTest {
+  private static final Duration SHORT = Duration.ofMillis(200);
+
+  private Log log;
+
+  @BeforeEach
+  void listen() {
+    log = new Log();
+  }
+
+  @AfterEach
+  void listenNoMore() {
+    log.close();
+  }
+
+  @Test
+  void ranksMeet() throws Exception {
+    int ranks = 8;
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      List<FutureTask<Integer>> all = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        int own = rank;
+        all.add(start(() -> meet(meeting.join(Meeting.rank(own, ranks)), own, ranks, LONG)));
+      }
+      for (FutureTask<Integer> task : all) {
+        assertThat(task.get()).isEqualTo(ranks * (ranks - 1) / 2);
+      }
+    }
+  }
+
+  /** The sum of what all ranks say. */
+  static int meet(Store store, int rank, int ranks, Duration deadline) {
+    assertThat(store.hold("rank/" + rank, bytes(rank), deadline)).isTrue();
+    int sum = 0;
+    for (int peer = 0; peer < ranks; peer++) {
+      sum += store.await("rank/" + peer, deadline)[0];
+    }
+    return sum;
+  }
+
+  @Test
+  void whoHoldsAnotherTokenStaysOutOnBothSides() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Token other = Token.random();
+      assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(0, 1), other, LONG))
+          .contains("another token", Sockets.name(meeting.server().address()), "rank 0 of 1");
+      try (RawConnection stranger = new RawConnection(meeting.server().address())) {
+        byte[] hello = Greeting.hello(Meeting.rank(0, 1));
+        stranger.sendFrame(hello);
+        byte[] challenge = stranger.frame();
+        byte[] proof = meeting.token().proof("windlass store: server", hello, challenge);
+        stranger.send(Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).array());
+        assertThat(stranger.refusal()).contains("another token");
+      }
+      meeting.join(Meeting.rank(0, 1)).set("a", bytes(1), LONG);
+    }
+  }
+
+  /** What one heard in one greeting is worth nothing in the next. */
+  @Test
+  void aProofThatWasHeardIsRefused() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      InetSocketAddress address = meeting.server().address();
+      byte[] hello = Greeting.hello(Meeting.rank(0, 1));
+      byte[] proof;
+      try (RawConnection heard = new RawConnection(address)) {
+        heard.sendFrame(hello);
+        proof = Greeting.answer(meeting.token(), hello, heard.frame()).array();
+        heard.send(proof);
+        assertThat(heard.frame()[0]).isEqualTo(Wire.WELCOME);
+      }
+      try (RawConnection replay = new RawConnection(address)) {
+        replay.sendFrame(hello);
+        replay.frame();
+        replay.send(proof);
+        assertThat(replay.refusal()).contains("another token");
+      }
+    }
+  }
+
+  @Test
+  void aRankIsConnectedOnceAndMayComeAgain() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      SocketStore first = meeting.join(Meeting.rank(1, 4));
+      assertThat(first.hold("rank/1", bytes(1), LONG)).isTrue();
+      assertFails(Native.WL_MISMATCH, () -> meeting.join(Meeting.rank(1, 4)))
+          .contains("rank 1 of 4 of job \"" + JOB + "\"", "connected already", "127.0.0.1:");
+      meeting.join(new Member("another", 1, 8, LIBRARY)).set("b", bytes(1), LONG);
+      meeting.join(Member.observer(JOB, LIBRARY)).set("c", bytes(1), LONG);
+      meeting.join(Member.observer(JOB, LIBRARY));
+      first.close();
+      Store watcher = meeting.join();
+      assertThat(watcher.awaitOther("rank/1", bytes(1), LONG)).isEmpty();
+      SocketStore again = meeting.join(Meeting.rank(1, 8));
+      assertThat(again.hold("rank/1", bytes(2), LONG)).isTrue();
+    }
+  }
+
+  @Test
+  void anotherVersionOfTheProtocolIsRefusedAndBothAreNamed() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET);
+        RawConnection later = new RawConnection(meeting.server().address())) {
+      byte[] hello = Greeting.hello(new Member(JOB, 0, 1, "9.8\u009b.7"));
+      ByteBuffer.wrap(hello).putInt(1 + Integer.BYTES, Wire.PROTOCOL + 1);
+      later.sendFrame(hello);
+      assertThat(later.refusal())
+          .contains(
+              "version 9.8?.7, store protocol " + (Wire.PROTOCOL + 1),
+              "version " + LIBRARY + ", store protocol " + Wire.PROTOCOL);
+    }
+  }
+
+  @Test
+  void aStoreThatIsLostIsNamedToThoseWhoWaitAndThoseWhoCome() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      String address = Sockets.name(meeting.server().address());
+      SocketStore store = meeting.join(Meeting.rank(0, 1));
+      List<FutureTask<Void>> waits = new ArrayList<>();
+      for (int i = 0; i < 4; i++) {
+        String key = "absent/" + i;
+        waits.add(
+            start(
+                () -> {
+                  assertFails(Native.WL_PEER_LOST, () -> store.await(key, LONG))
+                      .contains("await " + key, "the store at " + address + " was lost");
+                  return null;
+                }));
+      }
+      Thread.sleep(50);
+      meeting.server().close();
+      for (FutureTask<Void> wait : waits) {
+        wait.get(10, TimeUnit.SECONDS);
+      }
+      assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
+          .contains("set a", address);
+      assertFails(Native.WL_TIMEOUT, () -> meeting.join(Meeting.rank(0, 1), meeting.token(), SHORT))
+          .contains(address, "no store there");
+      meeting.server().close();
+    }
+  }
+
+  @Test
+  void aMemberMayComeBeforeTheStore() throws Exception {
+    InetSocketAddress address = ofNobody();
+    Token token = Token.random();
+    Member member = Meeting.rank(0, 1);
+    FutureTask<SocketStore> early =
+        start(() -> SocketStore.connect(address, token, member, LONG, Failure::make));
+    Thread.sleep(100);
+    assertThat(early).isNotDone();
+    StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
+    try (StoreServer server = StoreServer.open(address, token, LIBRARY, bounds, Failure::make);
+        SocketStore store = early.get()) {
+      store.set("a", bytes(1), LONG);
+      assertFails(
+              Native.WL_RESOURCE,
+              () -> StoreServer.open(server.address(), token, LIBRARY, bounds, Failure::make))
+          .contains(Sockets.name(address));
+    }
+  }
+
+  @Test
+  void aHostMayBeAName() {
+    Token token = Token.random();
+    StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
+    InetSocketAddress any = InetSocketAddress.createUnresolved("localhost", 0);
+    try (StoreServer server = StoreServer.open(any, token, LIBRARY, bounds, Failure::make)) {
+      int port = server.address().getPort();
+      InetSocketAddress named = InetSocketAddress.createUnresolved("localhost", port);
+      try (SocketStore store = connect(named, token, LONG)) {
+        store.set("a", bytes(1), LONG);
+        assertThat(store.address()).isEqualTo("localhost:" + port);
+      }
+    }
+  }
+
+  @Test
+  void whatIsNoStoreIsNotWaitedFor() throws Exception {
+    try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      FutureTask<Void> answer =
+          start(
+              () -> {
+                try (Socket socket = other.accept()) {
+                  socket.getOutputStream().write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes());
+                  socket.getInputStream().readAllBytes();
+                }
+                return null;
+              });
+      InetSocketAddress address = (InetSocketAddress) other.getLocalSocketAddress();
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> connect(address, Token.random(), LONG))
+          .contains("no store of Windlass");
+      answer.get();
+    }
+  }
+
+  /** Who has not shown the token may not say more than how a meeting can fail. */
+  @Test
+  void aStrangerDoesNotChooseWhatIsThrown() throws Exception {
+    try (ServerSocket stranger = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      FutureTask<Void> answer =
+          start(
+              () -> {
+                try (Socket socket = stranger.accept()) {
+                  byte[] refused = Wire.refused(Native.WL_INTERNAL, "a fault").array();
+                  socket.getOutputStream().write(refused);
+                  socket.getInputStream().readAllBytes();
+                }
+                return null;
+              });
+      InetSocketAddress address = (InetSocketAddress) stranger.getLocalSocketAddress();
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> connect(address, Token.random(), LONG))
+          .contains("no store of Windlass");
+      answer.get();
+    }
+  }
+
+  @Test
+  void aSilentStoreHoldsUpNobodyPastTheDeadline() throws Exception {
+    Token token = Token.random();
+    try (ServerSocket silent = new ServerSocket(0, 8, InetAddress.getLoopbackAddress())) {
+      InetSocketAddress address = (InetSocketAddress) silent.getLocalSocketAddress();
+      long begin = System.nanoTime();
+      assertFails(Native.WL_TIMEOUT, () -> connect(address, token, SHORT)).contains("no answer");
+      FutureTask<Socket> greeted = start(() -> greet(silent, token, 2_000));
+      try (SocketStore store = connect(address, token, LONG);
+          Socket socket = greeted.get()) {
+        byte[] largest = new byte[Limits.VALUE];
+        for (int i = 0; i < 20; i++) {
+          String key = "k" + i; // sockets don't take in all of these
+          Duration deadline = Duration.ofMillis(10);
+          assertFails(Native.WL_TIMEOUT, () -> store.set(key, largest, deadline))
+              .contains("set " + key, "no answer");
+        }
+        assertFails(Native.WL_PEER_LOST, () -> store.await("a", LONG)).contains("said nothing");
+        assertThat(socket.isConnected()).isTrue();
+      }
+      assertThat(System.nanoTime() - begin).isLessThan(LONG.toNanos() / 2);
+    }
+  }
+
+  /** Where nobody listens. */
+  private static InetSocketAddress ofNobody() throws IOException {
+    return new InetSocketAddress(InetAddress.getLoopbackAddress(), Ports.free());
+  }
+
+  private static SocketStore connect(InetSocketAddress address, Token token, Duration deadline) {
+    return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline, Failure::make);
+  }
+
+  /** The connection of the next to come who greets, after which this side says nothing. */
+  private static Socket greet(ServerSocket server, Token token, long silenceMs)
+      throws IOException {
+    while (true) {
+      Socket socket = server.accept();
+      byte[] length = socket.getInputStream().readNBytes(Integer.BYTES);
+      if (length.length < Integer.BYTES) {
+        socket.close();
+        continue;
+      }
+      byte[] hello = socket.getInputStream().readNBytes(ByteBuffer.wrap(length).getInt());
+      byte[] challenge = Greeting.challenge(LIBRARY);
+      try {
+        socket.getOutputStream().write(Greeting.challenge(token, hello, challenge).array());
+        int proof = Integer.BYTES + 1 + Token.BYTES;
+        if (socket.getInputStream().readNBytes(proof).length == proof) {
+          socket.getOutputStream().write(Greeting.welcome(silenceMs).array());
+          return socket;
+        }
+      } catch (IOException e) {
+        // It came before, and has left.
+      }
+      socket.close();
+    }
+  }
+
+  @Test
+  void aMemberThatSaysNothingIsTakenForGoneAndOneThatIsIdleIsNot() throws Exception {
+    StoreServer.Bounds bounds = new StoreServer.Bounds(8, 8, LONG, Duration.ofSeconds(2));
+    try (Meeting meeting = new Meeting(Kind.SOCKET, bounds)) {
+      Store idle = meeting.join(Meeting.rank(0, 2));
+      idle.hold("idle", bytes(1), LONG);
+      Store watcher = meeting.join();
+      try (RawConnection hung =
+          RawConnection.member(
+              meeting.server().address(), meeting.token(), Meeting.rank(1, 2))) {
+        byte[] key = {'h'};
+        ByteBuffer hold = Wire.frame(Wire.HEAD + Wire.textBytes(key) + Wire.arrayBytes(key));
+        hold.put(Wire.HOLD).putInt(7);
+        Wire.putText(hold, key);
+        Wire.putArray(hold, key);
+        hung.send(hold.array());
+        assertThat(hung.frame()).endsWith((byte) 1);
+        Optional<byte[]> gone = watcher.awaitOther("h", key, LONG);
+        assertThat(gone).isEmpty();
+        assertThat(hung.ended()).isTrue();
+      }
+      assertThat(watcher.get("idle", LONG)).isPresent();
+    }
+  }
+
+  @Test
+  void aConnectionHasSoManyWaitsAndNoMore() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      SocketStore store = meeting.join(Meeting.rank(0, 1));
+      List<FutureTask<byte[]>> waits = new ArrayList<>();
+      try (RawConnection many =
+          RawConnection.member(
+              meeting.server().address(), meeting.token(), Member.observer(JOB, LIBRARY))) {
+        byte[] key = {'k'};
+        for (int id = 0; id <= Session.WAITS; id++) {
+          ByteBuffer wait = Wire.frame(Wire.HEAD + Wire.textBytes(key) + Wire.arrayBytes(null));
+          wait.put(Wire.AWAIT).putInt(id);
+          Wire.putText(wait, key);
+          Wire.putArray(wait, null);
+          many.send(wait.array());
+        }
+        ByteBuffer refusal = ByteBuffer.wrap(many.frame());
+        assertThat((int) refusal.get()).isEqualTo(Native.WL_RESOURCE);
+        assertThat(refusal.getInt()).isEqualTo(Session.WAITS);
+        for (int i = 0; i < 8; i++) {
+          waits.add(start(() -> store.await("k", LONG)));
+        }
+        store.set("k", bytes(5), LONG);
+        for (int id = 0; id < Session.WAITS; id++) {
+          ByteBuffer reply = ByteBuffer.wrap(many.frame());
+          assertThat(reply.get()).isEqualTo(Wire.DONE);
+          assertThat(reply.getInt()).isEqualTo(id);
+          assertThat(Wire.array(reply)).containsExactly(5);
+        }
+      }
+      for (FutureTask<byte[]> wait : waits) {
+        assertThat(wait.get()).containsExactly(5);
+      }
+    }
+  }
+
+  @Test
+  void anInterruptEndsTheWayThereAndStaysSet() throws Exception {
+    InetSocketAddress address = ofNobody();
+    CountDownLatch begun = new CountDownLatch(1);
+    FutureTask<Boolean> connect =
+        new FutureTask<>(
+            () -> {
+              begun.countDown();
+              assertFails(Native.WL_ABORTED, () -> connect(address, Token.random(), LONG))
+                  .contains("interrupted");
+              return Thread.currentThread().isInterrupted();
+            });
+    Thread thread = new Thread(connect, "member");
+    thread.start();
+    begun.await();
+    Thread.sleep(30);
+    thread.interrupt();
+    assertThat(connect.get(30, TimeUnit.SECONDS)).isTrue();
+  }
+
+  @Test
+  void closingLeavesNoThreadAndNoDescriptor() throws Exception {
+    Open before = Open.now();
+    openAndClose(20);
+    before.requireNoMoreNow();
+  }
+
+  private static void openAndClose(int times) throws Exception {
+    for (int i = 0; i < times; i++) {
+      try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+        SocketStore store = meeting.join(Meeting.rank(0, 2));
+        FutureTask<Void> wait =
+            start(
+                () -> {
+                  Failure.assertFails(
+                      Native.WL_PEER_LOST, () -> store.await("absent", LONG)).isNotEmpty();
+                  return null;
+                });
+        meeting.join(Meeting.rank(1, 2)).set("a", bytes(1), LONG);
+        Token other = Token.random();
+        assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(1, 2), other, LONG))
+            .isNotEmpty();
+        RawConnection.member(
+            meeting.server().address(), meeting.token(), Member.observer(JOB, LIBRARY)).close();
+        Thread.sleep(10);
+        meeting.server().close();
+        wait.get(30, TimeUnit.SECONDS);
+      }
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.internal.store.Failure.assertFails;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.internal.Native;
+
+/** Where a token comes from, and what it proves. */
+class TokenTest {
+  @TempDir private Path folder;
+
+  @Test
+  void itIsTheSameFromItsFileAndFromTheEnvironment() throws Exception {
+    Token token = Token.random();
+    Path file = folder.resolve("token");
+    token.write(file, Failure::make);
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
+        .isEqualTo("rw-------");
+    for (Map<String, String> environment :
+        List.of(
+            Map.of(Token.VARIABLE, token.digits(), Token.FILE_VARIABLE, ""),
+            Map.of(Token.FILE_VARIABLE, file.toString()))) {
+      Token read = Token.fromEnvironment(environment, Failure::make).orElseThrow();
+      assertThat(read.digits()).isEqualTo(token.digits());
+    }
+    for (Map<String, String> environment :
+        List.of(
+            Map.<String, String>of(), Map.of(Token.VARIABLE, "", Token.FILE_VARIABLE, ""))) {
+      assertThat(Token.fromEnvironment(environment, Failure::make)).isEmpty();
+    }
+    assertThat(token.toString()).doesNotContain(token.digits());
+    assertFails(Native.WL_RESOURCE, () -> token.write(file, Failure::make)).contains("token");
+  }
+
+  @Test
+  void aFileThatOthersMayReadIsRefused() throws Exception {
+    Path file = folder.resolve("token");
+    Token.random().write(file, Failure::make);
+    for (String open : List.of("rw-r-----", "rw----r--", "rw--w----", "rw------x")) {
+      Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(open));
+      assertFails(Native.WL_RESOURCE, () -> Token.fromFile(file, Failure::make))
+          .contains(file.toString(), "chmod 600");
+    }
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("r--------"));
+    assertThat(Token.fromFile(file, Failure::make)).isNotNull();
+    assertFails(Native.WL_RESOURCE, () -> Token.fromFile(folder.resolve("none"), Failure::make))
+        .contains("none");
+  }
+
+  @Test
+  void whatIsNoTokenIsRefusedAndNotShown() throws Exception {
+    String digits = Token.random().digits();
+    for (String wrong :
+        List.of(
+            "\n", digits.substring(1), digits + "0", digits + "00", "x" + digits.substring(1))) {
+      assertFails(
+              Native.WL_INVALID_ARGUMENT,
+              () -> Token.fromEnvironment(Map.of(Token.VARIABLE, wrong), Failure::make))
+          .contains(Token.VARIABLE, "64")
+          .doesNotContain(digits.substring(2, 60));
+      Path file = Files.createTempFile(folder, "token", "");
+      Files.writeString(file, wrong);
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(file, Failure::make))
+          .contains(file.toString());
+    }
+    assertFails(
+            Native.WL_INVALID_ARGUMENT,
+            () ->
+                Token.fromEnvironment(
+                    Map.of(Token.VARIABLE, digits, Token.FILE_VARIABLE, "token"), Failure::make))
+        .contains("both");
+  }
+
+  @Test
+  void aProofIsOfItsPurposeAndPartsAlone() {
+    Token token = Token.random();
+    byte[] a = {1, 2};
+    byte[] b = {3};
+    byte[] proof = token.proof("one", a, b);
+    assertThat(token.proves(proof, "one", a, b)).isTrue();
+    assertThat(token.proves(proof, "two", a, b)).isFalse();
+    assertThat(token.proves(proof, "one", b, a)).isFalse();
+    assertThat(token.proves(proof, "one", new byte[] {1}, new byte[] {2, 3})).isFalse();
+    assertThat(Token.random().proves(proof, "one", a, b)).isFalse();
+    assertThat(token.proves(new byte[0], "one", a, b)).isFalse();
+  }
+}
