@@ -18,14 +18,15 @@ template <class K>
 Code Comm::run(const Call& call) {
   return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
     // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
-    const bool mayHelp = !group_->config().spansProcesses || call.args.aux == nullptr;
+    const bool mayHelp = !OfLibrary<K>::value &&
+                         (!group_->config().spansProcesses || call.args.aux == nullptr);
     const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
     const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
                         (meets || !group_->oversubscribed());
     shownPhases_ = claims ? K::phases(launch) : 0;
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
-    fillEntry(call, K::kEager || Asks<K>::value);
+    fillEntry(call, kRides<K>);
     if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
     if constexpr (Pulls<K>::value) {
       if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);

@@ -93,7 +93,7 @@ Code Comm::runInLine(const Call& call) {
     shownPhases_ = K::phases(launch);
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
-    fillEntry(call, K::kEager || Asks<K>::value);
+    fillEntry(call, kRides<K>);
     if constexpr (Pulls<K>::value) {
       if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
     }

@@ -22,6 +22,17 @@ struct Pulls : std::false_type {};
 template <class K>
 struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
 
+// Whether K runs kernels of libraries. Their arguments are their rank's own, so that nobody else
+// runs its items; what ranks compare of them rides with ENTER, for what is said where it differs.
+template <class K, class = void>
+struct OfLibrary : std::false_type {};
+template <class K>
+struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
+
+// Whether what a rank brings rides with its ENTER.
+template <class K>
+constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
+
 // As every rank sees the operation in progress, but for the kernel's own plan.
 inline Launch Comm::launchOf(const Call& call) const {
   Launch launch = {};
@@ -44,6 +55,7 @@ __attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   takeSequence(call);
   Launch launch = launchOf(call);
+  if constexpr (OfLibrary<K>::value) launch.call = static_cast<const KernelCall*>(call.args.aux);
   K::plan(launch);
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);

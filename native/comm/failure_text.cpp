@@ -10,6 +10,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
+#include "native/comm/kernel_library.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 
@@ -127,6 +128,28 @@ void describeEqualParts(Text& out, const Collective& collective, const Descripto
   out.add(")");
 }
 
+// What ranks a and b launch otherwise than one another, in an operation that they state alike but
+// for that.
+void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
+  const Entry& ofA = group.lines(a).entry[sequence & 1];
+  const Entry& ofB = group.lines(b).entry[sequence & 1];
+  if (ofA.descriptor.what != ofB.descriptor.what)
+    return out.add("; every rank launches one kernel, of one library, whose file is the same");
+  const LoadedKernel* kernel = loadedKernel(static_cast<uint32_t>(ofA.descriptor.root()));
+  const auto* statedA = static_cast<const uint64_t*>(group.at(a, ofA.args.in));
+  const auto* statedB = static_cast<const uint64_t*>(group.at(b, ofB.args.in));
+  for (uint32_t i = 0; kernel != nullptr && i < kernel->entry->argumentCount; ++i) {
+    if (statedA[i] == statedB[i]) continue;
+    const ArgumentEntry& argument = kernel->entry->arguments[i];
+    return out.add(argument.kind == ArgumentEntry::kScalar
+                       ? "; argument %u, %s, has another value"
+                       : argument.kind == ArgumentEntry::kDistributed
+                             ? "; argument %u, %s, has another dtype or shape, or lies elsewhere"
+                             : "; argument %u, %s, has another dtype or shape",
+                   i, argument.name);
+  }
+}
+
 // Whether that rank is in a call, and lives in another process than `pid`.
 bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
   const Member& member = group.member(rank);
@@ -206,6 +229,13 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
       out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
               count);
       break;
+    case WL_OP_LAUNCH: {
+      const auto id = static_cast<uint32_t>(descriptor.root());
+      const LoadedKernel* kernel = loadedKernel(id);
+      if (kernel != nullptr) return out.add(" of %s", kernel->entry->name);
+      out.add(" of a kernel that this process has not loaded (%08x)", id);
+      break;
+    }
     default:
       break;
   }
@@ -328,6 +358,8 @@ void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64
     out.add("; names, shapes, dtypes, layouts and options of all tensors, and their order, are the "
             "same on every rank");
   }
+  if (ofA.operation() == WL_OP_LAUNCH && ofB.operation() == WL_OP_LAUNCH)
+    return addLaunchDifference(out, group, a, b, sequence);
   const uint64_t elementBytes = sizeOf(static_cast<DType>(ofA.dtype()));
   const uint32_t ranks = group.ranks();
   const auto in = [&](uint32_t of, uint32_t rank) {

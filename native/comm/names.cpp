@@ -34,6 +34,8 @@ const char* operationName(int32_t operation) {
       return "register";
     case WL_OP_TRANSFER:
       return "transfer";
+    case WL_OP_LAUNCH:
+      return "launch";
     case WL_OP_PUT:
       return "put";
     case WL_OP_GET:

@@ -26,6 +26,8 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   uint64_t bytes() const { return bytes_; }
+  // From one segment to the next.
+  uint64_t stride() const { return stride_; }
   void* address(uint32_t rank) const { return static_cast<char*>(base_) + rank * stride_; }
   // `bytes` from `offset` of the rank's segment; nullptr where they reach outside it.
   void* resolve(uint32_t rank, uint64_t offset, uint64_t bytes) const {

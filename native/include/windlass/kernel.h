@@ -220,6 +220,43 @@ struct PartTable {
   WL_CORE Part* parts() { return reinterpret_cast<Part*>(this + 1); }
 };
 
+// An argument of a launch of a library's kernel.
+struct Argument {
+  DType dtype;
+  uint32_t ndim;      // of a tensor, which is contiguous
+  uint64_t word;      // of a scalar: its bits; of a tensor: its address, that of rank 0's part
+                      // where every rank has one
+  uint64_t stride;    // from one rank's part to the next's, in bytes; 0: this rank's alone
+  uint64_t elements;  // of a tensor
+  int64_t shape[kMaxDims];
+
+  template <class T>
+  WL_CORE T* at(uint32_t rank) const {
+    return reinterpret_cast<T*>(word + rank * stride);
+  }
+  template <class T>
+  WL_CORE T scalar() const {
+    static_assert(sizeof(T) <= sizeof word, "a scalar is a word at most");
+    T value;
+    __builtin_memcpy(&value, &word, sizeof value);
+    return value;
+  }
+  // As a matrix: the last dimension, and all before it together.
+  WL_CORE int64_t columns() const { return ndim == 0 ? 1 : shape[ndim - 1]; }
+  WL_CORE int64_t rows() const {
+    return columns() == 0 ? 0 : static_cast<int64_t>(elements) / columns();
+  }
+};
+
+struct KernelEntry;  // windlass/kernel_table.h
+
+// What a launch of a library's kernel takes: the same on every rank, but for where tensors lie that
+// are a rank's own.
+struct KernelCall {
+  const KernelEntry* kernel;
+  const Argument* arguments;
+};
+
 // One operation, as every rank sees it.
 struct Launch {
   uint32_t ranks;
@@ -236,7 +273,9 @@ struct Launch {
   const unsigned char* entries;  // rank 0's RankArgs
   size_t entryStride;            // bytes from one rank's to the next's
   const WindowBase* windows;     // of this process
+  const KernelCall* call;        // of a library's kernel, which looks at nothing else; or nullptr
 
+  WL_CORE const Argument& argument(uint32_t index) const { return call->arguments[index]; }
   WL_CORE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }

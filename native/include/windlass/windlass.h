@@ -120,7 +120,8 @@ typedef enum wl_operation {
   WL_OP_ALL_GATHER_COLUMNS = 28,
   WL_OP_SHRINK = 29,
   WL_OP_MEMORY_POOL = 30, /* memory pool creation */
-  WL_OP_COUNT = 31
+  WL_OP_LAUNCH = 31,      /* of a library's kernel */
+  WL_OP_COUNT = 32
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -603,6 +604,40 @@ WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* ow
 WL_API int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own,
                              uint64_t own_bytes, void* all, uint64_t all_bytes,
                              const int64_t* counts, int64_t deadline_ns, wl_error_t* error);
+
+/* ---- kernels of libraries ---- */
+/* A library of kernels is a file that CMake's windlass_add_kernel builds, of one target. It exports
+ * a table of its kernels and their arguments, windlass/kernel_table.h. */
+
+typedef struct wl_kernel_library wl_kernel_library_t;
+
+/* Loads the library at `path`, whose code stays in the process as long as it lives: *library does,
+ * too, and the same file gives the same one again. `target`: that it is to be for. The file, its
+ * machine and its table are checked first. WL_INVALID_ARGUMENT: it is none, or not whole;
+ * WL_UNSUPPORTED: it is for another target, machine or Windlass. */
+WL_API int32_t wl_kernel_library_load(const char* path, const char* target,
+                                      wl_kernel_library_t** library, wl_error_t* error);
+WL_API int32_t wl_kernel_count(const wl_kernel_library_t* library);
+/* Of kernel `kernel`, from 0: its name, and what it takes, as "shift(f32 in, written f32 out)".
+ * NULL: there is none. */
+WL_API const char* wl_kernel_name(const wl_kernel_library_t* library, int32_t kernel);
+WL_API const char* wl_kernel_signature(const wl_kernel_library_t* library, int32_t kernel);
+
+typedef enum wl_argument_kind { WL_ARGUMENT_TENSOR = 0, WL_ARGUMENT_SCALAR = 1 } wl_argument_kind;
+
+/* Collective: runs the kernel, with the same dtypes, shapes and scalars on every rank, where they
+ * and the kernel are compared: else WL_MISMATCH, before a rank touches what another that disagrees
+ * has. A distributed argument lies in a window of comm, at the same place on every rank.
+ *
+ * arguments: for each, in order, as 64-bit words: its kind, a wl_argument_kind, its dtype, and then
+ * of a scalar its bits; of a tensor its address, the wl_window_t* that it lies in or 0, 1 where it
+ * may not be written or 0, ndim, shape[ndim], strides[ndim]. Tensors are contiguous.
+ *
+ * The waits of a kernel end with the deadline, an abort and the loss of a peer, as all do; one that
+ * never leaves a phase ends nothing, and holds up its rank. */
+WL_API int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
+                         const int64_t* arguments, uint64_t words, int64_t deadline_ns,
+                         wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has

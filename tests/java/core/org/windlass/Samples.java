@@ -33,6 +33,7 @@ import org.windlass.redistribute.SampleJobs;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
 import org.windlass.testing.SampleValues;
+import org.windlass.testing.TestKernels;
 
 /** The values of this module. */
 final class Samples extends SampleValues {
@@ -101,6 +102,9 @@ final class Samples extends SampleValues {
     put(Collectives.class, one);
     put(Window.class, window);
     put(MemoryPool.class, pool);
+    put(Target.class, () -> Target.SIM);
+    put(Kernel.class, () -> TestKernels.kernel("shift"));
+    put(KernelLibrary.class, () -> KernelLibrary.load(TestKernels.FILE, Target.SIM));
     put(Signals.class, () -> window.get().signals(2));
     put(Tensor.class, tensor);
     put(DistributedTensor.class, distributed);

@@ -19,6 +19,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
+import org.windlass.testing.TestKernels;
 
 /**
  * Calls that cannot be carried out as written: each is an exception of the right kind whose message
@@ -79,6 +80,7 @@ class WrongCallsTest {
     partCollectives();
     windows();
     oneSided();
+    launches();
     tensors();
     views();
     elements();
@@ -321,6 +323,71 @@ class WrongCallsTest {
     wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
     wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
     wrong("register after close", ClosedException.class, "closed", () -> Batch.of(gone).register());
+  }
+
+  private static void launches() {
+    KernelLibrary library = KernelLibrary.load(TestKernels.FILE, Target.SIM);
+    Kernel shift = library.kernel("shift");
+    DistributedTensor out = WINDOWS.get(0).tensor(DType.F32, 8);
+    Tensor in = f32(8);
+    Tensor closed = f32(8);
+    closed.close();
+    Tensor readOnly =
+        Tensor.of(direct(32).asReadOnlyBuffer().order(ByteOrder.nativeOrder()), DType.I32, 2, 4);
+    String what = "launch of shift on rank 0: argument ";
+    invalid("a kernel that isn't", "has no \"warp\"; it has [shift(", () -> library.kernel("warp"));
+    missing("a null kernel", "kernel", () -> RANK.launch(null));
+    missing("a null argument", "arguments[1]", () -> RANK.launch(shift, in, null, 1));
+    missing("null arguments", "arguments", () -> RANK.launch(shift, (Object[]) null));
+    invalid(
+        "too few arguments",
+        "it is given 2 arguments, and takes 3: shift(f32 in,",
+        () -> RANK.launch(shift, in, out));
+    invalid(
+        "a text for a scalar",
+        what + "2 is of java.lang.String; a kernel takes tensors, and int, long, float and double",
+        () -> RANK.launch(shift, in, out, "1"));
+    invalid(
+        "a long for an int",
+        what + "2, steps, is i64, and must be i32",
+        () -> RANK.launch(shift, in, out, 1L));
+    invalid(
+        "a scalar for a tensor",
+        what + "0, in, is a scalar, and must be a tensor",
+        () -> RANK.launch(shift, 1, out, 1));
+    invalid(
+        "an argument of another dtype",
+        what + "0, in, is i32, and must be f32",
+        () -> RANK.launch(shift, Tensor.allocate(DType.I32, 8), out, 1));
+    invalid(
+        "an argument of another size",
+        what + "1, out, has 8 elements, and must have as many as in has: 9",
+        () -> RANK.launch(shift, f32(9), out, 1));
+    invalid(
+        "a plain tensor where peers write",
+        what + "1, out, is memory of this rank alone, and must lie in a window",
+        () -> RANK.launch(shift, in, f32(8), 1));
+    invalid(
+        "a window of another communicator",
+        "launch of shift on rank 0: argument 1, out, lies in a window of another communicator",
+        () -> ONE.launch(shift, in, out, 1));
+    invalid(
+        "a strided argument",
+        what + "0, in, is not contiguous",
+        () -> RANK.launch(shift, f32(2, 4).transpose(0, 1), out, 1));
+    invalid(
+        "a read-only argument that is written",
+        "argument 1, out, is read-only, and the kernel writes it",
+        () -> RANK.launch(library.kernel("scalars"), readOnly, readOnly, 1, 1L, 1f, 1.0));
+    invalid(
+        "what the kernel refuses",
+        "launch of shift on rank 0: the kernel refuses it: steps is negative",
+        () -> RANK.launch(shift, in, out, -1));
+    wrong(
+        "a closed argument",
+        ClosedException.class,
+        "argument 0",
+        () -> RANK.launch(shift, closed, out, 1));
   }
 
   private static void oneSided() {

@@ -223,12 +223,16 @@ class DocumentsTest {
   @Test
   void everyBlockOfThePageOnKernelsIsQuotedFromTheSources() throws IOException {
     String text =
-        flat(all(sources("kernels", ".h", ".cpp")) + all(sources("java/core/src", "Collectives.java")));
+        flat(
+            all(sources("kernels", ".h", ".cpp"))
+                + all(sources("tests/consumer/kernels", ".cpp"))
+                + all(sources("java/core/src", "Collectives.java")));
     List<String> blocks =
-        Pattern.compile("(?ms)^```\\n(.*?)^```")
+        Pattern.compile("(?ms)^```(\\w*)\\n(.*?)^```$")
             .matcher(Files.readString(ROOT.resolve("docs/kernels.md")))
             .results()
-            .map(block -> flat(block.group(1)))
+            .filter(block -> List.of("", "cpp").contains(block.group(1)))
+            .map(block -> flat(block.group(2)))
             .toList();
     assertThat(blocks).hasSizeGreaterThan(2).allMatch(text::contains);
   }

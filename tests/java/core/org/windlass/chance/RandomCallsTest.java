@@ -27,6 +27,7 @@ import org.windlass.testing.PublicApi;
 import org.windlass.testing.RandomArguments;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.RandomSessions;
+import org.windlass.testing.TestKernels;
 
 /** Random calls of the public API of the library. */
 class RandomCallsTest extends RandomSessions {
@@ -62,6 +63,8 @@ class RandomCallsTest extends RandomSessions {
       arguments.keep(window);
       arguments.keep(window.signals(3));
       arguments.keep(comm.memoryPool(1 << 16));
+      arguments.keep(TestKernels.kernel("shift"));
+      arguments.keep(TestKernels.kernel("scalars"));
       for (DType dtype : List.of(DType.F32, DType.BF16, DType.I32, DType.BOOL)) {
         arguments.keep(window.tensor(dtype, 2, 3, 4));
         arguments.keep(Tensor.allocate(dtype, 4));

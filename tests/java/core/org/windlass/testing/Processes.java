@@ -227,6 +227,7 @@ public final class Processes implements AutoCloseable {
         "-Xshare:auto",
         "--enable-native-access=ALL-UNNAMED",
         "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
+        "-Dwindlass.root=" + System.getProperty("windlass.root"),
         "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
         "-cp",
         System.getProperty("java.class.path"),

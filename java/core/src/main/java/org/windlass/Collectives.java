@@ -338,6 +338,38 @@ public sealed class Collectives permits Communicator {
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
+  /**
+   * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. What it
+   * does with its arguments is its author's to say; they are held against its table, {@link
+   * Kernel#toString}, first.
+   *
+   * <p>The waits of a kernel end as all do, by the deadline, an abort or the loss of a peer. One that
+   * doesn't come out of a phase holds up its rank: nothing ends it.
+   *
+   * @param arguments for each argument of the kernel a contiguous {@link Tensor} or, for a scalar,
+   *     an {@link Integer} (i32), a {@link Long} (i64), a {@link Float} (f32) or a {@link Double}
+   *     (f64). What is distributed is a {@link DistributedTensor}, at the same place of the same
+   *     window on every rank
+   * @throws InvalidArgumentException if an argument isn't what the kernel takes, or the kernel
+   *     refuses them; nothing was sent
+   * @throws MismatchException if ranks launch different kernels, or the same otherwise; nothing has
+   *     moved between them
+   */
+  public final void launch(Kernel kernel, Object... arguments) {
+    Objects.requireNonNull(kernel, "kernel");
+    launchOf(kernel, Objects.requireNonNull(arguments, "arguments").clone());
+  }
+
+  private void launchOf(Kernel kernel, Object[] arguments) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      handOff(() -> launchOf(kernel, arguments));
+      return;
+    }
+    KernelLaunch.run(endpoint, thread, kernel, arguments, deadlineNs);
+    Reference.reachabilityFence(owner);
+  }
+
   private void run(
       int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
     Arguments.buffers(operation, in, out);

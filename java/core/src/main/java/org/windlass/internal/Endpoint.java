@@ -82,6 +82,9 @@ public final class Endpoint {
   /** Made on first use. */
   private volatile RankLists lists;
 
+  /** Made on first use; the caller's alone. */
+  private CallWords words;
+
   /**
    * Takes over a native handle.
    *
@@ -114,6 +117,14 @@ public final class Endpoint {
   public RankLists lists() {
     RankLists made = lists;
     return made != null ? made : makeLists();
+  }
+
+  /** Where the one caller puts words that describe its call. */
+  public CallWords words() {
+    if (words == null) {
+      words = new CallWords();
+    }
+    return words;
   }
 
   private synchronized RankLists makeLists() {
@@ -211,6 +222,19 @@ public final class Endpoint {
       settle(a, quiet);
       if (b != a) {
         settle(b, quiet);
+      }
+      end();
+    }
+  }
+
+  /** The same of {@code pinned}, of which some may be null. */
+  public RuntimeException settle(int code, Lifetime[] pinned) {
+    try {
+      return Failures.of(code, scratch.errorBuffer(), failures);
+    } finally {
+      boolean quiet = quiet(code);
+      for (Lifetime each : pinned) {
+        settle(each, quiet);
       }
       end();
     }

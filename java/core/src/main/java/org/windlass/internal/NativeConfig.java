@@ -56,6 +56,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_comm_t",
                 "wl_window_t",
                 "wl_memory_pool_t",
+                "wl_kernel_library_t",
                 "wl_transfer_t")
             .valueTypes("long")
             .cast()
@@ -74,6 +75,10 @@ public class NativeConfig implements InfoMapper {
     text(infoMap, "wl_isa_path", "@Cast(\"const char*\") String", "");
     text(infoMap, "wl_code_name", "@Cast(\"const char*\") String", "int code");
     text(infoMap, "wl_operation_name", "@Cast(\"const char*\") String", "int operation");
+
+    String ofKernel = "@Cast(\"const wl_kernel_library_t*\") long library, int kernel";
+    text(infoMap, "wl_kernel_name", "@Cast(\"const char*\") String", ofKernel);
+    text(infoMap, "wl_kernel_signature", "@Cast(\"const char*\") String", ofKernel);
 
     // The parser maps a `void**` to a class whatever it is told.
     text(

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# The package that builds libraries of kernels outside this tree: the headers of the vocabulary, its code for the target
+# of this build, and windlass_add_kernel. `cmake --install FOLDER --prefix PREFIX` makes it.
+include(CMakePackageConfigHelpers)
+include("${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake")
+
+# The include folder of the package holds them as this tree does.
+set(kernel_headers
+  kernels/bytes.h
+  kernels/in_line.h
+  native/include/windlass/kernel.h
+  native/include/windlass/kernel_library.h
+  native/include/windlass/kernel_table.h
+  native/isa/element_types.h
+  native/isa/enums.h
+  native/isa/isa.h
+  native/isa/limits.h
+  native/isa/lists.h
+  native/isa/shape.h
+  native/isa/sim/fused.h
+  native/isa/sim/host_side.h
+  native/isa/sim/loops.h
+  native/isa/sim/move.h
+  native/isa/sim/phase_scope.h
+  native/isa/sim/sync.h
+  native/isa/sim/types.h
+  native/isa/sim/vector.h
+  native/base/cpu.h
+  native/base/dtype.h)
+
+# A library that was compiled with other headers may read a launch otherwise than it is written: what tells one set of
+# them from another stands in the library's table, and in what loads it.
+set(contents "")
+foreach(header IN LISTS kernel_headers)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${header}")
+  file(SHA256 "${PROJECT_SOURCE_DIR}/${header}" hash)
+  string(APPEND contents "${header} ${hash}\n")
+endforeach()
+string(SHA256 fingerprint "${contents}")
+string(SUBSTRING "${fingerprint}" 0 16 fingerprint)
+set(fingerprint "WINDLASS_KERNEL_FINGERPRINT=0x${fingerprint}ull")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/native/comm/kernel_library.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "${fingerprint}")
+
+# The code of the vocabulary, and what a kernel library is compiled with.
+add_library(windlass_kernels_sim STATIC
+  "$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/sim/|native/base/dtype>")
+add_library(windlass::kernels_sim ALIAS windlass_kernels_sim)
+set_target_properties(windlass_kernels_sim PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME kernels_sim)
+target_compile_features(windlass_kernels_sim INTERFACE cxx_std_17)
+target_compile_definitions(windlass_kernels_sim INTERFACE WINDLASS_TARGET_SIM "${fingerprint}")
+target_compile_options(windlass_kernels_sim INTERFACE -ffp-contract=off -fno-omit-frame-pointer)
+target_include_directories(windlass_kernels_sim INTERFACE
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/native/include>"
+  "$<INSTALL_INTERFACE:include/windlass>")
+if(WINDLASS_SANITIZE)
+  target_compile_options(windlass_kernels_sim INTERFACE -fsanitize=${WINDLASS_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(windlass_kernels_sim INTERFACE -fsanitize=${WINDLASS_SANITIZE})
+else()
+  target_link_options(windlass_kernels_sim INTERFACE
+    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack -static-libstdc++ -static-libgcc -Wl,--no-undefined
+    -Wl,--exclude-libs,ALL)
+endif()
+
+foreach(header IN LISTS kernel_headers)
+  string(REGEX REPLACE "^native/include/" "" as "${header}")
+  get_filename_component(folder "${as}" DIRECTORY)
+  install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "include/windlass/${folder}")
+endforeach()
+install(TARGETS windlass_kernels_sim EXPORT windlass_kernels_sim ARCHIVE DESTINATION lib)
+install(EXPORT windlass_kernels_sim NAMESPACE windlass:: DESTINATION lib/cmake/windlass)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/windlassConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${CMAKE_CURRENT_LIST_DIR}/windlassConfig.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake"
+  "${PROJECT_BINARY_DIR}/windlassConfigVersion.cmake"
+  DESTINATION lib/cmake/windlass)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.Reference;
+import org.windlass.internal.CallWords;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+
+/**
+ * One launch of a library's kernel: pins, words that describe the arguments, one native call, and what
+ * follows it. The native side holds the arguments against the kernel's table.
+ */
+final class KernelLaunch {
+  private static final int SCALAR_WORDS = 3;
+  private static final int TENSOR_WORDS = 6;
+
+  private KernelLaunch() {}
+
+  static void run(
+      Endpoint own, Thread thread, Kernel kernel, Object[] arguments, long deadlineNs) {
+    int words = words(own, kernel, arguments);
+    own.begin(thread);
+    Memory[] pinned = pin(own, kernel, arguments);
+    CallWords list = own.words().begin(words);
+    for (Object argument : arguments) {
+      if (argument instanceof Tensor tensor) {
+        describe(list, tensor);
+      } else {
+        list.put(Native.WL_ARGUMENT_SCALAR).put(dtype(argument).code()).put(bits(argument));
+      }
+    }
+    int code =
+        Native.wl_launch(
+            own.handle,
+            kernel.library.handle,
+            kernel.index,
+            list.address(),
+            words,
+            deadlineNs,
+            own.error);
+    if (code != Native.WL_OK) {
+      throw own.settle(code, pinned);
+    }
+    own.end();
+    unpin(pinned);
+    Reference.reachabilityFence(arguments);
+  }
+
+  /** How many words describe {@code arguments}, each of a kind that kernels take. */
+  private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
+    for (int i = 0; i < arguments.length; i++) {
+      if (arguments[i] == null) {
+        throw new NullPointerException("arguments[" + i + "]");
+      }
+    }
+    int words = 0;
+    for (int i = 0; i < arguments.length; i++) {
+      Object argument = arguments[i];
+      if (argument instanceof Tensor tensor) {
+        words += TENSOR_WORDS + 2 * tensor.shape.length;
+      } else if (dtype(argument) != null) {
+        words += SCALAR_WORDS;
+      } else {
+        throw new InvalidArgumentException(
+            what(own, kernel) + ": argument " + i + " is of " + argument.getClass().getName()
+                + "; a kernel takes tensors, and int, long, float and double");
+      }
+    }
+    return words;
+  }
+
+  /** Pins the memory of all tensors, or of none. */
+  private static Memory[] pin(Endpoint own, Kernel kernel, Object[] arguments) {
+    Memory[] pinned = new Memory[arguments.length];
+    for (int i = 0; i < arguments.length; i++) {
+      if (!(arguments[i] instanceof Tensor tensor)) {
+        continue;
+      }
+      if (!tensor.memory.hold()) {
+        unpin(pinned);
+        own.end();
+        throw tensor.closed(what(own, kernel), "argument " + i);
+      }
+      pinned[i] = tensor.memory;
+    }
+    return pinned;
+  }
+
+  private static void unpin(Memory[] pinned) {
+    for (Memory memory : pinned) {
+      if (memory != null) {
+        memory.unpin();
+      }
+    }
+  }
+
+  private static String what(Endpoint own, Kernel kernel) {
+    return "launch of " + kernel.name() + " on rank " + own.rank;
+  }
+
+  private static void describe(CallWords list, Tensor tensor) {
+    list.put(Native.WL_ARGUMENT_TENSOR)
+        .put(tensor.dtype.code())
+        .put(tensor.address)
+        .put(tensor instanceof DistributedTensor distributed ? distributed.window().handle : 0)
+        .put(tensor.memory.readOnly ? 1 : 0)
+        .put(tensor.shape.length);
+    for (long extent : tensor.shape) {
+      list.put(extent);
+    }
+    for (long stride : tensor.strides) {
+      list.put(stride);
+    }
+  }
+
+  /** The dtype of a scalar; null for what is none. */
+  private static DType dtype(Object scalar) {
+    if (scalar instanceof Integer) {
+      return DType.I32;
+    } else if (scalar instanceof Long) {
+      return DType.I64;
+    } else if (scalar instanceof Float) {
+      return DType.F32;
+    }
+    return scalar instanceof Double ? DType.F64 : null;
+  }
+
+  /** Its bits, from the lowest. */
+  private static long bits(Object scalar) {
+    if (scalar instanceof Integer value) {
+      return Integer.toUnsignedLong(value);
+    } else if (scalar instanceof Float value) {
+      return Integer.toUnsignedLong(Float.floatToRawIntBits(value));
+    }
+    return scalar instanceof Long value ? value : Double.doubleToRawLongBits((Double) scalar);
+  }
+}

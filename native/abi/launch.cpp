@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// C ABI: libraries of kernels and their launches. Arguments are checked here, before anything is
+// sent, against the kernel's table; what is said of them names kernel, rank and argument.
+#include "native/comm/launch.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "native/abi/buffers.h"
+#include "native/abi/handles.h"
+#include "native/base/open_file.h"
+#include "native/hash/xxh64.h"
+
+using namespace windlass;
+
+namespace {
+
+// A wl_kernel_library_t is a KernelLibrary: both last as long as the process.
+const KernelLibrary& of(const wl_kernel_library_t* library) {
+  return *reinterpret_cast<const KernelLibrary*>(library);
+}
+
+// Tells one build of a library from another, whichever process has loaded it.
+Code fingerprintOf(const char* path, uint64_t* fingerprint, wl_error_t* error) {
+  const OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Xxh64 hash(0);
+  char bytes[16384];
+  ssize_t count = file ? 1 : -1;
+  while (count > 0) {
+    count = read(file.number(), bytes, sizeof bytes);
+    if (count > 0) hash.update(bytes, static_cast<uint64_t>(count));
+  }
+  if (count < 0) {
+    const int reason = errno;
+    return fail(error, reason == ENOENT || reason == ENOTDIR ? WL_INVALID_ARGUMENT : WL_RESOURCE,
+                "library %s: %s", path, std::strerror(reason));
+  }
+  *fingerprint = hash.value();
+  return WL_OK;
+}
+
+const LoadedKernel* kernelOf(const wl_kernel_library_t* library, int32_t kernel) {
+  if (library == nullptr || kernel < 0 || static_cast<uint32_t>(kernel) >= of(library).count())
+    return nullptr;
+  return &of(library).kernel(static_cast<uint32_t>(kernel));
+}
+
+// The arguments of one launch, read from words and held against the kernel's table.
+class Arguments {
+ public:
+  Arguments(const wl_comm_t& comm, const LoadedKernel& kernel, const int64_t* words, uint64_t count,
+            wl_error_t* error)
+      : comm_(comm),
+        kernel_(kernel),
+        name_(kernel, comm.comm.rank()),
+        at_(words),
+        end_(words + count),
+        error_(error) {}
+
+  Code read() {
+    const uint32_t count = kernel_.entry->argumentCount;
+    for (number_ = 0; number_ < count; ++number_) {
+      if (at_ == end_) return wrongCount(number_);
+      if (Code code = readOne(kernel_.entry->arguments[number_]); code != WL_OK) return code;
+    }
+    uint32_t given = count;
+    for (; at_ < end_; ++given) {
+      if (!skipOne()) break;
+    }
+    return at_ == end_ && given == count ? WL_OK : wrongCount(given);
+  }
+
+  const Argument* arguments() const { return arguments_; }
+  const uint64_t* stated() const { return stated_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  [[gnu::cold, gnu::format(printf, 2, 3)]] Code refuse(const char* format, ...) {
+    char what[768];
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(what, sizeof what, format, values);
+    va_end(values);
+    return fail(error_, WL_INVALID_ARGUMENT, "%s: argument %u, %s, %s", name_.text(), number_,
+                kernel_.entry->arguments[number_].name, what);
+  }
+
+  [[gnu::cold]] Code wrongCount(uint32_t given) {
+    return fail(error_, WL_INVALID_ARGUMENT, "%s: it is given %u arguments, and takes %u: %s",
+                name_.text(), given, kernel_.entry->argumentCount, kernel_.signature.c_str());
+  }
+
+  bool take(uint64_t count, const int64_t** words) {
+    if (static_cast<uint64_t>(end_ - at_) < count) return false;
+    *words = at_;
+    at_ += count;
+    return true;
+  }
+  // Of a tensor: the words before its shape.
+  static constexpr uint64_t kTensorWords = 6;
+
+  bool skipOne() {
+    const int64_t* head = nullptr;
+    if (at_[0] == WL_ARGUMENT_SCALAR) return take(3, &head);
+    if (!take(kTensorWords, &head) || head[5] < 0 || head[5] > WL_MAX_DIMS) return false;
+    return take(2 * static_cast<uint64_t>(head[5]), &head);
+  }
+
+  void state(uint64_t word) { stated_[number_] = mixed(stated_[number_], word); }
+
+  Code readOne(const ArgumentEntry& entry) {
+    const int64_t* words = at_;
+    if (!skipOne()) return refuse("is cut short");
+    const bool isScalar = words[0] == WL_ARGUMENT_SCALAR;
+    if (!isScalar && words[0] != WL_ARGUMENT_TENSOR) return refuse("is of an unknown kind");
+    if (words[1] < 0 || words[1] >= WL_DTYPE_COUNT) return refuse("has an unknown dtype");
+    const auto dtype = static_cast<int32_t>(words[1]);
+    const bool takesScalar = entry.kind == ArgumentEntry::kScalar;
+    if (isScalar != takesScalar) {
+      return refuse(takesScalar ? "is a tensor, and must be a scalar %s"
+                                : "is a scalar, and must be a tensor",
+                    dtypeName(entry.dtype));
+    }
+    if (entry.dtype != ArgumentEntry::kAny && dtype != entry.dtype)
+      return refuse("is %s, and must be %s", dtypeName(dtype), dtypeName(entry.dtype));
+    Argument& argument = arguments_[number_];
+    argument.dtype = static_cast<DType>(dtype);
+    stated_[number_] = 0;
+    state(static_cast<uint64_t>(dtype));
+    if (!isScalar) return readTensor(entry, words, &argument);
+    argument.word = static_cast<uint64_t>(words[2]);
+    state(argument.word);
+    return WL_OK;
+  }
+
+  Code readTensor(const ArgumentEntry& entry, const int64_t* words, Argument* argument) {
+    const auto ndim = static_cast<uint32_t>(words[5]);
+    const int64_t* shape = words + kTensorWords;
+    const int64_t* strides = shape + ndim;
+    argument->ndim = ndim;
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < ndim; ++d) {
+      if (shape[d] < 0) return refuse("has size %lld", static_cast<long long>(shape[d]));
+      if (__builtin_mul_overflow(elements, static_cast<uint64_t>(shape[d]), &elements))
+        return refuse("has more than 2^64 elements");
+      argument->shape[d] = shape[d];
+    }
+    argument->elements = elements;
+    state(ndim);
+    for (uint32_t d = 0; d < ndim; ++d) state(static_cast<uint64_t>(shape[d]));
+    uint64_t step = 1;
+    for (uint32_t d = ndim; d-- > 0;) {
+      if (elements > 0 && shape[d] > 1 && static_cast<uint64_t>(strides[d]) != step)
+        return refuse("is not contiguous; copy it to a contiguous tensor first");
+      step *= static_cast<uint64_t>(shape[d]);
+    }
+    if (entry.isWritten != 0 && words[4] != 0)
+      return refuse("is read-only, and the kernel writes it");
+    if (Code code = checkSize(entry, *argument); code != WL_OK) return code;
+    const auto dtype = static_cast<int32_t>(argument->dtype);
+    uint64_t bytes = 0;
+    wl_error_t why = blankError();
+    auto* data = reinterpret_cast<void*>(words[2]);
+    if (bytesOf(1, elements, dtype, &bytes, &why) != WL_OK ||
+        checkBuffer(data, bytes, dtype, "it", &why) != WL_OK) {
+      return refuse("can't be: %s", why.message);
+    }
+    bytes_ += bytes;
+    argument->word = reinterpret_cast<uint64_t>(data);
+    argument->stride = 0;
+    if (entry.kind != ArgumentEntry::kDistributed) return WL_OK;
+    return findInWindow(reinterpret_cast<const wl_window_t*>(words[3]), bytes, argument);
+  }
+
+  Code checkSize(const ArgumentEntry& entry, const Argument& argument) {
+    if (entry.ndim != ArgumentEntry::kAny && argument.ndim != static_cast<uint32_t>(entry.ndim))
+      return refuse("has %u dimensions, and must have %d", argument.ndim, entry.ndim);
+    if (entry.like == ArgumentEntry::kAny) return WL_OK;
+    const Argument& like = arguments_[entry.like];
+    const char* of = kernel_.entry->arguments[entry.like].name;
+    if (entry.dtype == ArgumentEntry::kAny && argument.dtype != like.dtype)
+      return refuse("is %s, and %s is %s; they must agree", nameOf(argument.dtype), of,
+                    nameOf(like.dtype));
+    const uint64_t ranks = comm_.comm.group().ranks();
+    uint64_t wanted = 0;
+    const bool fits =
+        !__builtin_mul_overflow(like.elements, entry.timesRanks != 0 ? ranks : 1, &wanted);
+    if (fits && argument.elements == wanted) return WL_OK;
+    return refuse("has %llu elements, and must have %s %s has: %llu%s",
+                  static_cast<unsigned long long>(argument.elements),
+                  entry.timesRanks != 0 ? "for each rank as many as" : "as many as", of,
+                  static_cast<unsigned long long>(like.elements),
+                  entry.timesRanks != 0 ? " each" : "");
+  }
+
+  Code findInWindow(const wl_window_t* window, uint64_t bytes, Argument* argument) {
+    if (window == nullptr) {
+      return refuse("is memory of this rank alone, and must lie in a window, where peers reach it");
+    }
+    if (window->group != comm_.comm.groupPointer())
+      return refuse("lies in a window of another communicator");
+    const uint32_t rank = comm_.comm.rank();
+    const uint64_t own = reinterpret_cast<uint64_t>(window->window->address(rank));
+    const uint64_t offset = argument->word - own;
+    if (window->window->resolve(rank, offset, bytes) == nullptr)
+      return refuse("reaches outside this rank's part of its window");
+    argument->word = reinterpret_cast<uint64_t>(window->window->address(0)) + offset;
+    argument->stride = window->window->stride();
+    // What names the window alike in every process, or in the one where all ranks live.
+    const Group& group = comm_.comm.group();
+    const uint32_t named = group.config().spansProcesses ? rank : 0;
+    if (window->window->bytes() > 0)
+      state(group.placeOf(named, window->window->address(named), 0).word);
+    state(offset);
+    return WL_OK;
+  }
+
+  const wl_comm_t& comm_;
+  const LoadedKernel& kernel_;
+  const LaunchName name_;
+  const int64_t* at_;
+  const int64_t* const end_;
+  wl_error_t* const error_;
+  uint32_t number_ = 0;
+  uint64_t bytes_ = 0;
+  Argument arguments_[kMostArguments] = {};
+  uint64_t stated_[kMostArguments] = {};
+};
+
+}  // namespace
+
+extern "C" {
+
+int32_t wl_kernel_library_load(const char* path, const char* target,
+                               wl_kernel_library_t** library, wl_error_t* error) {
+  if (Code code = checkNotNull(path, "path", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(target, "target", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(library, "library", error); code != WL_OK) return code;
+  *library = nullptr;
+  uint64_t fingerprint = 0;
+  if (Code code = fingerprintOf(path, &fingerprint, error); code != WL_OK) return code;
+  try {
+    const KernelLibrary* loaded = nullptr;
+    const Code code = KernelLibrary::load(path, fingerprint, target, &loaded, error);
+    auto* handle = const_cast<KernelLibrary*>(loaded);
+    *library = reinterpret_cast<wl_kernel_library_t*>(handle);
+    return code;
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "library %s: no memory is left", path);
+  }
+}
+
+int32_t wl_kernel_count(const wl_kernel_library_t* library) {
+  return library == nullptr ? 0 : static_cast<int32_t>(of(library).count());
+}
+
+const char* wl_kernel_name(const wl_kernel_library_t* library, int32_t kernel) {
+  const LoadedKernel* found = kernelOf(library, kernel);
+  return found == nullptr ? nullptr : found->entry->name;
+}
+
+const char* wl_kernel_signature(const wl_kernel_library_t* library, int32_t kernel) {
+  const LoadedKernel* found = kernelOf(library, kernel);
+  return found == nullptr ? nullptr : found->signature.c_str();
+}
+
+int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
+                  const int64_t* arguments, uint64_t words, int64_t deadline_ns,
+                  wl_error_t* error) {
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(library, "library", error); code != WL_OK) return code;
+  const LoadedKernel* found = kernelOf(library, kernel);
+  if (found == nullptr) {
+    return fail(error, WL_INVALID_ARGUMENT, "launch on rank %u: the library has %u kernels, and "
+                "no number %d", comm->comm.rank(), of(library).count(), kernel);
+  }
+  if (words > 0) {
+    if (Code code = checkNotNull(arguments, "arguments", error); code != WL_OK) return code;
+  }
+  Arguments read(*comm, *found, arguments, words, error);
+  if (Code code = read.read(); code != WL_OK) return code;
+  return launch(comm->comm, {found, read.arguments(), read.stated(), read.bytes(), deadline_ns,
+                             error});
+}
+
+}  // extern "C"

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/launch.h"
+
+#include <cstdio>
+
+#include "native/comm/cpu_executor.h"
+#include "native/comm/device_executor.h"
+#include "native/comm/kernels.h"
+
+namespace windlass {
+namespace {
+
+// The kernel of a library, by the functions that its table names.
+struct Launched {
+  static constexpr bool kEager = false;
+  static constexpr bool kOfLibrary = true;
+  static void plan(Launch& launch) { of(launch).plan(launch); }
+  static uint32_t phases(const Launch& launch) { return of(launch).phases(launch); }
+  static uint32_t blocks(const Launch& launch, uint32_t rank) {
+    return of(launch).blocks(launch, rank);
+  }
+  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    return of(launch).needs(launch, rank, block, k);
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    of(launch).phase(launch, rank, block, k);
+  }
+  static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
+    return of(launch).leavesAfter(launch, rank);
+  }
+  // Of a target that checks nothing.
+  struct Session {
+    static constexpr bool kChecks = false;
+    Session(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
+    static std::string end() { return {}; }
+  };
+  static bool goOn(Session&, const Launch& launch, const InLine& own, Position& at) {
+    return of(launch).goOn(launch, own, at);
+  }
+
+ private:
+  static const KernelEntry& of(const Launch& launch) { return *launch.call->kernel; }
+};
+
+constexpr Kernel kLaunched = {
+    {[](Comm& comm, const Call& call) { return comm.run<Launched>(call); },
+     [](Comm& comm, const Call& call) { return comm.runInLine<Launched>(call); }}};
+
+bool names(uint32_t rank, uint32_t ranks) {
+  return rank < ranks || rank == kEveryRank || rank == kNobody;
+}
+
+// Holds what the kernel says of its items against what executors take.
+Code checkItems(const Comm& comm, const LaunchCall& of, const KernelCall& call) {
+  const KernelEntry& kernel = *call.kernel;
+  const LaunchName name(*of.kernel, comm.rank());
+  Launch launch = {};
+  launch.ranks = comm.group().ranks();
+  launch.call = &call;
+  if (const char* why = kernel.refuses(launch); why != nullptr)
+    return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel refuses it: %s", name.text(), why);
+  kernel.plan(launch);
+  const uint32_t phases = kernel.phases(launch);
+  if (phases > kMostPhases) {
+    return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel has %u phases; it may have %u",
+                name.text(), phases, kMostPhases);
+  }
+  const uint32_t blocks = phases == 0 ? 0 : kernel.blocks(launch, comm.rank());
+  for (uint32_t k = 0; k < phases; ++k) {
+    for (uint32_t block = 0; block < blocks; ++block) {
+      const uint32_t need = kernel.needs(launch, comm.rank(), block, k);
+      if (names(need, launch.ranks)) continue;
+      return fail(of.error, WL_INVALID_ARGUMENT,
+                  "%s: block %u of phase %u needs rank %u; there are %u", name.text(), block, k,
+                  need, launch.ranks);
+    }
+  }
+  const uint32_t leave = kernel.leavesAfter(launch, comm.rank());
+  if (names(leave, launch.ranks)) return WL_OK;
+  return fail(of.error, WL_INVALID_ARGUMENT, "%s: it leaves after rank %u; there are %u",
+              name.text(), leave, launch.ranks);
+}
+
+}  // namespace
+
+LaunchName::LaunchName(const LoadedKernel& kernel, uint32_t rank) {
+  std::snprintf(text_, sizeof text_, "launch of %s on rank %u", kernel.entry->name, rank);
+}
+
+Code launch(Comm& comm, const LaunchCall& of) {
+  const KernelCall own = {of.kernel->entry, of.arguments};
+  if (Code code = checkItems(comm, of, own); code != WL_OK) return code;
+  uint64_t fingerprint = 0;
+  for (uint32_t i = 0; i < own.kernel->argumentCount; ++i)
+    fingerprint = mixed(fingerprint, of.stated[i]);
+  Call call = {};
+  call.descriptor = Descriptor::of(WL_OP_LAUNCH, fingerprint, 0, 0, 0,
+                                   static_cast<int32_t>(of.kernel->id));
+  call.args = {of.stated, nullptr, &own};
+  call.bytes = of.bytes;
+  call.inBytes = own.kernel->argumentCount * sizeof *of.stated;
+  call.workBytes = of.bytes * comm.group().ranks();
+  call.deadlineNs = of.deadlineNs;
+  call.error = of.error;
+  return comm.run(kLaunched, call);
+}
+
+}  // namespace windlass

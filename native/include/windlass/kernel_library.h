@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the source of a kernel library includes: the vocabulary of its target, what a kernel is
+// launched with, and how a library names its kernels.
+//
+//   struct Shift : LibraryKernel {
+//     static constexpr ArgumentEntry kArguments[] = {tensor("in", DType::kF32), ...};
+//     static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {...}
+//   };
+//   WINDLASS_KERNEL_LIBRARY(libraryKernel<Shift>("shift"))
+//
+// docs/kernels.md says how one comes to run.
+#pragma once
+
+#include "kernels/in_line.h"
+#include "native/isa/isa.h"
+#include "windlass/kernel_table.h"
+
+namespace windlass {
+
+// Arguments, by name. Those of one kernel stand in the order of its calls.
+constexpr ArgumentEntry tensor(const char* name, DType dtype) {
+  return {name, ArgumentEntry::kTensor, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
+          ArgumentEntry::kAny, 0};
+}
+constexpr ArgumentEntry tensor(const char* name) {
+  return {name, ArgumentEntry::kTensor, ArgumentEntry::kAny, 0, ArgumentEntry::kAny,
+          ArgumentEntry::kAny, 0};
+}
+constexpr ArgumentEntry distributed(const char* name, DType dtype) {
+  return {name, ArgumentEntry::kDistributed, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
+          ArgumentEntry::kAny, 0};
+}
+constexpr ArgumentEntry distributed(const char* name) {
+  return {name, ArgumentEntry::kDistributed, ArgumentEntry::kAny, 0, ArgumentEntry::kAny,
+          ArgumentEntry::kAny, 0};
+}
+constexpr ArgumentEntry scalar(const char* name, DType dtype) {
+  return {name, ArgumentEntry::kScalar, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
+          ArgumentEntry::kAny, 0};
+}
+
+// What a kernel is that says nothing else: one item, which runs once every rank has entered, and
+// ranks that leave once all items have run. So every rank may touch every other's part.
+struct LibraryKernel {
+  static const char* refuses(const Launch&) { return nullptr; }
+  WL_CORE static void plan(Launch&) {}
+  WL_CORE static uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 1; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kEveryRank; }
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
+};
+
+// Kernel K as the executors run it.
+template <class K>
+struct InLibrary : K {
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    const PhaseScope scope(launch);
+    K::phase(launch, rank, block, k);
+  }
+  static bool goOn(const Launch& launch, const InLine& own, Position& at) {
+    return runInLine<InLibrary>(launch, own, at);
+  }
+};
+
+template <class K>
+constexpr KernelEntry libraryKernel(const char* name) {
+  return {name,
+          K::kArguments,
+          sizeof K::kArguments / sizeof K::kArguments[0],
+          0,
+          K::refuses,
+          K::plan,
+          K::phases,
+          K::blocks,
+          K::needs,
+          K::leavesAfter,
+          InLibrary<K>::phase,
+          InLibrary<K>::goOn};
+}
+
+constexpr KernelTable kernelTable(const KernelEntry* kernels, size_t count) {
+  KernelTable table = {kKernelTableMagic, kKernelTableVersion, WINDLASS_KERNEL_FINGERPRINT, {},
+                       static_cast<uint32_t>(count), 0, kernels};
+  for (size_t i = 0; i + 1 < sizeof table.target && kLimits.name[i] != 0; ++i)
+    table.target[i] = kLimits.name[i];
+  return table;
+}
+
+}  // namespace windlass
+
+// Names the kernels of this library; once, at the end of one of its sources.
+#define WINDLASS_KERNEL_LIBRARY(...)                                                        \
+  static constexpr ::windlass::KernelEntry windlassKernels[] = {__VA_ARGS__};               \
+  extern "C" {                                                                              \
+  __attribute__((visibility("default"))) extern const ::windlass::KernelTable               \
+      windlass_kernel_table;                                                                \
+  const ::windlass::KernelTable windlass_kernel_table = ::windlass::kernelTable(            \
+      windlassKernels, sizeof windlassKernels / sizeof windlassKernels[0]);                 \
+  }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library of kernels for the tests of launches, in C++ and in Java.
+#include "kernels/bytes.h"
+#include "windlass/kernel_library.h"
+
+namespace windlass {
+namespace {
+
+// `in` of each rank becomes `out` of the one that is `steps` to the right.
+struct Shift : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {
+      tensor("in", DType::kF32), distributed("out", DType::kF32).written().sizedLike(0),
+      scalar("steps", DType::kI32)};
+
+  static const char* refuses(const Launch& launch) {
+    return steps(launch) < 0 ? "steps is negative" : nullptr;
+  }
+  static int32_t steps(const Launch& launch) { return launch.argument(2).scalar<int32_t>(); }
+  static uint32_t right(const Launch& launch, uint32_t rank) {
+    return (rank + static_cast<uint32_t>(steps(launch))) % launch.ranks;
+  }
+  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    return right(launch, rank);
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    const Argument& in = launch.argument(0);
+    put({launch.argument(1).at<uint8_t>(right(launch, rank)), in.at<const uint8_t>(rank),
+         in.elements * sizeof(float)});
+  }
+};
+
+// Parts of all ranks in order, each of them from the left neighbour, a phase later than that one.
+struct RingGather : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {
+      tensor("in"), distributed("out").written().sizedLikeAllOf(0)};
+
+  static void plan(Launch& launch) {
+    const Argument& in = launch.argument(0);
+    launch.bytes = in.elements * sizeOf(in.dtype);
+    launch.cut(256, 5);
+  }
+  static uint32_t phases(const Launch& launch) { return launch.ranks; }
+  static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  static uint32_t left(const Launch& launch, uint32_t rank) {
+    return (rank + launch.ranks - 1) % launch.ranks;
+  }
+  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+    return k == 0 ? kNobody : left(launch, rank);
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+    const uint32_t of = (rank + launch.ranks - k) % launch.ranks;
+    const uint64_t at = of * launch.bytes + launch.pieceStart(block);
+    const Argument& out = launch.argument(1);
+    const uint8_t* from =
+        k == 0 ? launch.argument(0).at<const uint8_t>(rank) + launch.pieceStart(block)
+               : out.at<const uint8_t>(left(launch, rank)) + at;
+    put({out.at<uint8_t>(rank) + at, from, launch.pieceLength(block)});
+  }
+};
+
+// Copies as many elements as the scalars add to.
+struct Scalars : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {
+      tensor("in").dimensions(2), tensor("out").written().sizedLike(0).dimensions(2),
+      scalar("a", DType::kI32),   scalar("b", DType::kI64),
+      scalar("c", DType::kF32),   scalar("d", DType::kF64)};
+
+  static const char* refuses(const Launch& launch) {
+    const double most = static_cast<double>(launch.argument(0).elements);
+    return sum(launch) >= 0 && sum(launch) <= most ? nullptr : "it has not as many elements";
+  }
+  static double sum(const Launch& launch) {
+    return launch.argument(2).scalar<int32_t>() +
+           static_cast<double>(launch.argument(3).scalar<int64_t>()) +
+           static_cast<double>(launch.argument(4).scalar<float>()) +
+           launch.argument(5).scalar<double>();
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    const Argument& in = launch.argument(0);
+    put({launch.argument(1).at<uint8_t>(rank), in.at<const uint8_t>(rank),
+         static_cast<uint64_t>(sum(launch)) * sizeOf(in.dtype)});
+  }
+};
+
+// Every rank waits for the phase of rank `holder`, which lasts until its `gate` is 1.
+struct Gate : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {distributed("gate", DType::kI32),
+                                                 scalar("holder", DType::kI32)};
+
+  static uint32_t phases(const Launch&) { return 2; }
+  static uint32_t holder(const Launch& launch) {
+    return static_cast<uint32_t>(launch.argument(1).scalar<int32_t>());
+  }
+  static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+    return holder(launch);
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+    if (k != 0 || rank != holder(launch)) return;
+    comm::Signal gate(launch.argument(0).at<int32_t>(rank));
+    while (!comm::TTEST(gate, 1, comm::WaitCmp::GE)) relax(true);
+  }
+};
+
+// Says of itself what no executor can do.
+struct Lost : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {scalar("what", DType::kI32)};
+
+  static int32_t what(const Launch& launch) { return launch.argument(0).scalar<int32_t>(); }
+  static uint32_t phases(const Launch& launch) { return what(launch) == 0 ? 1000 : 1; }
+  static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+    return what(launch) == 1 ? launch.ranks : kNobody;
+  }
+  static uint32_t leavesAfter(const Launch& launch, uint32_t) {
+    return what(launch) == 2 ? launch.ranks : kNobody;
+  }
+  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+};
+
+}  // namespace
+}  // namespace windlass
+
+WINDLASS_KERNEL_LIBRARY(windlass::libraryKernel<windlass::Shift>("shift"),
+                        windlass::libraryKernel<windlass::RingGather>("ring_gather"),
+                        windlass::libraryKernel<windlass::Scalars>("scalars"),
+                        windlass::libraryKernel<windlass::Lost>("lost"),
+                        windlass::libraryKernel<windlass::Gate>("gate"))

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of libraries: what they move, how their waits end, which arguments are refused; and files
+// that are no such library.
+#include <elf.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+#include "tests/native/comm/windows.h"
+
+namespace windlass_test {
+namespace {
+
+const wl_kernel_library_t* library() {
+  wl_kernel_library_t* loaded = nullptr;
+  Error error;
+  EXPECT_EQ(WL_OK, wl_kernel_library_load(WINDLASS_TEST_KERNELS, "sim", &loaded, &error))
+      << error.message;
+  return loaded;
+}
+
+int kernel(const std::string& name) {
+  for (int i = 0; i < wl_kernel_count(library()); ++i)
+    if (name == wl_kernel_name(library(), i)) return i;
+  ADD_FAILURE() << "no kernel " << name;
+  return -1;
+}
+
+// The arguments of a launch, as words.
+class Words {
+ public:
+  Words& tensor(int dtype, const void* data, const std::vector<int64_t>& shape,
+                const wl_window_t* window = nullptr, bool readOnly = false) {
+    add({WL_ARGUMENT_TENSOR, dtype, reinterpret_cast<int64_t>(data),
+         reinterpret_cast<int64_t>(window), readOnly, static_cast<int64_t>(shape.size())});
+    add(shape);
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+    return add(strides);
+  }
+  template <class T>
+  Words& scalar(int dtype, T value) {
+    int64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return add({WL_ARGUMENT_SCALAR, dtype, bits});
+  }
+  Words& add(const std::vector<int64_t>& words) {
+    words_.insert(words_.end(), words.begin(), words.end());
+    return *this;
+  }
+  int64_t& at(size_t index) { return words_[index]; }
+  void drop() { words_.pop_back(); }
+
+  int launch(wl_comm_t* comm, const std::string& name, Error* error, int64_t deadlineNs = 0) const {
+    return wl_launch(comm, library(), kernel(name), words_.data(), words_.size(), deadlineNs,
+                     error);
+  }
+
+ private:
+  std::vector<int64_t> words_;
+};
+
+std::vector<int> launchRanks() {
+  return few() ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7};
+}
+
+TEST(Launch, ShiftsWhatRanksHold) {
+  for (const int n : launchRanks()) {
+    for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{33}, int64_t{70'001}}) {
+      LocalRanks ranks(n);
+      const auto bytes = static_cast<uint64_t>(count) * 4;
+      Windows windows(ranks, bytes + 64, 0);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        std::vector<float> in(static_cast<size_t>(count));
+        std::iota(in.begin(), in.end(), 1000.0f * static_cast<float>(rank));
+        auto* out = reinterpret_cast<float*>(windows.at(rank, 64));
+        for (int32_t steps = 0; steps < n + 2; ++steps) {
+          Words words;
+          words.tensor(WL_F32, in.data(), {count})
+              .tensor(WL_F32, out, {count}, windows.handle(rank))
+              .scalar(WL_I32, steps);
+          Error error;
+          ASSERT_EQ(WL_OK, words.launch(comm, "shift", &error)) << error.message;
+          const int from = (rank + n * 2 - steps) % n;
+          for (int64_t i = 0; i < count; ++i) {
+            ASSERT_EQ(1000.0f * static_cast<float>(from) + static_cast<float>(i), out[i])
+                << i << " of rank " << rank << ", " << steps << " steps";
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(Launch, RunsPhasesInTheOrderThatTheyNeed) {
+  for (const int n : launchRanks()) {
+    for (const int64_t count : {int64_t{0}, int64_t{5}, int64_t{999}}) {
+      LocalRanks ranks(n);
+      const auto part = static_cast<uint64_t>(count) * 2;
+      Windows windows(ranks, part * static_cast<uint64_t>(n), 0);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        auto* out = reinterpret_cast<uint16_t*>(windows.at(rank, 0));
+        for (uint32_t round = 0; round < 4; ++round) {
+          std::vector<uint16_t> in;
+          for (int64_t i = 0; i < count; ++i) {
+            in.push_back(static_cast<uint16_t>(
+                stamp(round, static_cast<uint32_t>(rank), 0, static_cast<uint64_t>(i))));
+          }
+          Words words;
+          words.tensor(WL_BF16, in.data(), {count})
+              .tensor(WL_BF16, out, {n, count}, windows.handle(rank));
+          Error error;
+          ASSERT_EQ(WL_OK, words.launch(comm, "ring_gather", &error)) << error.message;
+          for (int64_t i = 0; i < n * count; ++i) {
+            ASSERT_EQ(static_cast<uint16_t>(stamp(round, static_cast<uint32_t>(i / count), 0,
+                                                  static_cast<uint64_t>(i % count))),
+                      out[i])
+                << i << " of rank " << rank << ", round " << round;
+          }
+          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        }
+      });
+    }
+  }
+}
+
+TEST(Launch, GivesScalarsOfEachDType) {
+  LocalRanks ranks(2);
+  ranks.run([&](int, wl_comm_t* comm) {
+    const std::vector<int32_t> in(1200, 7);
+    std::vector<int32_t> out(1200);
+    Words words;
+    words.tensor(WL_I32, in.data(), {30, 40}, nullptr, true).tensor(WL_I32, out.data(), {30, 40});
+    words.scalar(WL_I32, int32_t{-3}).scalar(WL_I64, int64_t{1 << 10});
+    words.scalar(WL_F32, 11.0f).scalar(WL_F64, -22.0);
+    Error error;
+    ASSERT_EQ(WL_OK, words.launch(comm, "scalars", &error)) << error.message;
+    for (int32_t i = 0; i < 1200; ++i) ASSERT_EQ(i < 1010 ? 7 : 0, out[static_cast<size_t>(i)]);
+  });
+}
+
+// A launch of shift that rank 1 of 2 spoils.
+void expectRefused(const std::string& what,
+                   const std::function<void(Words& words, wl_window_t* window, float* out)>& spoil,
+                   const std::string& name = "shift") {
+  LocalRanks ranks(2);
+  Windows windows(ranks, 4096, 0);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    if (rank != 1) return;
+    Words words;
+    spoil(words, windows.handle(1), reinterpret_cast<float*>(windows.at(1, 64)));
+    Error error;
+    EXPECT_EQ(WL_INVALID_ARGUMENT, words.launch(comm, name, &error));
+    EXPECT_TRUE(contains(error.message, "launch of " + name + " on rank 1: "));
+    EXPECT_TRUE(contains(error.message, what));
+    EXPECT_EQ(WL_OK, wl_comm_status(comm, &error)) << "nothing was sent";
+  });
+}
+
+TEST(LaunchArguments, AreHeldAgainstTheTable) {
+  float in[8] = {};
+  using Window = wl_window_t*;
+  expectRefused("it is given 0 arguments, and takes 3: shift(f32 in, distributed written f32 out, "
+                "scalar i32 steps)",
+                [&](Words&, Window, float*) {});
+  expectRefused("it is given 2 arguments, and takes 3", [&](Words& words, Window w, float* out) {
+    words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w);
+  });
+  expectRefused("it is given 4 arguments, and takes 3", [&](Words& words, Window w, float* out) {
+    words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w);
+    words.scalar(WL_I32, 1).tensor(WL_F32, in, {8});
+  });
+  expectRefused("argument 0, in, is i32, and must be f32", [&](Words& words, Window, float*) {
+    words.tensor(WL_I32, in, {8});
+  });
+  expectRefused("argument 0, in, is a scalar, and must be a tensor",
+                [&](Words& words, Window, float*) { words.scalar(WL_I32, 1); });
+  expectRefused("argument 2, steps, is a tensor, and must be a scalar i32",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w).tensor(WL_I32, in, {1});
+                });
+  expectRefused("argument 2, steps, is i64, and must be i32",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w);
+                  words.scalar(WL_I64, int64_t{1});
+                });
+  expectRefused("argument 1, out, is memory of this rank alone, and must lie in a window",
+                [&](Words& words, Window, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8});
+                });
+  expectRefused("argument 1, out, has 7 elements, and must have as many as in has: 8",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {7}, w);
+                });
+  expectRefused("argument 1, out, reaches outside this rank's part of its window",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out + 1006, {8}, w);
+                });
+  expectRefused("argument 1, out, is read-only, and the kernel writes it",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w, true);
+                });
+  expectRefused("argument 0, in, is not contiguous", [&](Words& words, Window, float*) {
+    words.add({WL_ARGUMENT_TENSOR, WL_F32, reinterpret_cast<int64_t>(in), 0, 0, 2, 2, 2, 1, 2});
+  });
+  expectRefused("argument 0, in, can't be: it is NULL", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, nullptr, {8});
+  });
+  expectRefused("argument 0, in, can't be: it is not aligned", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, reinterpret_cast<char*>(in) + 1, {7});
+  });
+  expectRefused("argument 0, in, has size -1", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {-1});
+  });
+  expectRefused("argument 0, in, has more than 2^64 elements", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {int64_t{1} << 40, int64_t{1} << 40});
+  });
+  expectRefused("argument 0, in, can't be: count", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {int64_t{1} << 61});
+  });
+  expectRefused("argument 0, in, is cut short", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {8}).drop();
+  });
+  expectRefused("argument 0, in, is cut short", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {8}).at(5) = 17;
+  });
+  expectRefused("argument 0, in, is of an unknown kind", [&](Words& words, Window, float*) {
+    words.tensor(WL_F32, in, {8}).at(0) = 2;
+  });
+  expectRefused("argument 0, in, has an unknown dtype", [&](Words& words, Window, float*) {
+    words.tensor(99, in, {8});
+  });
+  expectRefused("the kernel refuses it: steps is negative",
+                [&](Words& words, Window w, float* out) {
+                  words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w).scalar(WL_I32, -1);
+                });
+  const auto gather = [&](int dtype, int64_t count) {
+    return [=, &in](Words& words, Window w, float* out) {
+      words.tensor(WL_F32, in, {8}).tensor(dtype, out, {count}, w);
+    };
+  };
+  expectRefused("argument 1, out, is i32, and in is f32; they must agree", gather(WL_I32, 16),
+                "ring_gather");
+  expectRefused("argument 1, out, has 8 elements, and must have for each rank as many as in has: 8 "
+                "each",
+                gather(WL_F32, 8), "ring_gather");
+  expectRefused("argument 0, in, has 1 dimensions, and must have 2",
+                [&](Words& words, Window, float*) { words.tensor(WL_F32, in, {8}); }, "scalars");
+  const auto lost = [](int32_t what) {
+    return [=](Words& words, Window, float*) { words.scalar(WL_I32, what); };
+  };
+  expectRefused("the kernel has 1000 phases; it may have 254", lost(0), "lost");
+  expectRefused("block 0 of phase 0 needs rank 2; there are 2", lost(1), "lost");
+  expectRefused("it leaves after rank 2; there are 2", lost(2), "lost");
+}
+
+TEST(LaunchArguments, OfAWindowOfAnotherCommunicatorAreRefused) {
+  LocalRanks others(2);
+  Windows windows(others, 4096, 0);
+  if (!others.isOwn(1)) return;
+  const float in[8] = {};
+  expectRefused("argument 1, out, lies in a window of another communicator",
+                [&](Words& words, wl_window_t*, float*) {
+                  words.tensor(WL_F32, in, {8});
+                  words.tensor(WL_F32, windows.at(1, 0), {8}, windows.handle(1));
+                });
+}
+
+// Ranks 0 and 1 launch each its own.
+void expectMismatch(const std::vector<std::string>& what,
+                    const std::function<int(int rank, wl_comm_t*, Windows&, Error*)>& call) {
+  LocalRanks ranks(2);
+  Windows windows(ranks, 4096, 0);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    EXPECT_EQ(WL_MISMATCH, call(rank, comm, windows, &error)) << error.message;
+    for (const std::string& part : what) EXPECT_TRUE(contains(error.message, part));
+    EXPECT_EQ(0.0f, *reinterpret_cast<float*>(windows.at(rank, 0))) << "nothing has moved";
+  });
+}
+
+int shift(wl_comm_t* comm, Windows& windows, int rank, int64_t count, uint64_t offset,
+          int32_t steps, Error* error) {
+  static const std::vector<float> in(64, 1.0f);
+  Words words;
+  words.tensor(WL_F32, in.data(), {count})
+      .tensor(WL_F32, windows.at(rank, offset), {count}, windows.handle(rank))
+      .scalar(WL_I32, steps);
+  return words.launch(comm, "shift", error);
+}
+
+TEST(Launch, TellsRanksThatDisagree) {
+  expectMismatch({"rank 0 calls launch of shift", "rank 1 calls launch of shift",
+                  "; argument 2, steps, has another value"},
+                 [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
+                   return shift(comm, windows, rank, 8, 0, 1 + 2 * rank, error);
+                 });
+  expectMismatch({"argument 0, in, has another dtype or shape"},
+                 [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
+                   return shift(comm, windows, rank, 8 + rank, 0, 1, error);
+                 });
+  expectMismatch({"argument 1, out, has another dtype or shape, or lies elsewhere"},
+                 [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
+                   return shift(comm, windows, rank, 8, rank == 0 ? 0 : 64, 1, error);
+                 });
+  expectMismatch({"rank 0 calls launch of shift", "rank 1 calls launch of scalars",
+                  "; every rank launches one kernel, of one library"},
+                 [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
+                   if (rank == 0) return shift(comm, windows, 0, 8, 0, 1, error);
+                   int32_t memory[2] = {};
+                   Words words;
+                   words.tensor(WL_I32, memory, {1, 1}).tensor(WL_I32, memory + 1, {1, 1});
+                   words.scalar(WL_I32, 0).scalar(WL_I64, int64_t{1});
+                   words.scalar(WL_F32, 0.0f).scalar(WL_F64, 0.0);
+                   return words.launch(comm, "scalars", error);
+                 });
+  expectMismatch({"rank 0 calls launch of shift", "rank 1 calls barrier"},
+                 [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
+                   return rank == 0 ? shift(comm, windows, 0, 8, 0, 1, error)
+                                    : wl_barrier(comm, 0, error);
+                 });
+}
+
+// All ranks wait for an item of rank 1, which lasts until `end` has ended them.
+void holdUp(int64_t deadlineNs, int code, const std::string& what,
+            const std::function<void(wl_comm_t*)>& end) {
+  const Shared<std::atomic<int>> over;
+  LocalRanks ranks(3);
+  Windows windows(ranks, 64, 0);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    auto* own = reinterpret_cast<int32_t*>(windows.at(rank, 0));
+    Words words;
+    words.tensor(WL_I32, own, {1}, windows.handle(rank)).scalar(WL_I32, 1);
+    Error error;
+    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    std::thread ending;
+    if (rank == 0) {
+      ending = std::thread([&] {
+        awaitInside(comm, 1, WL_OP_LAUNCH);
+        end(comm);
+      });
+    }
+    const int got = words.launch(comm, "gate", &error, deadlineNs);
+    if (rank != 1) {
+      EXPECT_EQ(code, got) << error.message;
+      EXPECT_TRUE(contains(error.message, what));
+      ++*over;
+      auto* gate = static_cast<int32_t*>(wl_window_address(windows.handle(rank), 1));
+      if (await([&] { return *over == 2; })) __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+    }
+    if (ending.joinable()) ending.join();
+    EXPECT_NE(WL_OK, wl_comm_status(comm, nullptr));
+  });
+}
+
+TEST(Launch, EndsAtTheDeadlineAndNamesWhomAKernelWaitsFor) {
+  holdUp(200 * kMs, WL_TIMEOUT, "in launch of gate", [](wl_comm_t*) {});
+}
+
+TEST(Launch, EndsWithAnAbort) {
+  holdUp(0, WL_ABORTED, "no more of it", [](wl_comm_t* comm) {
+    EXPECT_EQ(WL_OK, wl_comm_abort(comm, "no more of it", nullptr));
+  });
+}
+
+// A copy of a library, as a file of its own.
+class File {
+ public:
+  explicit File(const char* from) : bytes_(read(from)) {
+    static std::atomic<int> number{0};
+    path_ = testing::TempDir() + "windlass-launch-" + std::to_string(getpid()) + "-" +
+            std::to_string(++number) + ".so";
+  }
+  ~File() { std::remove(path_.c_str()); }
+  File(const File&) = delete;
+
+  std::string& bytes() { return bytes_; }
+  const std::string& path() const { return path_; }
+  Elf64_Ehdr& header() { return *reinterpret_cast<Elf64_Ehdr*>(bytes_.data()); }
+
+  void expectRefused(int code, const std::string& what) {
+    write();
+    wl_kernel_library_t* loaded = nullptr;
+    Error error;
+    EXPECT_EQ(code, wl_kernel_library_load(path_.c_str(), "sim", &loaded, &error)) << what;
+    EXPECT_EQ(nullptr, loaded);
+    EXPECT_TRUE(contains(error.message, path_));
+    EXPECT_TRUE(contains(error.message, what));
+  }
+  // Another file of that name: what is mapped of the last one stays.
+  void write() {
+    std::remove(path_.c_str());
+    std::ofstream(path_, std::ios::binary) << bytes_;
+  }
+
+ private:
+  static std::string read(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string bytes_;
+  std::string path_;
+};
+
+TEST(KernelLibrary, IsLoadedOnce) {
+  EXPECT_EQ(library(), library());
+  EXPECT_EQ(5, wl_kernel_count(library()));
+  EXPECT_STREQ("ring_gather(any in, distributed written any out)",
+               wl_kernel_signature(library(), kernel("ring_gather")));
+  EXPECT_EQ(nullptr, wl_kernel_name(library(), 5));
+  EXPECT_EQ(nullptr, wl_kernel_signature(library(), -1));
+}
+
+TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
+  wl_kernel_library_t* loaded = nullptr;
+  Error error;
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_kernel_library_load("/nowhere/x.so", "sim", &loaded, &error));
+  EXPECT_TRUE(contains(error.message, "/nowhere/x.so: No such file"));
+  const std::string pipe = testing::TempDir() + "windlass-launch-pipe-" + std::to_string(getpid());
+  ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_kernel_library_load(pipe.c_str(), "sim", &loaded, &error));
+  EXPECT_TRUE(contains(error.message, "is no shared library"));
+  std::remove(pipe.c_str());
+  EXPECT_EQ(WL_RESOURCE, wl_kernel_library_load("/tmp", "sim", &loaded, &error));
+  EXPECT_TRUE(contains(error.message, "/tmp"));
+
+  File file(WINDLASS_TEST_KERNELS);
+  const std::string whole = file.bytes();
+  file.bytes() = "#!/bin/sh\n";
+  file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
+  file.bytes() = "";
+  file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
+  for (const size_t length : {size_t{64}, size_t{200}, whole.size() / 2}) {
+    file.bytes() = whole.substr(0, length);
+    file.expectRefused(WL_INVALID_ARGUMENT, "is cut short");
+  }
+  file.bytes() = whole;
+  file.header().e_machine = EM_RISCV;
+  file.expectRefused(WL_UNSUPPORTED, "is built for RISC-V, and this machine is ");
+  file.bytes() = whole;
+  file.header().e_ident[EI_CLASS] = ELFCLASS32;
+  file.expectRefused(WL_UNSUPPORTED, "is built for ");
+  file.bytes() = whole;
+  file.header().e_type = ET_REL;
+  file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
+  file.bytes() = whole;
+  file.header().e_phnum = 0;
+  file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
+
+  // A library of other things, and one whose symbol is missing where it is linked.
+  file.bytes() = whole;
+  const std::string symbol = "windlass_kernel_table";
+  for (size_t at = 0; (at = file.bytes().find(symbol, at)) != std::string::npos; ++at)
+    file.bytes().replace(at, symbol.size(), "windlass_other_table_");
+  file.expectRefused(WL_INVALID_ARGUMENT, "no symbol windlass_kernel_table");
+}
+
+TEST(KernelLibrary, OfAnotherTargetIsRefused) {
+  wl_kernel_library_t* loaded = nullptr;
+  Error error;
+  EXPECT_EQ(WL_UNSUPPORTED,
+            wl_kernel_library_load(WINDLASS_TEST_KERNELS, "a5sim", &loaded, &error));
+  EXPECT_TRUE(contains(error.message, "it is built for target sim, and was to be for a5sim"));
+}
+
+TEST(KernelLibrary, WithABrokenTableIsRefused) {
+  const struct {
+    int code;
+    const char* what;
+  } cases[] = {
+      {WL_OK, ""},
+      {WL_INVALID_ARGUMENT, "is no table of kernels"},
+      {WL_UNSUPPORTED, "its table is of version 99, and this Windlass reads 1"},
+      {WL_UNSUPPORTED, "it is built for target xim, and was to be for sim"},
+      {WL_UNSUPPORTED, "it is built with the headers of another Windlass"},
+      {WL_INVALID_ARGUMENT, "its table names 1 kernels where it has none"},
+      {WL_INVALID_ARGUMENT, "kernel 0 has no name"},
+      {WL_INVALID_ARGUMENT, "kernel 0 has no name"},
+      {WL_INVALID_ARGUMENT, "kernel nothing lacks a function"},
+      {WL_INVALID_ARGUMENT, "kernel nothing names 1 arguments"},
+      {WL_INVALID_ARGUMENT, "kernel nothing names 4000000000 arguments; it has 1 to 32"},
+      {WL_INVALID_ARGUMENT, "kernel nothing, argument 1: an earlier one has its name"},
+      {WL_INVALID_ARGUMENT, "kernel nothing, argument 0: the one that decides its size"},
+      {WL_INVALID_ARGUMENT, "kernel nothing, argument 0: a scalar is i32, i64, f32 or f64"},
+  };
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    setenv("WINDLASS_BROKEN_TABLE", std::to_string(i).c_str(), 1);
+    File file(WINDLASS_BROKEN_TABLE);
+    if (cases[i].code != WL_OK) {
+      file.expectRefused(cases[i].code, cases[i].what);
+      continue;
+    }
+    file.write();
+    wl_kernel_library_t* loaded = nullptr;
+    Error error;
+    EXPECT_EQ(WL_OK, wl_kernel_library_load(file.path().c_str(), "sim", &loaded, &error))
+        << error.message;
+    file.bytes() += "x";
+    file.expectRefused(WL_UNSUPPORTED, "has changed since this process loaded it");
+  }
+  unsetenv("WINDLASS_BROKEN_TABLE");
+}
+
+}  // namespace
+}  // namespace windlass_test
