@@ -31,6 +31,7 @@ class LayerRulesTest {
   private static final List<String> PACKAGES =
       List.of(
           "org.windlass.internal",
+          "org.windlass.internal.store",
           "org.windlass.internal.rendezvous",
           "org.windlass",
           "org.windlass.layout",

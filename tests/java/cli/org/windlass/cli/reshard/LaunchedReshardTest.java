@@ -191,7 +191,7 @@ class LaunchedReshardTest {
       processes.ask(List.of("--from", "1:R", "--to", "2:S1", in, out("out")));
       assertThatThrownBy(() -> TwoProcesses.of(own).run(processes.group()))
           .isInstanceOf(MismatchException.class)
-          .hasMessageContaining("rank 4 (process " + processes.other() + ")");
+          .hasMessageContaining("rank " + TwoProcesses.RANKS_EACH + " (process " + processes.other() + ")");
       assertThat(processes.answer()).startsWith("MismatchException: ");
     }
     assertThat(beside("in.safetensors")).isEmpty();
