@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.store;
+package org.windlass.internal.rendezvous;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -8,7 +8,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingStore;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.StoreAddress;
 
 /** Addresses of stores that settings name. */
 class StoreAddressTest {
