@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "native/base/open_file.h"
 
@@ -86,6 +87,10 @@ Code SharedLibrary::load(const std::string& path, SharedLibrary* library, wl_err
   if (Code code = checkFile(path.c_str(), error); code != WL_OK) return code;
   // A name without a slash is one that the linker would look for elsewhere.
   const std::string named = path.find('/') == std::string::npos ? "./" + path : path;
+  // One after the other, as the linker has it too, whose lock ThreadSanitizer doesn't see. What
+  // loads may load another.
+  static std::recursive_mutex loading;
+  const std::lock_guard<std::recursive_mutex> lock(loading);
   void* handle = dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     return fail(error, WL_INVALID_ARGUMENT, "library %s does not load: %s", path.c_str(),
