@@ -299,8 +299,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // This rank lacks what the operation takes.
   Code publishResource(const char* why);
   Code publishNoMemory();
-  // A core of any rank broke what the target allows.
-  Code publishBreach(const char* broken);
+  // A core of that rank broke what the target allows.
+  Code publishBreach(uint32_t culprit, const char* broken);
   // Refused alike on all ranks, which have entered: a transfer whose sources peers don't reach.
   Code refuseOrdinary(wl_error_t* error) const;
 

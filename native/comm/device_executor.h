@@ -37,8 +37,8 @@ class Comm::Cores {
     open_ = false;
   }
 
-  // Once all are over: empty, or what they broke.
-  std::string end() { return session_.end(); }
+  // Once all are over, what a session that checks says.
+  auto end() { return session_.end(); }
 
   // Takes each core that nobody runs as far as it goes; whether all are over.
   bool goOn() {
@@ -137,8 +137,8 @@ Code Comm::runCores(const Call& call, const Launch& launch, Deadline& deadline) 
   if (code != WL_OK && cores.goOn()) code = WL_OK;
   if (code != WL_OK) return code;
   if constexpr (K::Session::kChecks) {
-    if (const std::string broken = cores.end(); !broken.empty())
-      return publishBreach(broken.c_str());
+    if (const auto verdict = cores.end(); !verdict.broken.empty())
+      return publishBreach(verdict.culprit, verdict.broken.c_str());
   }
   finishPhase(rank_, K::phases(launch));
   waiter_.announce(-1);

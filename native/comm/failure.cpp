@@ -202,10 +202,10 @@ Code Comm::publishNoMemory() {
   });
 }
 
-Code Comm::publishBreach(const char* broken) {
-  const auto self = static_cast<int32_t>(rank_);
-  return publish(WL_DEVICE, &self, 1, [&](Text& out) {
-    out.add("rank %u: %s breaks what %s allows: %s", rank_, OperationText(own_.state).text(),
+Code Comm::publishBreach(uint32_t culprit, const char* broken) {
+  const auto rank = static_cast<int32_t>(culprit);
+  return publish(WL_DEVICE, &rank, 1, [&](Text& out) {
+    out.add("rank %u: %s breaks what %s allows: %s", culprit, OperationText(own_.state).text(),
             kTarget.limits.name, broken);
   });
 }

@@ -32,7 +32,6 @@ struct Launched {
   struct Session {
     static constexpr bool kChecks = false;
     Session(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
-    static std::string end() { return {}; }
   };
   static bool goOn(Session&, const Launch& launch, const InLine& own, Position& at) {
     return of(launch).goOn(launch, own, at);

@@ -33,7 +33,7 @@ Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& mov
   record(descriptor);
   if (left(currentPeer())) return finish(publishLeft(), false, error);
   const char* broken = move();
-  return finish(broken == nullptr ? WL_OK : publishBreach(broken), false, error);
+  return finish(broken == nullptr ? WL_OK : publishBreach(rank_, broken), false, error);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,

@@ -106,7 +106,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = runPhase({form, launch, k, staged}, deadline); code != WL_OK) return code;
     if (!broken_.empty()) {
       const std::string broken = std::exchange(broken_, std::string());
-      return comm_.publishBreach(broken.c_str());
+      return comm_.publishBreach(comm_.rank_, broken.c_str());
     }
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.

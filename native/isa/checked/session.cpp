@@ -59,9 +59,11 @@ Session::~Session() {
   for (const Region& each : own_) machine_->memory().drop(each);
 }
 
-std::string Session::end() {
+Verdict Session::end() {
   for (const std::unique_ptr<Core>& core : cores_) core->finish();
-  return machine_->report();
+  Verdict verdict = {machine_->report()};
+  if (!verdict.broken.empty()) verdict.culprit = machine_->breaches().front().origin.rank;
+  return verdict;
 }
 
 Reach reachOf(uint32_t rank, const StridedView& view) {

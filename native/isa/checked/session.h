@@ -13,6 +13,12 @@
 
 namespace windlass::checked {
 
+// On an operation, as far as its ranks have come.
+struct Verdict {
+  std::string broken;    // a line for each breach; empty: none
+  uint32_t culprit = 0;  // whose core broke something first
+};
+
 class Session {
  public:
   static constexpr bool kChecks = true;
@@ -27,8 +33,8 @@ class Session {
 
   // While it lives, its thread runs that core.
   Core::Running run(uint32_t core) { return Core::Running(*cores_[core]); }
-  // Once all cores are over, on one thread: empty, or what the operation broke, on any rank so far.
-  std::string end();
+  // Once all cores are over, on one thread.
+  Verdict end();
 
  private:
   std::shared_ptr<Machine> machine_;
@@ -37,7 +43,7 @@ class Session {
 };
 
 // Runs `body` as a kernel of one rank with one core, which may touch the memory of the views as its
-// own; the same text as Session::end().
+// own; empty, or what it broke.
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body);

@@ -2,7 +2,6 @@
 // What the runtime asks of the target beside kernels, on sim.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "native/isa/limits.h"
@@ -20,7 +19,6 @@ class CoreSession {
 
   CoreSession(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
   Running run(uint32_t) { return {}; }
-  std::string end() { return {}; }
 };
 
 // Runs `body` on the calling thread; nullptr.

@@ -28,8 +28,8 @@ class A5Session : public checked::Session {
       : Session(checked::kA5, kernel, ranks, line, reach) {}
 };
 
-// The first core of each rank copies 16 words; the body says by which instructions.
-template <class Body>
+// The first core of each rank copies 16 words; the order says by which instructions.
+template <class Order>
 struct Copies {
   using Session = A5Session;
   static constexpr bool kEager = false;
@@ -49,26 +49,51 @@ struct Copies {
     Tile tile;
     pto::TASSIGN(tile, 0);
     pto::TLOAD(tile, from);
-    Body::order(own.rank);
+    Order::order(own.rank);
     pto::TSTORE(to, tile);
+    Order::stored(own.rank);
     return true;
   }
 };
 
-struct Whole {
+struct Body {
+  static void stored(uint32_t) {}
+  static void over(uint32_t) {}
+};
+struct Whole : Body {
   static void order(uint32_t) {
     set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
     wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
   }
 };
-struct BrokenOnRankOne {
+struct BrokenOnRankOne : Body {
   static void order(uint32_t rank) {
     if (rank == 0) Whole::order(rank);
   }
 };
+// Rank 0 ends its part, and with it the operation, while rank 1 is still in its own.
+struct BrokenOnRankOneFirst : BrokenOnRankOne {
+  static std::atomic<bool> broken;
+  static std::atomic<bool> told;
+
+  static void order(uint32_t rank) {
+    if (rank == 0) await([] { return broken.load(); });
+    BrokenOnRankOne::order(rank);
+  }
+  static void stored(uint32_t rank) {
+    if (rank == 0) return;
+    broken = true;
+    await([] { return told.load(); });
+  }
+  static void over(uint32_t rank) {
+    if (rank == 0) told = true;
+  }
+};
+std::atomic<bool> BrokenOnRankOneFirst::broken{false};
+std::atomic<bool> BrokenOnRankOneFirst::told{false};
 
 // What each rank gets of one operation, and what it says.
-template <class Body>
+template <class Order>
 void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors) {
   codes->assign(ranks.comms.size(), -1);
   errors->resize(ranks.comms.size());
@@ -81,16 +106,19 @@ void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors
     call.args = {in, out, nullptr};
     call.bytes = call.inBytes = call.outBytes = sizeof in;
     call.error = &(*errors)[rank];
-    (*codes)[rank] = comm.runInLine<Copies<Body>>(call);
+    (*codes)[rank] = comm.runInLine<Copies<Order>>(call);
+    Order::over(rank);
     if ((*codes)[rank] == WL_OK) {
       EXPECT_EQ(0, std::memcmp(in, out, sizeof in));
     }
   });
 }
 
+bool runsCores() { return Comms(1, 1).group->config().deviceCores > 0; }
+
 TEST(Checked, WhatKeepsTheRulesRuns) {
+  if (!runsCores()) GTEST_SKIP() << "the cpu executor runs no cores";
   Comms ranks(2, 2);
-  if (ranks.group->config().deviceCores == 0) GTEST_SKIP() << "the cpu executor runs no cores";
   std::vector<int> codes;
   std::vector<Error> errors;
   for (int i = 0; i < 3; ++i) {
@@ -99,13 +127,13 @@ TEST(Checked, WhatKeepsTheRulesRuns) {
   }
 }
 
-TEST(Checked, ABreachFailsTheOperationOfItsRankAndEndsTheCommunicator) {
+template <class Order>
+void expectRankOneNamed(std::vector<int>* codes) {
   Comms ranks(2, 2);
-  if (ranks.group->config().deviceCores == 0) GTEST_SKIP() << "the cpu executor runs no cores";
-  std::vector<int> codes;
   std::vector<Error> errors;
-  runCopies<BrokenOnRankOne>(ranks, &codes, &errors);
-  EXPECT_EQ(WL_DEVICE, codes[1]);
+  runCopies<Order>(ranks, codes, &errors);
+  EXPECT_EQ(WL_DEVICE, (*codes)[1]);
+  EXPECT_TRUE(contains(errors[1].message, "rank 1: all-gather #1 breaks what "));
   EXPECT_TRUE(contains(errors[1].message, "tile-race: kernel all-gather, rank 1, block 0"));
   EXPECT_TRUE(contains(errors[1].message, "TSTORE"));
   EXPECT_TRUE(contains(errors[1].message, "put set_flag and wait_flag"));
@@ -113,7 +141,22 @@ TEST(Checked, ABreachFailsTheOperationOfItsRankAndEndsTheCommunicator) {
   const wl_error_t* failure = ranks.group->failure();
   ASSERT_NE(nullptr, failure);
   EXPECT_EQ(WL_DEVICE, failure->code);
+  EXPECT_EQ(1, failure->culprit_count);
   EXPECT_EQ(1, failure->culprits[0]);
+}
+
+TEST(Checked, ABreachFailsTheOperationOfItsRankAndEndsTheCommunicator) {
+  if (!runsCores()) GTEST_SKIP() << "the cpu executor runs no cores";
+  std::vector<int> codes;
+  expectRankOneNamed<BrokenOnRankOne>(&codes);
+}
+
+TEST(Checked, ABreachIsOfTheRankThatBrokeTheRuleWhoeverSeesItFirst) {
+  if (!runsCores()) GTEST_SKIP() << "the cpu executor runs no cores";
+  BrokenOnRankOneFirst::broken = BrokenOnRankOneFirst::told = false;
+  std::vector<int> codes;
+  expectRankOneNamed<BrokenOnRankOneFirst>(&codes);
+  EXPECT_EQ(WL_DEVICE, codes[0]);
 }
 
 TEST(Checked, RefusesWhatTheArchitectureLacks) {
