@@ -20,6 +20,9 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.WindlassException;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.SocketStore;
+import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 import org.windlass.testing.NothingLeft;
@@ -95,6 +98,16 @@ final class JobThreads implements BeforeEachCallback, AfterEachCallback {
   /** The server's. */
   Token token() {
     return token;
+  }
+
+  /** A way into it of somebody who is none of the jobs. */
+  Store store() {
+    return SocketStore.connect(
+        server.address(),
+        token,
+        new Member("test", 0, 1, Native.wl_version()),
+        SOON,
+        WindlassException::of);
   }
 
   /** A job that runs until {@link #end} of what this gives. */
