@@ -133,6 +133,11 @@ class MeetingFileTest {
     }
   }
 
+  private Path lockOf(String job) {
+    Path file = of(job).path();
+    return file.resolveSibling(file.getFileName() + ".lock");
+  }
+
   /** Of locks that the system has, those on {@code file}. */
   private static long locksOn(Path file) throws Exception {
     String inode = ":" + Files.getAttribute(file, "unix:ino") + " ";
@@ -141,24 +146,31 @@ class MeetingFileTest {
     }
   }
 
+  /** A thread that has the lock, and opens the store that {@code store} comes to be. */
+  private FutureTask<Place> opening(MeetingFile file, CompletableFuture<Place> store)
+      throws Exception {
+    CountDownLatch isOpening = new CountDownLatch(1);
+    FutureTask<Place> opened =
+        start(
+            () ->
+                file.findOr(
+                    () -> {
+                      isOpening.countDown();
+                      return store.join();
+                    },
+                    LONG));
+    isOpening.await();
+    return opened;
+  }
+
   /** One thread opens a store, and another of its process has no time to wait for that. */
   @Test
   void whoOpensAStoreKeepsItsLockWhateverOthersOfItsProcessDo() throws Exception {
-    Path lock = of("job").path().resolveSibling(of("job").path().getFileName() + ".lock");
-    CountDownLatch isOpening = new CountDownLatch(1);
+    Path lock = lockOf("job");
     CompletableFuture<Place> store = new CompletableFuture<>();
     Place place = place(4711);
     try (MeetingFile own = of("job")) {
-      FutureTask<Place> opened =
-          start(
-              () ->
-                  own.findOr(
-                      () -> {
-                        isOpening.countDown();
-                        return store.join();
-                      },
-                      LONG));
-      isOpening.await();
+      FutureTask<Place> opened = opening(own, store);
       var late = assertFails(Native.WL_TIMEOUT, () -> of("job").findOr(() -> place(4712), SHORT));
       assertThat(locksOn(lock)).isEqualTo(1);
       late.contains(lock.toString(), "another thread has held it for 20 ms");
@@ -197,8 +209,7 @@ class MeetingFileTest {
   /** The locks of the system are the process's, and the JVM's own know no class loaders. */
   @Test
   void anotherClassLoadersWindlassWaitsForTheLockToo() throws Exception {
-    Path lock = of("job").path().resolveSibling(of("job").path().getFileName() + ".lock");
-    CountDownLatch isOpening = new CountDownLatch(1);
+    Path lock = lockOf("job");
     CompletableFuture<Place> store = new CompletableFuture<>();
     Place place = place(4711);
     try (MeetingFile own = of("job");
@@ -206,16 +217,7 @@ class MeetingFileTest {
       Method found =
           again.loadClass(Copy.class.getName()).getMethod(
               "found", String.class, String.class, long.class);
-      FutureTask<Place> opened =
-          start(
-              () ->
-                  own.findOr(
-                      () -> {
-                        isOpening.countDown();
-                        return store.join();
-                      },
-                      LONG));
-      isOpening.await();
+      FutureTask<Place> opened = opening(own, store);
       Object late = found.invoke(null, "" + folder, "" + temporary, SHORT.toMillis());
       assertThat(locksOn(lock)).isEqualTo(1);
       assertThat(late).asString().contains(lock + ": another thread has held it for 20 ms");
