@@ -26,20 +26,38 @@
 
 namespace windlass {
 
+// Where an item has its targets and its sources, in this process, and what counts them.
+struct ChunkViews {
+  const Launch& launch;
+  const ChunkItem& item;
+
+  WL_CORE StridedView target(uint32_t t) const {
+    return viewOf(item.target(t), ChunkItem::targetStrides(item.target(t)));
+  }
+  WL_CORE StridedView source(uint32_t s) const {
+    return viewOf(item.source(s), ChunkItem::sourceStrides(item.source(s)));
+  }
+  // Of the target, which is not staged.
+  WL_CORE int32_t* signal(uint32_t t) const {
+    const uint64_t* view = item.target(t);
+    return launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view));
+  }
+  WL_CORE bool isStaged() const { return ChunkItem::signalOf(item.target(0)).isNone(); }
+
+ private:
+  WL_CORE StridedView viewOf(const uint64_t* view, const int64_t* strides) const {
+    void* data = launch.at<void>(ChunkItem::rankOf(view), ChunkItem::placeOf(view));
+    return {data, ChunkItem::dtypeOf(view), item.ndim(), item.extents(), strides};
+  }
+};
+
 // Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
 // in the next phase.
 WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
-  const auto viewOf = [&](const uint64_t* view, const int64_t* strides) {
-    void* data = launch.at<void>(ChunkItem::rankOf(view), ChunkItem::placeOf(view));
-    return StridedView{data, ChunkItem::dtypeOf(view), item.ndim(), item.extents(), strides};
-  };
-  const auto target = [&](uint32_t t) {
-    return viewOf(item.target(t), ChunkItem::targetStrides(item.target(t)));
-  };
-  const auto source = [&](uint32_t s) {
-    return viewOf(item.source(s), ChunkItem::sourceStrides(item.source(s)));
-  };
-  const bool isStaged = ChunkItem::signalOf(item.target(0)).isNone();
+  const ChunkViews views = {launch, item};
+  const auto target = [&](uint32_t t) { return views.target(t); };
+  const auto source = [&](uint32_t s) { return views.source(s); };
+  const bool isStaged = views.isStaged();
   const Stores stores = isStaged ? Stores::kCached : Stores::kByOperation;
   FoldTile tile;
   TASSIGN(tile, 0);
@@ -55,8 +73,7 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   pipe_barrier(PIPE_ALL);
   dsb(DSB_DDR);
   for (uint32_t t = 0; t < item.targets(); ++t) {
-    const uint64_t* view = item.target(t);
-    comm::Signal signal(launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view)));
+    comm::Signal signal(views.signal(t));
     comm::TNOTIFY(signal, 1, comm::NotifyOp::AtomicAdd);
   }
 }

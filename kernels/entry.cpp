@@ -98,6 +98,43 @@ const char* copy(void* dst, const void* src, size_t bytes) {
     }
   });
 }
+const char* copyBox(void* dst, const FarBox& box, uint64_t from, uint64_t count) {
+  auto* to = static_cast<unsigned char*>(dst);
+  if constexpr (kLimits.isolatesRanks) {
+    const char* broken = nullptr;
+    box.forEachPart(from, count, [&](const StridedView& part) {
+      if (broken != nullptr) return;
+      int64_t strides[kMaxDims];
+      int64_t bytes = 1;
+      for (uint32_t d = part.ndim; d-- > 0; bytes *= part.shape[d]) strides[d] = bytes;
+      broken = get({to, part.dtype, part.ndim, part.shape, strides}, part);
+      to += bytes;
+    });
+    return broken;
+  } else {
+    box.forEachRun(from, count, [&](uint64_t address, uint64_t length) {
+      copyBytes(to, reinterpret_cast<const void*>(address), length);
+      to += length;
+    });
+    return nullptr;
+  }
+}
+const char* moveItem(const Launch& launch, const ChunkItem& item) {
+  const PhaseScope scope(launch);
+  if constexpr (kLimits.isolatesRanks) {
+    const ChunkViews own = {launch, item};
+    std::vector<StridedView> views;
+    for (uint32_t t = 0; t < item.targets(); ++t) {
+      views.push_back(own.target(t));
+      if (!own.isStaged()) views.push_back({own.signal(t), DType::kI32, 0, nullptr, nullptr});
+    }
+    for (uint32_t s = 0; s < item.sources(); ++s) views.push_back(own.source(s));
+    return runAlone("transfer", views, [&] { moveChunk(launch, item); });
+  } else {
+    moveChunk(launch, item);
+    return nullptr;
+  }
+}
 const char* fold(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op) {
   if constexpr (kLimits.isolatesRanks) {
     std::vector<StridedView> views(src, src + count);
@@ -213,6 +250,8 @@ constexpr Kernels makeKernels() {
   kernels.get = get;
   kernels.notify = notify;
   kernels.copy = copy;
+  kernels.copyBox = copyBox;
+  kernels.moveItem = moveItem;
   kernels.fold = fold;
   kernels.lead = lead;
   return kernels;

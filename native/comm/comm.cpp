@@ -133,21 +133,12 @@ bool Comm::pulls(const Launch& launch) const {
   return false;
 }
 
-Code Comm::refuseOrdinary(wl_error_t* error) const {
-  return fail(error, WL_UNSUPPORTED,
-              "rank %u: %s: a source lies in no window, and on %s ranks reach windows of one "
-              "another alone: allocate it in one",
-              rank_, OperationText(own_.state).text(), kTarget.limits.name);
-}
-
-Code Comm::pullItems(const Call& call, const Launch& launch, PhaseOfItems phase,
-                     Deadline& deadline) {
-  if (kTarget.limits.isolatesRanks) return refuseOrdinary(call.error);
+Code Comm::pullItems(const Call& call, const Launch& launch, Deadline& deadline) {
   if (pulling_ == nullptr) return publishNoMemory();
   shownPhases_ = launch.phases;
   isPulling_ = true;
   const Code code =
-      pulling_->items().run(*call.far, launch, phase, call.firstPhase, deadline, call.error);
+      pulling_->items().run(*call.far, launch, call.firstPhase, deadline, call.error);
   isPulling_ = false;
   return code;
 }

@@ -161,8 +161,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // where not all peers reach it, so that all pull. The same on every rank.
   bool pulls(const Launch& launch) const;
   Code pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline);
-  // Runs the items of a transfer, of which `phase` runs one table's, phase after phase.
-  Code pullItems(const Call& call, const Launch& launch, PhaseOfItems phase, Deadline& deadline);
+  // Runs the items of a transfer, of which any rank reads what lies far from it.
+  Code pullItems(const Call& call, const Launch& launch, Deadline& deadline);
   // Whether this rank may write the output of that one, which has entered.
   bool reachesOutput(const Launch& launch, uint32_t owner) const;
   // How this rank names its memory to its peers, where ranks live in several processes.
@@ -301,8 +301,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishNoMemory();
   // A core of that rank broke what the target allows.
   Code publishBreach(uint32_t culprit, const char* broken);
-  // Refused alike on all ranks, which have entered: a transfer whose sources peers don't reach.
-  Code refuseOrdinary(wl_error_t* error) const;
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;

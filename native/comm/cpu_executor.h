@@ -82,7 +82,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline)
     if (code != WL_OK) return code;
     bool runs = false;
     if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
-    if (call.far != nullptr) return pullItems(call, launch, K::phase, deadline);
+    if (call.far != nullptr) return pullItems(call, launch, deadline);
   }
   if constexpr (Pulls<K>::value) {
     if (group_->config().spansProcesses) {

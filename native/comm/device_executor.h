@@ -117,7 +117,7 @@ Code Comm::runInLine(const Call& call) {
       if (Code asked = ask<K>(launch, &runs); asked != WL_OK) return asked;
       if (!runs) launch.phases = 0;
       if (runs && call.far != nullptr) {
-        code = pullItems(call, launch, K::phase, deadline);
+        code = pullItems(call, launch, deadline);
         skipInLine(launch.phases);
         return code;
       }

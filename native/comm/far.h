@@ -87,6 +87,43 @@ class FarBox {
     }
   }
 
+  // The same in views of bytes, of which each is one behind the other in the copy.
+  template <class Visit>
+  void forEachPart(uint64_t from, uint64_t count, Visit&& visit) const {
+    // The dimensions of runs, and that of their bytes; how many bytes of the copy a step takes.
+    const uint32_t ndim = outer_ + 1;
+    int64_t shape[kMaxDims + 1];
+    int64_t strides[kMaxDims + 1];
+    uint64_t unit[kMaxDims + 1];
+    for (uint32_t d = 0; d < outer_; ++d) {
+      shape[d] = static_cast<int64_t>(extents_[d]);
+      strides[d] = static_cast<int64_t>(steps_[d]);
+    }
+    shape[outer_] = static_cast<int64_t>(runBytes_);
+    strides[outer_] = 1;
+    uint64_t bytes = 1;
+    for (uint32_t d = ndim; d-- > 0; bytes *= static_cast<uint64_t>(shape[d])) unit[d] = bytes;
+    const uint32_t first = ndim > kMaxDims ? 1 : 0;
+    while (count > 0) {
+      // As many whole steps of the outermost dimension as there are from here on.
+      uint32_t d = first;
+      while (from % unit[d] != 0 || count < unit[d]) ++d;
+      uint64_t address = address_;
+      for (uint32_t e = 0; e < ndim; ++e) {
+        const uint64_t at = from / unit[e] % static_cast<uint64_t>(shape[e]);
+        address += at * static_cast<uint64_t>(strides[e]);
+      }
+      const auto extent = static_cast<uint64_t>(shape[d]);
+      const uint64_t steps = std::min(extent - from / unit[d] % extent, count / unit[d]);
+      shape[d] = static_cast<int64_t>(steps);
+      visit(StridedView{reinterpret_cast<void*>(address), DType::kU8, ndim - d, shape + d,
+                        strides + d});
+      shape[d] = static_cast<int64_t>(extent);
+      from += steps * unit[d];
+      count -= steps * unit[d];
+    }
+  }
+
  private:
   static constexpr uint64_t kMostGapBytes = 2048;
   static constexpr uint64_t kMostSpread = 8;  // bytes of a run, for each that is wanted
@@ -137,7 +174,7 @@ constexpr uint64_t farRoom(uint64_t bytes) {
 struct FarPlan {
   // What each rank reads of this one: boxes in words, in the order in which it reads them.
   std::vector<std::vector<uint64_t>> served;
-  // Room for one item, with its boxes beside it.
+  // Room for one item, whose boxes are copied to `scratch`.
   std::vector<uint64_t> item;
   unsigned char* scratch = nullptr;
 };

@@ -2,10 +2,11 @@
 #include "native/comm/far_items.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "native/base/target.h"
 #include "native/comm/comm.h"
 #include "native/comm/far.h"
+#include "native/comm/kernels.h"
 #include "windlass/chunk.h"
 
 namespace windlass {
@@ -19,18 +20,19 @@ FarItems::FarItems(Comm& comm, PeerAccess& access)
       served_(ranks_),
       read_(ranks_) {}
 
-Code FarItems::run(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t firstPhase,
-                   Deadline& deadline, wl_error_t* error) {
+Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
+                   wl_error_t* error) {
   access_.look();
   if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
   if (firstPhase == 0) std::fill(served_.begin(), served_.end(), Served{0, 0});
   std::fill(read_.begin(), read_.end(), 0);
   for (uint32_t k = 0; k < launch.phases; ++k) {
     phase_ = firstPhase + k;
-    if (Code code = runOwnItems(far, launch, items, k, deadline); code != WL_OK) return code;
-    const auto isServed = [&] { return serve(far); };
+    if (Code code = runOwnItems(far, launch, k, deadline); code != WL_OK) return code;
     if (!access_.reads()) {
-      if (Code code = comm_.wait(isServed, kEveryRank, deadline); code != WL_OK) return code;
+      const auto isOver = [](bool isServed) { return isServed; };
+      Code code = awaitServing(far, kEveryRank, deadline, isOver);
+      if (code != WL_OK) return code;
     }
     comm_.finishPhase(rank_, k);
     comm_.waiter_.ring();
@@ -39,31 +41,31 @@ Code FarItems::run(FarPlan& far, const Launch& launch, PhaseOfItems items, uint3
   return WL_OK;
 }
 
-Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t k,
-                           Deadline& deadline) {
+template <class Holds>
+Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds) {
+  const auto look = [&] {
+    const bool isServed = serve(far);
+    return holds(isServed) || !broken_.empty();
+  };
+  if (Code code = comm_.wait(look, of, deadline); code != WL_OK) return code;
+  return broken_.empty() ? WL_OK
+                         : comm_.publishBreach(rank_, std::exchange(broken_, {}).c_str());
+}
+
+Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadline& deadline) {
   const ChunkTable table = {launch.at<const uint64_t>(rank_, launch.of(rank_).aux)};
   if (k >= table.phases()) return WL_OK;
-  // A table of one item, which this rank states to itself.
-  constexpr uint64_t kTableWords = ChunkTable::kHeadWords + 2;
-  uint64_t* words = far.item.data();
-  const RankArgs stated = {
-      {0}, {0}, Place::of(kAddressSpace, reinterpret_cast<uint64_t>(words))};
-  Launch own = launch;
-  own.entries = reinterpret_cast<const unsigned char*>(&stated);
-  own.entryStride = 0;
+  const ChunkItem own = {far.item.data()};
   const uint64_t first = uint64_t{k} * table.blocks();
   const uint64_t* end = table.start(first + table.blocks());
   ChunkItem item = {table.start(first)};
   for (; item.words != end; item.words += item.size()) {
-    words[0] = 1 | uint64_t{1} << 32;
-    words[1] = kTableWords;
-    words[2] = 0;
-    words[3] = item.size();
-    std::copy_n(item.words, item.size(), words + kTableWords);
-    if (Code code = localize(far, words + kTableWords, deadline); code != WL_OK) return code;
+    std::copy_n(item.words, item.size(), far.item.data());
+    if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
     // What an item has written counts as moved.
     if (Code code = access_.confirm(); code != WL_OK) return code;
-    items(own, rank_, 0, 0);
+    if (const char* broken = kKernels.moveItem(launch, own))
+      return comm_.publishBreach(rank_, broken);
     if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
   }
   return WL_OK;
@@ -123,15 +125,16 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
   StagePair& pair = block.stagePair(from, rank_);
   while (bytes > 0) {
     const uint32_t turn = pair.taken.load(std::memory_order_relaxed);
-    const auto isFilled = [&] {
-      serve(far);
+    const auto isFilled = [&](bool) {
       return pair.filled.load(std::memory_order_acquire) != turn;
     };
-    if (Code code = comm_.wait(isFilled, from, deadline); code != WL_OK) return code;
+    if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
     uint32_t& read = read_[from];
     const uint32_t count =
         static_cast<uint32_t>(std::min<uint64_t>(pair.bytes[turn & 1] - read, bytes));
-    kTarget.copy(to, block.stage(from, turn) + rank_ * partBytes_ + read, count);
+    const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
+    if (const char* broken = kKernels.copy(to, half + read, count))
+      return comm_.publishBreach(rank_, broken);
     to += count;
     bytes -= count;
     read += count;
@@ -171,10 +174,8 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
       const ServedBox served = {words.data() + next.at};
       const FarBox box = served.box();
       const uint64_t count = std::min(left, box.bytes() - next.from);
-      box.forEachRun(next.from, count, [&](uint64_t address, uint64_t length) {
-        kTarget.copy(to, reinterpret_cast<const void*>(address), length);
-        to += length;
-      });
+      if (const char* broken = kKernels.copyBox(to, box, next.from, count)) broken_ = broken;
+      to += count;
       left -= count;
       next.from += count;
       if (next.from == box.bytes()) next = {next.at + served.size(), 0};

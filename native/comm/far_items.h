@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "native/base/clock.h"
@@ -18,9 +19,6 @@ class Comm;
 class FarBox;
 struct FarPlan;
 
-// Runs the items of `block` of phase k, of the table that `rank` has stated.
-using PhaseOfItems = void (*)(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k);
-
 class FarItems {
  public:
   // Throws std::bad_alloc.
@@ -30,13 +28,12 @@ class FarItems {
 
   // Runs the operation in progress, which all ranks have entered; its phases are those of the
   // transfer from firstPhase on. WL_UNSUPPORTED as PeerAccess::settle(), with nothing moved.
-  Code run(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t firstPhase,
-           Deadline& deadline, wl_error_t* error);
+  Code run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
+           wl_error_t* error);
 
  private:
   // This rank's items of a phase.
-  Code runOwnItems(FarPlan& far, const Launch& launch, PhaseOfItems items, uint32_t k,
-                   Deadline& deadline);
+  Code runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadline& deadline);
   // Copies what the item reads of other processes beside it.
   Code localize(FarPlan& far, uint64_t* item, Deadline& deadline);
   Code readBox(uint32_t from, const FarBox& box, unsigned char* to, Deadline& deadline);
@@ -45,6 +42,9 @@ class FarItems {
   // Fills what readers have room for; whether all have got all of the phase.
   bool serve(const FarPlan& far);
   bool serve(const FarPlan& far, uint32_t reader);
+  // Until that holds, while this rank serves others; `of`: whom it waits for.
+  template <class Holds>
+  Code awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds);
 
   Comm& comm_;
   PeerAccess& access_;
@@ -59,6 +59,7 @@ class FarItems {
   };
   std::vector<Served> served_;
   std::vector<uint32_t> read_;  // of each owner: how much of its half this rank has read
+  std::string broken_;          // what the target doesn't allow of how this rank served one
 };
 
 }  // namespace windlass

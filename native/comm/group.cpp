@@ -140,8 +140,11 @@ wl_process_t Group::processOf(uint32_t rank) const {
 }
 
 bool Group::shareProcess(uint32_t a, uint32_t b) const {
+  return kTarget.limits.isolatesRanks ? a == b : liveTogether(a, b);
+}
+
+bool Group::liveTogether(uint32_t a, uint32_t b) const {
   if (!config_.spansProcesses || a == b) return true;
-  if (kTarget.limits.isolatesRanks) return false;
   const wl_process_t ofA = processOf(a);
   const wl_process_t ofB = processOf(b);
   return ofA.pid == ofB.pid && ofA.started == ofB.started &&

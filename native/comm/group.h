@@ -85,7 +85,9 @@ class Group {
   // Whether that rank lives in this process, and the process of one that has joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
-  // Of two that have joined.
+  // Of two that have joined: whether they live in one process, and whether they reach one another's
+  // ordinary memory there.
+  bool liveTogether(uint32_t a, uint32_t b) const;
   bool shareProcess(uint32_t a, uint32_t b) const;
   // Whether `rank` can't reach what that one names by the place but by a pull.
   bool isFar(uint32_t rank, uint32_t owner, Place place) const {

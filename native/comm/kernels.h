@@ -6,6 +6,8 @@
 #include <cstddef>
 
 #include "native/comm/comm.h"
+#include "native/comm/far.h"
+#include "windlass/chunk.h"
 
 namespace windlass {
 
@@ -96,8 +98,11 @@ struct Kernels {
   const char* (*notify)(int32_t* signal, uint32_t value);
 
   // What a rank does by itself where memory goes through stages: dst = src, of bytes that don't
-  // overlap or are the same; form.lead(); and dst = the left fold of contiguous views.
+  // overlap or are the same; dst = bytes [from, from + count) of the copy of a box; an item of a
+  // transfer; form.lead(); and dst = the left fold of contiguous views.
   const char* (*copy)(void* dst, const void* src, size_t bytes);
+  const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
+  const char* (*moveItem)(const Launch& launch, const ChunkItem& item);
   const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);
   const char* (*fold)(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op);
 };

@@ -152,7 +152,7 @@ class Registration {
       room = std::max(room, itemRoom);
     });
     plan_->far = std::make_unique<FarPlan>();
-    plan_->far->item.resize(ChunkTable::kHeadWords + 2 + largestItem);
+    plan_->far->item.resize(largestItem);
     if (room == 0) return WL_OK;
     void* scratch = nullptr;
     if (Code code = allocateMemory(room, 0, &scratch, error); code != WL_OK) return code;

@@ -155,7 +155,7 @@ void Transfer::moved(int32_t rank, uint64_t* moved, uint64_t count) const {
 
 void* Transfer::addressOf(int32_t rank, Place place) const {
   const auto of = static_cast<uint32_t>(rank);
-  if (group_->isFar(comm_.rank(), of, place)) return nullptr;
+  if (place.isOrdinary() && !group_->liveTogether(comm_.rank(), of)) return nullptr;
   return group_->at(of, place);
 }
 

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "native/base/dtype.h"
+#include "native/base/target.h"
 #include "tests/native/comm/members.h"
 #include "tests/native/isa/reference.h"
 #include "tests/native/transfer_configs.h"
@@ -104,14 +105,15 @@ struct Plan {
   std::vector<std::vector<uint64_t>> elements;  // of each rank's source
 
   Plan(std::mt19937_64& random, int ranks) {
+    const windlass::Limits& limits = windlass::kTarget.limits;
     do {
       dtype = static_cast<DType>(random() % windlass::kDTypeCount);
       target = random() % 2 == 0 ? dtype : static_cast<DType>(random() % windlass::kDTypeCount);
       op = static_cast<ReduceOp>(random() % windlass::kReduceOpCount);
-    } while (!windlass::canCast(dtype, target));
+    } while (!windlass::canCast(dtype, target) || !limits.hasCast(dtype, target));
     wire = random() % 2 == 0 ? dtype : target;
     const size_t ndim = 1 + random() % 3;
-    const bool isLarge = random() % 3 == 0;
+    const bool isLarge = random() % (isChecked() ? 20 : 3) == 0;
     constexpr int64_t kMost[2][3] = {{3'000, 60, 14}, {100'000, 250, 40}};
     const int64_t most = kMost[isLarge ? 1 : 0][ndim - 1];
     const auto extent = [&] {
@@ -125,7 +127,7 @@ struct Plan {
       for (uint64_t i = 0; i < kPeriod + 7 * kVersions; ++i)
         own.push_back(windlass::reference::randomElement(dtype, random));
     }
-    const bool folds = windlass::canReduce(dtype, op);
+    const bool folds = windlass::canReduce(dtype, op) && limits.hasReduce(dtype);
     for (int rank = 0; rank < ranks; ++rank) {
       auto& own = pieces.emplace_back();
       for (int64_t row = 0; row < targetShape[0];) {
@@ -292,7 +294,8 @@ TEST_P(OrdinaryMemoryOfTransfers, MovesDirectAndStaged) {
   const Spread spread = GetParam();
   NEEDS_READING_FOR(spread.use)
   const uint64_t chosen = seed();
-  const int plans = kSlow > 1 ? 5 : longForm() ? 600 : 40;
+  const int most = isChecked() ? 100 : 600;
+  const int plans = kSlow > 1 ? 5 : longForm() ? most : most / 15;
   const Members all(spread, [&](Member& member) {
     std::mt19937_64 shared(chosen);
     for (int i = 0; i < plans; ++i) {
@@ -313,7 +316,9 @@ TEST_P(OrdinaryMemoryOfTransfers, MovesDirectAndStaged) {
 
 std::vector<Spread> spreads() {
   std::vector<Spread> all;
+  // Where each rank is a device, all stage.
   for (const char* use : {"readv", "stage"}) {
+    if (isChecked() && std::strcmp(use, "readv") == 0) continue;
     all.insert(all.end(), {{2, 2, 64, 0, use}, {3, 3, 1, 0, use}, {2, 2, 64, 2, use}});
 #if !defined(__SANITIZE_THREAD__)
     // ThreadSanitizer does not see how the other process orders what threads of this one do.
@@ -365,6 +370,7 @@ struct Gather : OnHeap<uint32_t> {
 };
 
 TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnotherStages) {
+  if (isChecked()) GTEST_SKIP() << "where each rank is a device, all stage";
   const Spread spread = {2, 2, 64, 0, nullptr};
   const Members all(
       spread,

@@ -154,6 +154,7 @@ TEST(Table, HoldsEveryElementOfEveryBoxOnceWhereverItLies) {
 
 // Each rank takes all of the next one's matrix, and all ranks take rank 0's.
 TEST(Table, ABoxThatSeveralRanksTakeIsReadOnceByAllOfThem) {
+  if (isChecked()) GTEST_SKIP() << "where each rank is a device, it writes its own targets alone";
   static constexpr int64_t kRows = 400, kColumns = 900;
   static constexpr uint64_t kBytes = kRows * kColumns * sizeof(float);
   for (const uint32_t cores : {1u, 64u}) {
