@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The package that builds libraries of kernels outside this tree: the headers of the vocabulary, its code for the target
+# The package that builds libraries of kernels outside this tree: the headers of the vocabulary, its code for the targets
 # of this build, and windlass_add_kernel. `cmake --install FOLDER --prefix PREFIX` makes it.
 include(CMakePackageConfigHelpers)
 include("${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake")
@@ -11,6 +11,24 @@ set(kernel_headers
   native/include/windlass/kernel.h
   native/include/windlass/kernel_library.h
   native/include/windlass/kernel_table.h
+  native/isa/ascend/boxes.h
+  native/isa/ascend/buffers.h
+  native/isa/ascend/fused.h
+  native/isa/ascend/target.h
+  native/isa/checked/architecture.h
+  native/isa/checked/breach.h
+  native/isa/checked/clock.h
+  native/isa/checked/core.h
+  native/isa/checked/global_memory.h
+  native/isa/checked/host_side.h
+  native/isa/checked/instructions.h
+  native/isa/checked/kernel_side.h
+  native/isa/checked/machine.h
+  native/isa/checked/operands.h
+  native/isa/checked/session.h
+  native/isa/checked/transfer.h
+  native/isa/checked/types.h
+  native/isa/checked/unified_buffer.h
   native/isa/element_types.h
   native/isa/enums.h
   native/isa/isa.h
@@ -42,32 +60,50 @@ set(fingerprint "WINDLASS_KERNEL_FINGERPRINT=0x${fingerprint}ull")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/native/comm/kernel_library.cpp" PROPERTIES
   COMPILE_DEFINITIONS "${fingerprint}")
 
-# The code of the vocabulary, and what a kernel library is compiled with.
-add_library(windlass_kernels_sim STATIC
-  "$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/sim/|native/base/dtype>")
-add_library(windlass::kernels_sim ALIAS windlass_kernels_sim)
-set_target_properties(windlass_kernels_sim PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME kernels_sim)
-target_compile_features(windlass_kernels_sim INTERFACE cxx_std_17)
-target_compile_definitions(windlass_kernels_sim INTERFACE WINDLASS_TARGET_SIM "${fingerprint}")
-target_compile_options(windlass_kernels_sim INTERFACE -ffp-contract=off -fno-omit-frame-pointer)
-target_include_directories(windlass_kernels_sim INTERFACE
+# The code of the vocabulary, of which a library takes what its target needs: on targets that check, its own copy of what
+# checks it.
+add_library(windlass_vocabulary STATIC
+  "$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/|native/base/dtype>")
+set_target_properties(windlass_vocabulary PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME vocabulary)
+# And what a library is compiled with.
+target_compile_features(windlass_vocabulary INTERFACE cxx_std_17)
+target_compile_definitions(windlass_vocabulary INTERFACE "${fingerprint}")
+target_compile_options(windlass_vocabulary INTERFACE -ffp-contract=off -fno-omit-frame-pointer)
+target_include_directories(windlass_vocabulary INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/native/include>"
   "$<INSTALL_INTERFACE:include/windlass>")
 if(WINDLASS_SANITIZE)
-  target_compile_options(windlass_kernels_sim INTERFACE -fsanitize=${WINDLASS_SANITIZE} -fno-sanitize-recover=all)
-  target_link_options(windlass_kernels_sim INTERFACE -fsanitize=${WINDLASS_SANITIZE})
+  target_compile_options(windlass_vocabulary INTERFACE -fsanitize=${WINDLASS_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(windlass_vocabulary INTERFACE -fsanitize=${WINDLASS_SANITIZE})
 else()
-  target_link_options(windlass_kernels_sim INTERFACE
+  target_link_options(windlass_vocabulary INTERFACE
     -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack -static-libstdc++ -static-libgcc -Wl,--no-undefined
     -Wl,--exclude-libs,ALL)
 endif()
+
+# For each target that this build has a library of.
+set(kernel_targets sim)
+if(TARGET windlass-a5sim)
+  list(APPEND kernel_targets a2a3sim a5sim)
+endif()
+set(interfaces "")
+foreach(target IN LISTS kernel_targets)
+  set(interface windlass_kernels_${target})
+  list(APPEND interfaces ${interface})
+  add_library(${interface} INTERFACE)
+  add_library(windlass::kernels_${target} ALIAS ${interface})
+  set_target_properties(${interface} PROPERTIES EXPORT_NAME kernels_${target})
+  target_link_libraries(${interface} INTERFACE windlass_vocabulary)
+  string(TOUPPER "${target}" upper)
+  target_compile_definitions(${interface} INTERFACE "WINDLASS_TARGET_${upper}")
+endforeach()
 
 foreach(header IN LISTS kernel_headers)
   string(REGEX REPLACE "^native/include/" "" as "${header}")
   get_filename_component(folder "${as}" DIRECTORY)
   install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "include/windlass/${folder}")
 endforeach()
-install(TARGETS windlass_kernels_sim EXPORT windlass_kernels_sim ARCHIVE DESTINATION lib)
+install(TARGETS windlass_vocabulary ${interfaces} EXPORT windlass_kernels_sim ARCHIVE DESTINATION lib)
 install(EXPORT windlass_kernels_sim NAMESPACE windlass:: DESTINATION lib/cmake/windlass)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/windlassConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES

@@ -11,6 +11,7 @@
 
 #include "native/comm/executor.h"
 #include "native/comm/names.h"
+#include "windlass/kernel_table.h"
 
 namespace windlass {
 
@@ -22,7 +23,7 @@ class Comm::Cores {
       : comm_(comm),
         launch_(launch),
         open_(comm.workers_ != nullptr),
-        session_(operationName(call.descriptor.operation()), launch.ranks, comm.inLine(0),
+        session_(nameOf(call, launch), launch, comm.inLine(0),
                  K::Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
     for (uint32_t core = 0; core < count(); ++core) cores_[core].line = comm.inLine(core);
     if (open_) comm.workers_->open(step, this);
@@ -52,6 +53,15 @@ class Comm::Cores {
     Position at;  // of whoever took it
     InLine line;
   };
+
+  // What breaches call the kernel.
+  static const char* nameOf(const Call& call, const Launch& launch) {
+    if constexpr (OfLibrary<K>::value) {
+      return launch.call->kernel->name;
+    } else {
+      return operationName(call.descriptor.operation());
+    }
+  }
 
   uint32_t count() const { return comm_.group().config().deviceCores; }
 

@@ -113,6 +113,10 @@ class Checker {
       if (!library_.holdsCode(function))
         return refuse(WL_INVALID_ARGUMENT, "kernel %s lacks a function", kernel.name);
     }
+    if (!hasSession(kernel)) {
+      return refuse(WL_INVALID_ARGUMENT, "kernel %s lacks a function of its session, or has one "
+                    "where its target checks nothing", kernel.name);
+    }
     if (kernel.argumentCount == 0 || kernel.argumentCount > kMostArguments ||
         !holds(kernel.arguments, kernel.argumentCount)) {
       return refuse(WL_INVALID_ARGUMENT, "kernel %s names %u arguments; it has 1 to %u",
@@ -122,6 +126,15 @@ class Checker {
       if (Code code = checkArgument(kernel, i); code != WL_OK) return code;
     }
     return WL_OK;
+  }
+
+  // One, where ranks are devices, whose kernels are checked; else none.
+  bool hasSession(const KernelEntry& kernel) const {
+    const SessionEntry* session = kernel.session;
+    if (!kTarget.limits.isolatesRanks) return session == nullptr;
+    return holds(session, 1) && library_.holdsCode(reinterpret_cast<const void*>(session->open)) &&
+           library_.holdsCode(reinterpret_cast<const void*>(session->end)) &&
+           library_.holdsCode(reinterpret_cast<const void*>(session->close));
   }
 
   Code checkArgument(const KernelEntry& kernel, uint32_t index) {

@@ -2,6 +2,8 @@
 #include "native/comm/launch.h"
 
 #include <cstdio>
+#include <new>
+#include <string>
 
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
@@ -28,22 +30,67 @@ struct Launched {
   static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return of(launch).leavesAfter(launch, rank);
   }
-  // Of a target that checks nothing.
-  struct Session {
-    static constexpr bool kChecks = false;
-    Session(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
-  };
-  static bool goOn(Session&, const Launch& launch, const InLine& own, Position& at) {
-    return of(launch).goOn(launch, own, at);
-  }
-
- private:
   static const KernelEntry& of(const Launch& launch) { return *launch.call->kernel; }
 };
 
-constexpr Kernel kLaunched = {
+// Of a target that checks nothing.
+class Unchecked {
+ public:
+  static constexpr bool kChecks = false;
+  Unchecked(const char*, const Launch&, const InLine&, const std::vector<Reach>&) {}
+  KernelSession* session() { return nullptr; }
+};
+
+// The library's own, which runs its kernels over its own copy of what checks them.
+class Checked {
+ public:
+  static constexpr bool kChecks = true;
+  Checked(const char* kernel, const Launch& launch, const InLine& line,
+          const std::vector<Reach>& reach)
+      : entry_(*Launched::of(launch).session),
+        session_(entry_.open(kernel, launch, line, reach.data(), reach.size())) {
+    if (session_ == nullptr) throw std::bad_alloc();
+  }
+  ~Checked() { entry_.close(session_); }
+  Checked(const Checked&) = delete;
+  Checked& operator=(const Checked&) = delete;
+
+  KernelSession* session() { return session_; }
+  struct Verdict {
+    std::string broken;
+    uint32_t culprit;
+  };
+  Verdict end() {
+    Verdict verdict = {};
+    if (const char* broken = entry_.end(session_, &verdict.culprit); broken != nullptr)
+      verdict.broken = broken;
+    return verdict;
+  }
+
+ private:
+  const SessionEntry& entry_;
+  KernelSession* const session_;
+};
+
+// By the device executor.
+template <class Of>
+struct LaunchedInLine : Launched {
+  using Session = Of;
+  static bool goOn(Of& session, const Launch& launch, const InLine& own, Position& at) {
+    return of(launch).goOn(session.session(), launch, own, at);
+  }
+};
+
+template <class Of>
+Code launchInLine(Comm& comm, const Call& call) {
+  return comm.runInLine<LaunchedInLine<Of>>(call);
+}
+
+constexpr Kernel kUnchecked = {
     {[](Comm& comm, const Call& call) { return comm.run<Launched>(call); },
-     [](Comm& comm, const Call& call) { return comm.runInLine<Launched>(call); }}};
+     launchInLine<Unchecked>}};
+// Where each rank is a device, its cores alone run kernels.
+constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
 
 bool names(uint32_t rank, uint32_t ranks) {
   return rank < ranks || rank == kEveryRank || rank == kNobody;
@@ -101,7 +148,7 @@ Code launch(Comm& comm, const LaunchCall& of) {
   call.workBytes = of.bytes * comm.group().ranks();
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
-  return comm.run(kLaunched, call);
+  return comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
 }
 
 }  // namespace windlass

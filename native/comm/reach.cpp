@@ -4,6 +4,7 @@
 
 #include "native/comm/comm.h"
 #include "windlass/chunk.h"
+#include "windlass/kernel_table.h"
 
 namespace windlass {
 namespace {
@@ -74,6 +75,15 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     if (group_->placeOf(rank_, data, bytes).isOrdinary())
       all.push_back({rank_, data, bytes, false});
   };
+  if (launch.call != nullptr) {
+    const KernelEntry& kernel = *launch.call->kernel;
+    for (uint32_t i = 0; i < kernel.argumentCount; ++i) {
+      const Argument& argument = launch.argument(i);
+      if (kernel.arguments[i].kind == ArgumentEntry::kTensor)
+        addOwn(argument.at<void>(rank_), argument.elements * sizeOf(argument.dtype));
+    }
+    return all;
+  }
   addOwn(call.args.in, inBytes);
   addOwn(call.args.out, outBytes);
   return all;

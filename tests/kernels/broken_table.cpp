@@ -19,6 +19,8 @@ constexpr ArgumentEntry kNamedTwice[] = {tensor("in"), tensor("in")};
 constexpr ArgumentEntry kLikeItself[] = {tensor("in").sizedLike(0)};
 constexpr ArgumentEntry kOddScalar[] = {scalar("n", DType::kBF16)};
 
+constexpr SessionEntry kNoSession = {};
+
 int broken() {
   const char* given = std::getenv("WINDLASS_BROKEN_TABLE");
   return given == nullptr ? 0 : std::atoi(given);
@@ -39,6 +41,9 @@ KernelEntry brokenKernel() {
   if (broken() == 11) take(kernel, kNamedTwice, 2);
   if (broken() == 12) take(kernel, kLikeItself, 1);
   if (broken() == 13) take(kernel, kOddScalar, 1);
+  if (broken() == 14) kernel.session = kernel.session == nullptr ? &kNoSession : nullptr;
+  if (broken() == 15) kernel.session = reinterpret_cast<const SessionEntry*>(kNowhere);
+  if (broken() == 16) kernel.session = &kNoSession;
   return kernel;
 }
 

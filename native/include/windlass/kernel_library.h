@@ -11,6 +11,11 @@
 // docs/kernels.md says how one comes to run.
 #pragma once
 
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "kernels/in_line.h"
 #include "native/isa/isa.h"
 #include "windlass/kernel_table.h"
@@ -50,6 +55,58 @@ struct LibraryKernel {
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
+// The cores of a rank in one launch: Cores, as the target has them.
+template <class Cores>
+class InSession {
+ public:
+  static constexpr const SessionEntry* entry() {
+    if constexpr (Cores::kChecks) {
+      return &kEntry;
+    } else {
+      return nullptr;
+    }
+  }
+  // While it lives, its thread runs that core.
+  static auto run([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core) {
+    if constexpr (Cores::kChecks) {
+      return of(session).cores_.run(core);
+    } else {
+      return typename Cores::Running();
+    }
+  }
+
+ private:
+  InSession(const char* kernel, const Launch& launch, const InLine& line,
+            const std::vector<Reach>& reach)
+      : cores_(kernel, launch, line, reach) {}
+
+  static InSession& of(KernelSession* session) { return *reinterpret_cast<InSession*>(session); }
+  static KernelSession* open(const char* kernel, const Launch& launch, const InLine& line,
+                             const Reach* reach, size_t count) {
+    try {
+      auto* session =
+          new InSession(kernel, launch, line, std::vector<Reach>(reach, reach + count));
+      return reinterpret_cast<KernelSession*>(session);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  static const char* end(KernelSession* session, uint32_t* culprit) {
+    auto verdict = of(session).cores_.end();
+    if (verdict.broken.empty()) return nullptr;
+    *culprit = verdict.culprit;
+    std::string& broken = of(session).broken_;
+    broken = std::move(verdict.broken);
+    return broken.c_str();
+  }
+  static void close(KernelSession* session) { delete &of(session); }
+
+  static constexpr SessionEntry kEntry = {open, end, close};
+
+  Cores cores_;
+  std::string broken_;
+};
+
 // Kernel K as the executors run it.
 template <class K>
 struct InLibrary : K {
@@ -57,7 +114,8 @@ struct InLibrary : K {
     const PhaseScope scope(launch);
     K::phase(launch, rank, block, k);
   }
-  static bool goOn(const Launch& launch, const InLine& own, Position& at) {
+  static bool goOn(KernelSession* session, const Launch& launch, const InLine& own, Position& at) {
+    [[maybe_unused]] const auto running = InSession<CoreSession>::run(session, own.core);
     return runInLine<InLibrary>(launch, own, at);
   }
 };
@@ -75,7 +133,8 @@ constexpr KernelEntry libraryKernel(const char* name) {
           K::needs,
           K::leavesAfter,
           InLibrary<K>::phase,
-          InLibrary<K>::goOn};
+          InLibrary<K>::goOn,
+          InSession<CoreSession>::entry()};
 }
 
 constexpr KernelTable kernelTable(const KernelEntry* kernels, size_t count) {

@@ -9,7 +9,7 @@
 namespace windlass {
 
 constexpr uint32_t kKernelTableMagic = 0x4b4c4457;  // "WDLK"
-constexpr uint32_t kKernelTableVersion = 1;
+constexpr uint32_t kKernelTableVersion = 2;
 constexpr uint32_t kMostKernels = 256;  // of a library
 constexpr uint32_t kMostArguments = 32;
 constexpr uint32_t kMostNameBytes = 64;  // of a kernel or an argument, the NUL included
@@ -54,7 +54,22 @@ struct ArgumentEntry {
   }
 };
 
-// One kernel. But for `phase` and `goOn`, the host calls its functions, and before anything moves.
+// What holds the cores of one rank, in one launch, against what the target allows.
+struct KernelSession;
+
+// On targets that check: the library holds its kernels against the rules by itself.
+struct SessionEntry {
+  // `line` is one of the rank's cores, and `reach` what they may touch. nullptr: no memory is left.
+  KernelSession* (*open)(const char* kernel, const Launch&, const InLine& line, const Reach* reach,
+                         size_t count);
+  // Once all cores are over: nullptr, or what is broken, a line for each breach, which lasts until
+  // close; and whose core broke something first.
+  const char* (*end)(KernelSession*, uint32_t* culprit);
+  void (*close)(KernelSession*);
+};
+
+// One kernel. But for `phase`, `goOn` and `session`, the host calls its functions, and before
+// anything moves.
 struct KernelEntry {
   const char* name;
   const ArgumentEntry* arguments;
@@ -68,8 +83,9 @@ struct KernelEntry {
   uint32_t (*needs)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
   uint32_t (*leavesAfter)(const Launch&, uint32_t rank);
   void (*phase)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
-  // runInLine of kernels/in_line.h.
-  bool (*goOn)(const Launch&, const InLine&, Position&);
+  // runInLine of kernels/in_line.h; on targets that check nothing without a session.
+  bool (*goOn)(KernelSession*, const Launch&, const InLine&, Position&);
+  const SessionEntry* session;  // nullptr: the target checks nothing
 };
 
 struct KernelTable {

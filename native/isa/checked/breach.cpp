@@ -37,7 +37,8 @@ constexpr Words kWords[] = {
     {"ranks", "use at most 64 ranks: the device's table of windows has no more"},
     {"outside-memory", "stay inside the rank's own memory and the windows of its peers"},
     {"memory-race",
-     "order the two: pipe_barrier(PIPE_ALL), dsb(DSB_DDR), TNOTIFY after the first, TTEST, "
+     "order the two: in a kernel, have the `needs` of the second name the rank of the first, a "
+     "phase before; else pipe_barrier(PIPE_ALL), dsb(DSB_DDR), TNOTIFY after the first, TTEST, "
      "pipe_barrier(PIPE_ALL) before the second; on one core, flags between their pipes"},
     {"notify-unreleased", "put pipe_barrier(PIPE_ALL) and dsb(DSB_DDR) before TNOTIFY"},
     {"load-unacquired", "put pipe_barrier(PIPE_ALL) between the wait and the load"},

@@ -21,9 +21,9 @@ static const checked::Architecture& kArchitecture = checked::kA2A3;
 
 class CoreSession : public checked::Session {
  public:
-  CoreSession(const char* kernel, uint32_t ranks, const InLine& line,
+  CoreSession(const char* kernel, const Launch& launch, const InLine& line,
               const std::vector<Reach>& reach)
-      : Session(kArchitecture, kernel, ranks, line, reach) {}
+      : Session(kArchitecture, kernel, launch.ranks, line, reach) {}
 };
 
 // Runs `body` as a kernel of its own, which may touch the views; nullptr, or what it broke, until

@@ -50,6 +50,15 @@ GlobalRef part(const GlobalRef& tensor, const int64_t* start, const int64_t* sha
   return box;
 }
 
+// Of what a chunk of so many rows and columns takes of either tile.
+bool areApart(const TileRef& ping, const TileRef& pong, int64_t rows, int64_t columns) {
+  const auto size = static_cast<int64_t>(sizeOf(ping.dtype));
+  const int64_t bytes = (rows - 1) * ping.rowBytes() + columns * size;
+  const int64_t from = ping.at.offset;
+  const int64_t other = pong.at.offset;
+  return from >= other + bytes || other >= from + bytes;
+}
+
 bool stridesFit(const GlobalRef& tensor) {
   for (const int64_t stride : tensor.strides) {
     if (stride > INT32_MAX || stride < INT32_MIN) return false;
@@ -104,6 +113,14 @@ void transfer(Core& core, const TransferKind& kind, const GlobalRef& dst, const 
         return describe(*ping) + " of " + std::to_string(mostRows) + "x" +
                std::to_string(mostColumns) + " valid, in chunks of which go " + tensors();
       })) {
+    return;
+  }
+  const bool usable = pong != nullptr && ping->at.usable && pong->at.usable;
+  if (!core.require(!usable || areApart(*ping, *pong, mostRows, mostColumns), Rule::kTileOverlap,
+                    origin, [&] {
+                      return describe(*ping) + " and " + describe(*pong) +
+                             ", in chunks through which in turn go " + tensors();
+                    })) {
     return;
   }
   int64_t start[kGlobalDims] = {};

@@ -17,7 +17,7 @@ class CoreSession {
   static constexpr bool kChecks = false;
   struct Running {};
 
-  CoreSession(const char*, uint32_t, const InLine&, const std::vector<Reach>&) {}
+  CoreSession(const char*, const Launch&, const InLine&, const std::vector<Reach>&) {}
   Running run(uint32_t) { return {}; }
 };
 

@@ -420,6 +420,17 @@ std::vector<Mistake> transferMistakes() {
          auto to = rowsOf(test.window[1].data(), 4, 32);
          pto::comm::TPUT(to, from, tile);
        })},
+      {Rule::kTileOverlap, "two tiles in turn of which one lies in part on the other",
+       "tile f32 4x32 at 0 and tile f32 4x32 at ",
+       onOneCore([](TestMachine& test, bool broken) {
+         pto::Tile<pto::TileType::Vec, float, 4, 32> ping;
+         pto::Tile<pto::TileType::Vec, float, 4, 32> pong;
+         pto::TASSIGN(ping, 0);
+         pto::TASSIGN(pong, broken ? 480 : 512);
+         auto from = rowsOf(test.in[0].data(), 8, 32);
+         auto to = rowsOf(test.window[1].data(), 8, 32);
+         pto::comm::TPUT(to, from, ping, pong);
+       })},
       {Rule::kTransferTile, "a static tile with a rest", "in chunks of which go",
        onOneCore([](TestMachine& test, bool broken) {
          pto::Tile<pto::TileType::Vec, float, 4, 32> tile;

@@ -23,9 +23,9 @@ using Tile = pto::Tile<pto::TileType::Vec, int32_t, 1, 16>;
 
 class A5Session : public checked::Session {
  public:
-  A5Session(const char* kernel, uint32_t ranks, const InLine& line,
+  A5Session(const char* kernel, const Launch& launch, const InLine& line,
             const std::vector<windlass::Reach>& reach)
-      : Session(checked::kA5, kernel, ranks, line, reach) {}
+      : Session(checked::kA5, kernel, launch.ranks, line, reach) {}
 };
 
 // The first core of each rank copies 16 words; the order says by which instructions.

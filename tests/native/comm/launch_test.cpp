@@ -9,59 +9,12 @@
 #include <iterator>
 #include <numeric>
 
-#include "tests/native/comm/windows.h"
+#include "tests/native/comm/launches.h"
 
 namespace windlass_test {
 namespace {
 
-const wl_kernel_library_t* library() {
-  wl_kernel_library_t* loaded = nullptr;
-  Error error;
-  EXPECT_EQ(WL_OK, wl_kernel_library_load(WINDLASS_TEST_KERNELS, "sim", &loaded, &error))
-      << error.message;
-  return loaded;
-}
-
-int kernel(const std::string& name) {
-  for (int i = 0; i < wl_kernel_count(library()); ++i)
-    if (name == wl_kernel_name(library(), i)) return i;
-  ADD_FAILURE() << "no kernel " << name;
-  return -1;
-}
-
-// The arguments of a launch, as words.
-class Words {
- public:
-  Words& tensor(int dtype, const void* data, const std::vector<int64_t>& shape,
-                const wl_window_t* window = nullptr, bool readOnly = false) {
-    add({WL_ARGUMENT_TENSOR, dtype, reinterpret_cast<int64_t>(data),
-         reinterpret_cast<int64_t>(window), readOnly, static_cast<int64_t>(shape.size())});
-    add(shape);
-    std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-    return add(strides);
-  }
-  template <class T>
-  Words& scalar(int dtype, T value) {
-    int64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value);
-    return add({WL_ARGUMENT_SCALAR, dtype, bits});
-  }
-  Words& add(const std::vector<int64_t>& words) {
-    words_.insert(words_.end(), words.begin(), words.end());
-    return *this;
-  }
-  int64_t& at(size_t index) { return words_[index]; }
-  void drop() { words_.pop_back(); }
-
-  int launch(wl_comm_t* comm, const std::string& name, Error* error, int64_t deadlineNs = 0) const {
-    return wl_launch(comm, library(), kernel(name), words_.data(), words_.size(), deadlineNs,
-                     error);
-  }
-
- private:
-  std::vector<int64_t> words_;
-};
+const char* otherTarget() { return isChecked() ? "sim" : "a5sim"; }
 
 std::vector<int> launchRanks() {
   return few() ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7};
@@ -369,7 +322,7 @@ TEST(Launch, EndsWithAnAbort) {
 // A copy of a library, as a file of its own.
 class File {
  public:
-  explicit File(const char* from) : bytes_(read(from)) {
+  explicit File(const std::string& from) : bytes_(read(from)) {
     static std::atomic<int> number{0};
     path_ = testing::TempDir() + "windlass-launch-" + std::to_string(getpid()) + "-" +
             std::to_string(++number) + ".so";
@@ -392,7 +345,7 @@ class File {
     write();
     wl_kernel_library_t* loaded = nullptr;
     Error error;
-    EXPECT_EQ(code, wl_kernel_library_load(path_.c_str(), "sim", &loaded, &error)) << what;
+    EXPECT_EQ(code, wl_kernel_library_load(path_.c_str(), wl_target(), &loaded, &error)) << what;
     EXPECT_EQ(nullptr, loaded);
     EXPECT_TRUE(contains(error.message, path_));
     EXPECT_TRUE(contains(error.message, what));
@@ -404,7 +357,7 @@ class File {
   }
 
  private:
-  static std::string read(const char* path) {
+  static std::string read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
@@ -426,17 +379,18 @@ TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
   wl_kernel_library_t* loaded = nullptr;
   Error error;
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_kernel_library_load("/nowhere/x.so", "sim", &loaded, &error));
+            wl_kernel_library_load("/nowhere/x.so", wl_target(), &loaded, &error));
   EXPECT_TRUE(contains(error.message, "/nowhere/x.so: No such file"));
   const std::string pipe = testing::TempDir() + "windlass-launch-pipe-" + std::to_string(getpid());
   ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_kernel_library_load(pipe.c_str(), "sim", &loaded, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            wl_kernel_library_load(pipe.c_str(), wl_target(), &loaded, &error));
   EXPECT_TRUE(contains(error.message, "is no shared library"));
   std::remove(pipe.c_str());
-  EXPECT_EQ(WL_RESOURCE, wl_kernel_library_load("/tmp", "sim", &loaded, &error));
+  EXPECT_EQ(WL_RESOURCE, wl_kernel_library_load("/tmp", wl_target(), &loaded, &error));
   EXPECT_TRUE(contains(error.message, "/tmp"));
 
-  File file(WINDLASS_TEST_KERNELS);
+  File file(fileOf("test_kernels"));
   const std::string whole = file.bytes();
   const size_t segmentsEnd = file.segmentsEnd();
   file.bytes() = "#!/bin/sh\n";
@@ -472,9 +426,10 @@ TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
 TEST(KernelLibrary, OfAnotherTargetIsRefused) {
   wl_kernel_library_t* loaded = nullptr;
   Error error;
-  EXPECT_EQ(WL_UNSUPPORTED,
-            wl_kernel_library_load(WINDLASS_TEST_KERNELS, "a5sim", &loaded, &error));
-  EXPECT_TRUE(contains(error.message, "it is built for target sim, and was to be for a5sim"));
+  const std::string own = std::string("it is built for target ") + wl_target();
+  EXPECT_EQ(WL_UNSUPPORTED, wl_kernel_library_load(fileOf("test_kernels").c_str(), otherTarget(),
+                                                   &loaded, &error));
+  EXPECT_TRUE(contains(error.message, own + ", and was to be for " + otherTarget()));
 }
 
 TEST(KernelLibrary, WithABrokenTableIsRefused) {
@@ -484,8 +439,8 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
   } cases[] = {
       {WL_OK, ""},
       {WL_INVALID_ARGUMENT, "is no table of kernels"},
-      {WL_UNSUPPORTED, "its table is of version 99, and this Windlass reads 1"},
-      {WL_UNSUPPORTED, "it is built for target xim, and was to be for sim"},
+      {WL_UNSUPPORTED, "its table is of version 99, and this Windlass reads 2"},
+      {WL_UNSUPPORTED, "it is built for target x"},
       {WL_UNSUPPORTED, "it is built with the headers of another Windlass"},
       {WL_INVALID_ARGUMENT, "its table names 1 kernels where it has none"},
       {WL_INVALID_ARGUMENT, "kernel 0 has no name"},
@@ -496,10 +451,14 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
       {WL_INVALID_ARGUMENT, "kernel nothing, argument 1: an earlier one has its name"},
       {WL_INVALID_ARGUMENT, "kernel nothing, argument 0: the one that decides its size"},
       {WL_INVALID_ARGUMENT, "kernel nothing, argument 0: a scalar is i32, i64, f32 or f64"},
+      {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session, or has one where its "
+                            "target checks nothing"},
+      {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session"},
+      {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session"},
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     setenv("WINDLASS_BROKEN_TABLE", std::to_string(i).c_str(), 1);
-    File file(WINDLASS_BROKEN_TABLE);
+    File file(fileOf("broken_table"));
     if (cases[i].code != WL_OK) {
       file.expectRefused(cases[i].code, cases[i].what);
       continue;
@@ -507,7 +466,7 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
     file.write();
     wl_kernel_library_t* loaded = nullptr;
     Error error;
-    EXPECT_EQ(WL_OK, wl_kernel_library_load(file.path().c_str(), "sim", &loaded, &error))
+    EXPECT_EQ(WL_OK, wl_kernel_library_load(file.path().c_str(), wl_target(), &loaded, &error))
         << error.message;
     file.bytes() += "x";
     file.expectRefused(WL_UNSUPPORTED, "has changed since this process loaded it");

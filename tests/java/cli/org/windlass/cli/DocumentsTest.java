@@ -226,6 +226,7 @@ class DocumentsTest {
         flat(
             all(sources("kernels", ".h", ".cpp"))
                 + all(sources("tests/consumer/kernels", ".cpp"))
+                + all(sources("tests/kernels", "mistakes.cpp"))
                 + all(sources("java/core/src", "Collectives.java")));
     List<String> blocks =
         Pattern.compile("(?ms)^```(\\w*)\\n(.*?)^```$")

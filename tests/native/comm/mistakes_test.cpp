@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checked target says of kernels of a library that break a rule: it fails the launch, and
+// docs/kernels.md quotes it.
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "tests/native/comm/launches.h"
+
+namespace windlass_test {
+namespace {
+
+// Which rank came first, and how often it looked at a signal before, is another matter each time.
+std::string steady(std::string text) {
+  for (const char* word : {"rank ", "instruction "}) {
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+      at += std::strlen(word);
+      const size_t end = text.find_first_not_of("0123456789", at);
+      text.replace(at, (end == std::string::npos ? text.size() : end) - at, "N");
+    }
+  }
+  return text;
+}
+
+// What all ranks are told of one launch on `count` elements: the breaches, a line each.
+std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
+  constexpr int kRanks = 3;
+  LocalRanks ranks(kRanks);
+  Windows windows(ranks, static_cast<uint64_t>(count) * 4, 0);
+  std::vector<std::string> messages(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const std::vector<float> in(static_cast<size_t>(count), 1.0f);
+    Words words;
+    words.tensor(WL_F32, in.data(), {count})
+        .tensor(WL_F32, windows.at(rank, 0), {count}, windows.handle(rank))
+        .scalar(WL_I32, 1);
+    Error error;
+    if (words.launch(comm, name, &error, 0, library("mistakes")) == WL_OK) return;
+    EXPECT_EQ(WL_DEVICE, error.code) << error.message;
+    EXPECT_TRUE(contains(error.message, ": launch #"));
+    EXPECT_TRUE(contains(error.message, "seed of the pipes' order "));
+    EXPECT_EQ(1, error.culprit_count);
+    messages[static_cast<size_t>(rank)] = error.message;
+  });
+  std::vector<std::string> lines;
+  for (const std::string& message : messages) {
+    const std::string begin = std::string(" breaks what ") + wl_target() + " allows: ";
+    const size_t at = message.find(begin);
+    if (at == std::string::npos) continue;
+    std::istringstream rest(message.substr(at + begin.size()));
+    for (std::string line; std::getline(rest, line);)
+      if (line.find("kernel " + name + ", rank ") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string page() {
+  std::ifstream file(WINDLASS_KERNEL_PAGE);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// All that is said stands on the page, as a5sim has it.
+void expectRefused(const std::string& name, int64_t count, const std::string& rule) {
+  const std::vector<std::string> lines = breachesOf(name, count);
+  ASSERT_FALSE(lines.empty());
+  const std::string told = steady(page());
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(contains(line.c_str(), rule + ": kernel " + name + ", rank "));
+    if (std::string(wl_target()) == "a5sim") {
+      EXPECT_TRUE(told.find(steady(line)) != std::string::npos)
+          << "docs/kernels.md lacks\n" << line;
+    }
+  }
+}
+
+TEST(Mistakes, AreToldAsThePageOnKernelsSays) {
+  if (!isChecked()) GTEST_SKIP() << "sim checks nothing";
+  expectRefused("whole_tiles", 1000, "transfer-tile");
+  expectRefused("offset_in_elements", 10'000, "tile-overlap");
+  expectRefused("past_the_end", 1000, "outside-memory");
+  expectRefused("no_flag", 1000, "tile-race");
+  expectRefused("wrong_need", 1000, "memory-race");
+}
+
+}  // namespace
+}  // namespace windlass_test
