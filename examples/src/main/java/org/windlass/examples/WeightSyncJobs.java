@@ -22,6 +22,7 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.Operation;
 import org.windlass.ReduceOp;
+import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.layout.DeviceMesh;
@@ -360,6 +361,7 @@ public final class WeightSyncJobs {
             Map.of(
                 "WINDLASS_RANK", String.valueOf(rank),
                 "WINDLASS_WORLD_SIZE", String.valueOf(ranks),
+                "WINDLASS_TARGET", Target.loaded().toString(),
                 "WINDLASS_JOB", job + "-" + unique,
                 "WINDLASS_MEETING", unique);
         processes.add(

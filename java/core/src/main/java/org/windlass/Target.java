@@ -3,6 +3,8 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.windlass.internal.AscendToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
@@ -62,7 +64,8 @@ public enum Target {
       }
     }
     throw new InvalidArgumentException(
-        "target is \"" + name + "\"; known are sim, a2a3sim, a5sim, cuda, a2a3 and a5");
+        "target is \"" + name + "\"; known are "
+            + Stream.of(values()).map(Target::toString).collect(Collectors.joining(", ")));
   }
 
   /**
@@ -73,7 +76,7 @@ public enum Target {
    * @throws UnsupportedException if this build lacks its kernels, or the process runs another's
    */
   public void use() {
-    if (this != CUDA && this != A2A3 && this != A5) {
+    if (NativeLoader.TARGETS.contains(toString())) {
       NativeLoader.select(toString());
     }
     require();

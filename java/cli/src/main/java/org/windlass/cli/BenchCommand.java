@@ -242,7 +242,13 @@ public final class BenchCommand implements Runnable {
     if (!(seconds > 0 && seconds <= 3600)) {
       throw new InvalidArgumentException("--seconds: " + seconds + " is not in (0, 3600]");
     }
-    return moving.target();
+    Target target = moving.target();
+    if (op.equals("cast") && target != Target.SIM) {
+      throw new UnsupportedException(
+          "bench cast measures Tensor.copyFrom, which this processor does whatever the target is,"
+              + " here " + target + ": it takes --target sim");
+    }
+    return target;
   }
 
   private List<Workload> workloads() {

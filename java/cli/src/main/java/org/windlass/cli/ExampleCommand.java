@@ -37,7 +37,9 @@ final class ExampleCommand implements Runnable {
       names = "--ranks",
       paramLabel = "N",
       defaultValue = "4",
-      description = "Ranks, 1 to " + RankCount.MOST + " (${DEFAULT-VALUE}).")
+      description =
+          "Ranks, 1 to " + RankCount.MOST + " (${DEFAULT-VALUE}); weight-sync as processes has five,"
+              + " of three jobs.")
   private int ranks;
 
   @Override

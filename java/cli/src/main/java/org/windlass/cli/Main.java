@@ -15,6 +15,8 @@ import java.util.function.Function;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
 import org.windlass.NativeLibrary;
+import org.windlass.Target;
+import org.windlass.WindlassException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
@@ -73,15 +75,23 @@ public final class Main implements Runnable {
   }
 
   /** Before a command line is made, which asks the library of a target for its version. */
-  private static void chooseTarget(String[] args) {
-    for (int i = 0; i < args.length; i++) {
-      String named =
-          args[i].startsWith("--target=")
-              ? args[i].substring("--target=".length())
-              : args[i].equals("--target") && i + 1 < args.length ? args[i + 1] : "";
-      if (named.equalsIgnoreCase("a2a3sim") || named.equalsIgnoreCase("a5sim")) {
-        System.setProperty("org.windlass.target", named);
+  private static void chooseTarget(String... args) {
+    List<String> own = options(args);
+    for (int i = 0; i < own.size(); i++) {
+      String word = own.get(i);
+      if (word.startsWith("--target=")) {
+        use(word.substring("--target=".length()));
+      } else if (word.equals("--target") && i + 1 < own.size()) {
+        use(own.get(i + 1));
       }
+    }
+  }
+
+  private static void use(String target) {
+    try {
+      Target.parse(target).use();
+    } catch (WindlassException refused) {
+      // The command says so, which takes the option too.
     }
   }
 
@@ -152,13 +162,18 @@ public final class Main implements Runnable {
 
   /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
   private static boolean asksForJson(String... args) {
+    return options(args).contains("--json");
+  }
+
+  /** Of a command line, also of one that cannot be parsed, the words that may be its options. */
+  private static List<String> options(String... args) {
     List<String> all = List.of(args);
     Optional<String> command = all.stream().filter(word -> !word.startsWith("-")).findFirst();
     if (command.equals(Optional.of("run"))) {
-      return false;
+      return List.of();
     }
     int end = all.indexOf("--");
-    return all.subList(0, end < 0 ? all.size() : end).contains("--json");
+    return all.subList(0, end < 0 ? all.size() : end);
   }
 
   @Override

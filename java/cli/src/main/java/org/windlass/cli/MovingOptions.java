@@ -11,8 +11,8 @@ class MovingOptions {
   @Option(
       names = "--target",
       paramLabel = "TARGET",
-      defaultValue = "sim",
-      description = "What runs the kernels (${DEFAULT-VALUE}); windlass doctor lists them.")
+      description =
+          "What runs the kernels (sim, or what WINDLASS_TARGET says); windlass doctor lists them.")
   private String target;
 
   @Option(
@@ -26,6 +26,9 @@ class MovingOptions {
 
   /** The target, which this process runs. */
   Target target() {
+    if (target == null) {
+      return Target.loaded();
+    }
     Target chosen = Target.parse(target);
     chosen.use();
     return chosen;

@@ -42,7 +42,7 @@ public final class NativeLoader {
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
   /** Targets that this build has libraries of. */
-  private static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
+  public static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
 
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
@@ -109,8 +109,11 @@ public final class NativeLoader {
     String target = target();
     if (!TARGETS.contains(target)) {
       throw new UnsatisfiedLinkError(
-          "system property " + TARGET_PROPERTY + " or environment variable " + TARGET_VARIABLE
-              + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS));
+          (System.getProperty(TARGET_PROPERTY) != null
+                  ? "system property " + TARGET_PROPERTY
+                  : "environment variable " + TARGET_VARIABLE)
+              + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS)
+              + "; without that setting, windlass doctor tells what others take");
     }
     String suffix = target.equals(TARGETS.get(0)) ? "" : "-" + target;
     return List.of(

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Which target's kernels a command runs, by its option, by the variable, and without either. */
+@Timeout(120)
+class TargetOptionTest {
+  /** A command where WINDLASS_TARGET has a value, or none. */
+  private static Cli run(String variable, String... arguments)
+      throws IOException, InterruptedException {
+    ProcessBuilder builder = ChildCommand.of((Object[]) arguments);
+    builder.environment().remove("WINDLASS_TARGET");
+    if (variable != null) {
+      builder.environment().put("WINDLASS_TARGET", variable);
+    }
+    Process process = builder.start();
+    String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    String err = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
+    return new Cli(process.waitFor(), out, err);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    ",, sim",
+    "a5sim,, a5sim",
+    ", a2a3sim, a2a3sim",
+    "a5sim, sim, sim",
+    "a5sim, A2A3SIM, a2a3sim",
+  })
+  void anOptionComesBeforeTheVariable(String variable, String option, String expected)
+      throws Exception {
+    String bench = "bench barrier --ranks 2 --seconds 0.01 --json";
+    Cli ran = run(variable, (option == null ? bench : bench + " --target " + option).split(" "));
+    assertThat(ran.status()).as(ran.err()).isZero();
+    assertThat(ran.out()).contains("\"target\":\"" + expected + "\"");
+  }
+
+  /** What stands behind the command of {@code run} is that command's. */
+  @Test
+  void theTargetOfAnotherCommandIsItsOwn() throws Exception {
+    Cli ran = run(null, "run", "-n", "1", "--", "echo", "--target", "a5sim");
+    assertThat(ran.status()).as(ran.err()).isZero();
+    assertThat(ran.out()).contains("--target a5sim");
+  }
+
+  @Test
+  void aVariableThatNamesNoLibraryIsNamed() throws Exception {
+    Cli refused = run("a9sim", "bench", "barrier", "--seconds", "0.01");
+    assertThat(refused.status()).as(refused.err()).isEqualTo(3);
+    assertThat(refused.err())
+        .contains("environment variable WINDLASS_TARGET is \"a9sim\"", "a2a3sim", "windlass doctor");
+  }
+
+  @Test
+  void whatNoKernelDoesIsRefusedElsewhereThanOnSim() throws Exception {
+    Cli refused = run(null, "bench", "cast", "--target", "a5sim", "--seconds", "0.01");
+    assertThat(refused.status()).as(refused.err()).isEqualTo(3);
+    assertThat(refused.err()).contains("bench cast", "--target sim");
+  }
+}
