@@ -82,7 +82,8 @@ struct Scalars : LibraryKernel {
   }
 };
 
-// Every rank waits for the phase of rank `holder`, which lasts until its `gate` is 1.
+// Every rank waits for the phase of rank `holder`, which adds 1 to its `gate`, and lasts until that
+// is 2 or more.
 struct Gate : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {distributed("gate", DType::kI32),
                                                  scalar("holder", DType::kI32)};
@@ -97,7 +98,8 @@ struct Gate : LibraryKernel {
   static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     if (k != 0 || rank != holder(launch)) return;
     comm::Signal gate(launch.argument(0).at<int32_t>(rank));
-    while (!comm::TTEST(gate, 1, comm::WaitCmp::GE)) relax(true);
+    comm::TNOTIFY(gate, 1, comm::NotifyOp::AtomicAdd);
+    while (!comm::TTEST(gate, 2, comm::WaitCmp::GE)) relax(true);
   }
 };
 

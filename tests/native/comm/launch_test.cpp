@@ -9,6 +9,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "tests/native/comm/crew.h"
 #include "tests/native/comm/launches.h"
 
 namespace windlass_test {
@@ -302,7 +303,7 @@ void holdUp(int64_t deadlineNs, int code, const std::string& what,
       EXPECT_TRUE(contains(error.message, what));
       ++*over;
       auto* gate = static_cast<int32_t*>(wl_window_address(windows.handle(rank), 1));
-      if (await([&] { return *over == 2; })) __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+      if (await([&] { return *over == 2; })) __atomic_fetch_add(gate, 2, __ATOMIC_ACQ_REL);
     }
     if (ending.joinable()) ending.join();
     EXPECT_NE(WL_OK, wl_comm_status(comm, nullptr));
@@ -317,6 +318,40 @@ TEST(Launch, EndsWithAnAbort) {
   holdUp(0, WL_ABORTED, "no more of it", [](wl_comm_t* comm) {
     EXPECT_EQ(WL_OK, wl_comm_abort(comm, "no more of it", nullptr));
   });
+}
+
+// Once the kernel of rank 1 runs, of which each of the others waits for what never comes.
+TEST(LaunchFaults, AKillInsideAKernelNamesItsRank) {
+  const Crew crew = {3, 1};
+  Muster muster(crew, 60'000 * kMs);
+  muster.run(
+      [&](Mate& mate) {
+        wl_window_t* window = nullptr;
+        Error error;
+        EXPECT_OF_MATE(mate, wl_window_create(mate.comm, 64, 0, &window, &error) == WL_OK);
+        std::thread looking;
+        if (mate.rank == 0) {
+          const auto* gate = static_cast<const int32_t*>(wl_window_address(window, 1));
+          looking = std::thread([gate, &mate] {
+            const auto runs = [gate] { return __atomic_load_n(gate, __ATOMIC_ACQUIRE) > 0; };
+            EXPECT_OF_MATE(mate, await(runs));
+            mate.board.at[0] = 1;
+          });
+        }
+        Words words;
+        words.tensor(WL_I32, wl_window_address(window, mate.rank), {1}, window).scalar(WL_I32, 1);
+        EXPECT_OF_MATE(mate, words.launch(mate.comm, "gate", &error) == WL_PEER_LOST);
+        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
+        EXPECT_OF_MATE(mate, contains(error.message, "rank 1"));
+        if (looking.joinable()) looking.join();
+        wl_window_free(window);
+      },
+      [&] {
+        EXPECT_TRUE(await([&] { return muster.board().at[0] == 1; }));
+        kill(muster.pid(1), SIGKILL);
+      });
+  EXPECT_EQ(0, muster.board().wrong);
+  EXPECT_EQ(muster.ends, (std::vector<int>{0, -SIGKILL, 0}));
 }
 
 // A copy of a library, as a file of its own.

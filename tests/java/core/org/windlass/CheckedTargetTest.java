@@ -12,6 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.testing.Processes;
+import org.windlass.testing.TestKernels;
 
 /** Processes that run the kernels of Ascend's architectures, checked. */
 @Timeout(120)
@@ -26,7 +27,8 @@ class CheckedTargetTest {
     try (Processes processes = new Processes(CheckedTargetTest.class, 2, folder)) {
       processes.with("WINDLASS_TARGET", target);
       for (Processes.Rank rank : processes.start("sums")) {
-        assertThat(rank.ended()).contains("target " + target, "threads agree", "processes agree");
+        assertThat(rank.ended())
+            .contains("target " + target, "threads agree", "processes agree", "a mistake is told");
       }
     }
   }
@@ -43,6 +45,28 @@ class CheckedTargetTest {
       sum(communicator);
     }
     System.out.println("processes agree");
+    try (LocalGroup group = Communicator.local(3, options)) {
+      group.run(CheckedTargetTest::launch);
+    }
+    System.out.println("a mistake is told");
+  }
+
+  /** A kernel of a library that keeps the rules, and one that doesn't. */
+  private static void launch(Communicator communicator) {
+    Window window = communicator.window(4000);
+    DistributedTensor out = window.tensor(DType.F32, 1000);
+    Tensor in = Tensor.allocate(DType.F32, 1000).fill(communicator.rank());
+    communicator.launch(TestKernels.kernel("test_kernels", "shift"), in, out, 1);
+    int from = (communicator.rank() + 2) % 3;
+    assertThat(out.getDouble(0)).isEqualTo(from);
+    assertThat(out.getDouble(999)).isEqualTo(from);
+    Kernel noFlag = TestKernels.kernel("mistakes", "no_flag");
+    assertThatThrownBy(() -> communicator.launch(noFlag, in, out, 1))
+        .isInstanceOf(DeviceException.class)
+        .hasMessageContaining("breaks what " + communicator.target() + " allows: ")
+        .hasMessageContaining("tile-race: kernel no_flag, rank ")
+        .hasMessageContaining("put set_flag and wait_flag");
+    window.close();
   }
 
   /** In a window and outside, in a dtype whose sums go by way of another. */
