@@ -3,6 +3,7 @@ package org.windlass.etcd;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.internal.store.Failure.assertFails;
+import static org.windlass.internal.store.StoreTest.start;
 
 import io.etcd.jetcd.Auth;
 import io.etcd.jetcd.ByteSequence;
@@ -16,7 +17,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -50,14 +50,6 @@ class EtcdStoreTest {
   private static Store brief(Etcd etcd, String name, int rank, int size) {
     return Etcd.connect(
         etcd.address(), name, rank, size, Etcd.SHORT_LEASE_SECONDS, LONG, Failure::make);
-  }
-
-  private static <T> FutureTask<T> start(Callable<T> body) {
-    FutureTask<T> task = new FutureTask<>(body);
-    Thread thread = new Thread(task, "member");
-    thread.setDaemon(true);
-    thread.start();
-    return task;
   }
 
   /** A wait for {@code key} that fails with {@code code}, as its message tells. */
