@@ -10,18 +10,26 @@ import static org.windlass.redistribute.Role.TARGET;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.DeadlineExceededException;
+import org.windlass.MismatchException;
+import org.windlass.WindlassException;
+import org.windlass.internal.rendezvous.Announcement;
+import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.store.Store;
 
 /** Jobs that have found one another, of which one gives up before they have come together. */
 @Timeout(120)
 class AbandonedMeetingTest {
   private static final String TARGETS = "pair/policy/target/";
+  private static final Start.Config GHOSTS = new Start.Config(0, 0, 0, SOON.toNanos(), false);
 
   @RegisterExtension private final JobThreads jobs = JobThreads.atServer();
 
@@ -91,5 +99,104 @@ class AbandonedMeetingTest {
       mayMeet.countDown();
       JobThreads.end(source, target);
     }
+  }
+
+  /** A job of two ranks of which one comes, as far as a test takes it. */
+  private static Pairing ghost(Store store) {
+    Announcement said =
+        new Announcement(
+            Job.versions(),
+            "ghost",
+            UUID.randomUUID().toString(),
+            ProcessHandle.current().pid(),
+            2,
+            "",
+            GHOSTS);
+    return new Pairing(store, "policy", said, SOON, WindlassException::of);
+  }
+
+  /** As a rank of that job. */
+  private static void join(Store store, Pairing.Match match, int rank, byte[] open, Duration most) {
+    Start.join(
+        store,
+        match.prefix(),
+        match.theirs(),
+        open,
+        List.of(rank),
+        4,
+        GHOSTS,
+        most,
+        WindlassException::of);
+  }
+
+  /** Rank 0 opens the start, where the target's come. */
+  private static FutureTask<Void> opened(Store store, Pairing.Match match) {
+    FutureTask<Void> opener =
+        new FutureTask<>(
+            () -> assertThatThrownBy(() -> join(store, match, 0, null, SOON)).isNotNull(), null);
+    new Thread(opener, "ghost").start();
+    store.await(match.prefix() + "rank/2", SOON);
+    store.await(match.prefix() + "rank/3", SOON);
+    return opener;
+  }
+
+  /** A rank's deadline passes in a start that is open. */
+  private static void pass(Store store, Pairing.Match match, int rank) {
+    byte[] open = Start.awaitOpen(store, match.prefix(), SOON);
+    assertThatThrownBy(() -> join(store, match, rank, open, Duration.ofNanos(1)))
+        .isInstanceOf(DeadlineExceededException.class);
+  }
+
+  @Test
+  void aTargetOutlivesTheDeadlineOfASource() throws Exception {
+    FutureTask<Void> target = prompt("inference", TARGET);
+    try (Store store = jobs.store()) {
+      Pairing.Match match = ghost(store).source(null);
+      FutureTask<Void> opener = opened(store, match);
+      pass(store, match, 1);
+      opener.get();
+      match.own().takeBack(store);
+    }
+    JobThreads.end(prompt("trainer", SOURCE), target);
+  }
+
+  @Test
+  void aTargetOutlivesTheDeathOfASource() throws Exception {
+    FutureTask<Void> target = prompt("inference", TARGET);
+    FutureTask<Void> opener;
+    try (Store store = jobs.store()) {
+      opener = opened(store, ghost(store).source(null));
+    }
+    opener.get();
+    JobThreads.end(prompt("trainer", SOURCE), target);
+  }
+
+  @Test
+  void aSourceOutlivesTheDeadlineOfATarget() throws Exception {
+    FutureTask<Void> source = prompt("trainer", SOURCE);
+    try (Store store = jobs.store()) {
+      Pairing.Match match = ghost(store).target();
+      store.await(match.prefix() + "rank/1", SOON);
+      pass(store, match, 2);
+      match.own().takeBack(store);
+    }
+    JobThreads.end(prompt("inference", TARGET), source);
+  }
+
+  @Test
+  void whatConcernsBothFailsOnBoth() throws Exception {
+    FutureTask<Void> target =
+        jobs.start(
+            "inference",
+            1,
+            job ->
+                assertThatThrownBy(() -> job.meet("policy", TARGET, SOON))
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContaining("one of 4 ranks"));
+    try (Store store = jobs.store()) {
+      Pairing.Match match = ghost(store).source(null);
+      assertThatThrownBy(() -> join(store, match, 0, null, SOON)).isNotNull();
+    }
+    JobThreads.end(target);
   }
 }

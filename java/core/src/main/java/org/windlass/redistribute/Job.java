@@ -62,12 +62,15 @@ import org.windlass.plan.Plan;
  * the one that is started anew as the one that went on.
  */
 public final class Job implements AutoCloseable {
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
   private static final int PROTOCOL = 2;
 
   /**
-   * What has become of a meeting on a rank: what a store that is lost may have done, or another
-   * rank of this job to which the next has happened; the other job gave up before it came; or else.
+   * What has become of a meeting on a rank: what a store that is lost, the other job that gives up
+   * or another rank of this job to which one of these has happened may have done; the other job gave
+   * up before it came; or else.
    */
   private static final long MET = 0;
 
@@ -249,10 +252,13 @@ public final class Job implements AutoCloseable {
    * Collective over this job's ranks: meets the other job of a pair, in whatever order they come.
    * Both compare the versions of what they run. The source meets a target that is not linked with
    * it, the one that has come if there is one; it calls this once for each. Either waits for
-   * another, within its deadline, where a job that it has found gives up before they have met.
+   * another, within its deadline, where a job that it has found gives up before they have met: at
+   * that job's own deadline, for a call of it that was ended, or because it died.
    *
-   * <p>Where it fails on a rank it fails on all of both jobs, and both may try again. It may be
-   * called again when a link has ended, by the job that went on as by one that was started anew.
+   * <p>Where it fails on a rank it fails on all of that job, and where what it fails of concerns
+   * both jobs, such as other versions or too little memory, on all of both; they may try again. It
+   * may be called again when a link has ended, by the job that went on as by one that was started
+   * anew.
    *
    * @param pair by which the jobs find one another, at most 64 bytes without a slash
    * @param layout of tensors for which none is named, over ranks of this job; on the target without
@@ -406,7 +412,7 @@ public final class Job implements AutoCloseable {
   }
 
   /** Of all that two jobs have to have alike. */
-  private static String versions() {
+  static String versions() {
     return "windlass "
         + Native.wl_version()
         + ", ABI "
@@ -454,7 +460,7 @@ public final class Job implements AutoCloseable {
 
   /**
    * Collective: the link with the job of a match, on all ranks; null on all where nothing came of
-   * it and they are to match anew: the store was lost, or the other job had given up before it came.
+   * it and they are to match anew: the store was lost, or the other job has given up.
    *
    * @param isForAny whether another job may take that one's place
    */
@@ -476,11 +482,16 @@ public final class Job implements AutoCloseable {
     // What this rank is interrupted in is over.
     boolean interrupted = Thread.interrupted();
     try {
-      long worst = ranks.most(until, standing(failure))[0];
+      long standing = interrupted && failure != null ? FAILED : standing(failure, until);
+      long worst = ranks.most(until, standing)[0];
       if (worst == MET) {
         return link;
       }
-      if ((worst == GONE && isForAny) || (worst == LOST && store.isOver(way, until))) {
+      if (worst == LOST && store.isOver(way, until)) {
+        failure = null;
+      } else if (isForAny
+          && (worst == GONE || (worst == LOST && store.isGone(match.theirs(), way, until)))) {
+        tellWhoGaveUp(pair, match.other(), failure);
         failure = null;
       } else if (failure == null) {
         failure =
@@ -499,6 +510,9 @@ public final class Job implements AutoCloseable {
     }
     if (link != null) {
       link.close();
+      if (ranks.rank() == 0) {
+        store.takeBack(match.own());
+      }
     }
     if (failure instanceof Error error) {
       throw error;
@@ -510,15 +524,31 @@ public final class Job implements AutoCloseable {
   }
 
   /** What has become of a meeting on a rank; the worst counts. */
-  private static long standing(Throwable failure) {
+  private static long standing(Throwable failure, Until until) {
     if (failure == null) {
       return MET;
     }
     if (failure.getCause() instanceof OthersGoneException) {
       return GONE;
     }
+    // The deadline that passes first ends the meeting for both.
+    boolean isOthersLate = failure instanceof DeadlineExceededException && !until.isOver();
     boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
-    return isLost ? LOST : FAILED;
+    return isLost || isOthersLate ? LOST : FAILED;
+  }
+
+  /** On rank 0, in the log: no call throws it. */
+  private void tellWhoGaveUp(String pair, Announcement other, Throwable failure) {
+    if (ranks.rank() == 0) {
+      LOGGER.log(
+          System.Logger.Level.WARNING,
+          "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited for:"
+              + " {3}",
+          name,
+          pair,
+          other,
+          failure == null ? "another rank of this job saw it" : failure.getMessage());
+    }
   }
 
   /** Makes the link, with the ranks of the other job. */
@@ -528,7 +558,7 @@ public final class Job implements AutoCloseable {
     Announcement source = sends ? own : match.other();
     Announcement target = sends ? match.other() : own;
     String whose = whose(source, target);
-    boolean isMet = false;
+    Link link = null;
     Communicator side = null;
     try {
       store.connect(until); // which rank 0 may have done anew
@@ -553,9 +583,10 @@ public final class Job implements AutoCloseable {
       if (closed) {
         both.close();
       }
-      isMet = true;
-      return Link.between(
-          pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
+      link =
+          Link.between(
+              pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
+      return link;
     } catch (OthersGoneException e) {
       close(side);
       throw new PeerLostException(e.getMessage() + whose, e);
@@ -569,7 +600,7 @@ public final class Job implements AutoCloseable {
     } finally {
       meeting.set(null);
       // A target that has met keeps its place, which another of its name may not have.
-      if (ranks.rank() == 0 && (sends || !isMet)) {
+      if (ranks.rank() == 0 && (sends || link == null)) {
         store.takeBack(match.own());
       }
     }

@@ -32,6 +32,9 @@ final class JobStore implements AutoCloseable {
   /** For a step on the way to one, before the next: where it is, and the way in. */
   private static final Duration STEP = Duration.ofSeconds(5);
 
+  /** For a job that has failed to take its sign back; less than ranks have for one another. */
+  private static final Duration TAKING_BACK = Duration.ofSeconds(3);
+
   /** A key that is asked for to see whether a store answers, whatever it has. */
   private static final String ANY_KEY = "jobs";
 
@@ -205,6 +208,24 @@ final class JobStore implements AutoCloseable {
       }
     }
     return ranks.most(until, isOver ? 1 : 0)[0] != 0;
+  }
+
+  /**
+   * Collective: whether those have given up, or are lost, whose sign rank 0 has seen in its way of
+   * that {@link #instance}; it waits shortly for them to take it back.
+   */
+  boolean isGone(Sign sign, String instance, Until until) {
+    boolean isGone = false;
+    if (ranks.rank() == 0) {
+      try {
+        isGone =
+            !way.instance.equals(instance) || sign.goes(means.store(), part(TAKING_BACK, until));
+      } catch (PeerLostException | ClosedException e) {
+        means.requireOpen();
+        isGone = true; // with the store, where they were to come
+      }
+    }
+    return ranks.most(until, isGone ? 1 : 0)[0] != 0;
   }
 
   /** By rank 0 alone: sees to it that it has a way into the store. */

@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Store;
 
 /**
@@ -21,6 +22,23 @@ public record Sign(String key, byte[] value) {
 
   boolean isThere(Store store, Duration deadline) {
     return Arrays.equals(store.get(key, deadline).orElse(null), value);
+  }
+
+  /**
+   * Whether it has gone, or goes within {@code limit}: those who fail together with others take it
+   * back a moment later.
+   */
+  public boolean goes(Store store, Duration limit) {
+    Deadline until = Deadline.of(limit);
+    try {
+      store.awaitOther(key, value, limit);
+      return true;
+    } catch (RuntimeException e) {
+      if (until.isOver()) {
+        return false;
+      }
+      throw e;
+    }
   }
 
   /** By those whose it is: they come no more. An interrupt stays for what comes next. */
