@@ -181,6 +181,25 @@ class MeetingFileTest {
     }
   }
 
+  /** Variables that name one folder in two ways, by a link to what it lies in. */
+  @Test
+  void oneFolderHasOneLockHoweverItIsNamed() throws Exception {
+    Path alias = Files.createSymbolicLink(temporary.resolve("alias"), temporary);
+    MeetingFile other = of("job", alias.resolve("run"));
+    assertThat(other.path()).isNotEqualTo(of("job").path());
+    CompletableFuture<Place> store = new CompletableFuture<>();
+    Place place = place(4711);
+    try (MeetingFile own = of("job")) {
+      FutureTask<Place> opened = opening(own, store);
+      var late = assertFails(Native.WL_TIMEOUT, () -> other.findOr(() -> place(4712), SHORT));
+      assertThat(locksOn(lockOf("job"))).isEqualTo(1);
+      late.contains("another thread has held it for 20 ms");
+      store.complete(place);
+      requireSame(opened.get(), place);
+      requireSame(other.findOr(() -> place(4713), LONG), place);
+    }
+  }
+
   /** What a copy of Windlass does in a class loader of its own. */
   public static final class Copy {
     private Copy() {}

@@ -71,9 +71,10 @@ public final class MeetingFile implements AutoCloseable {
   private static final Duration LOCK_PAUSE = Duration.ofMillis(5);
 
   /**
-   * Of the system properties that name the lock files which a thread of this process has open: the
-   * system drops a process's lock on a file as soon as any of its threads closes that. Class
-   * loaders share the properties, and nothing else that this package has.
+   * Of the system properties that name the lock files, by the real path of their folder, which a
+   * thread of this process has open: the system drops a process's lock on a file as soon as any of
+   * its threads closes that. Class loaders share the properties, and nothing else that this package
+   * has.
    */
   private static final String OPEN_LOCK = "windlass.open-lock.";
 
@@ -172,13 +173,14 @@ public final class MeetingFile implements AutoCloseable {
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     Properties shared = System.getProperties();
     try {
-      while (shared.putIfAbsent(OPEN_LOCK + lock, "") != null) {
+      String name = OPEN_LOCK + lock.getParent().toRealPath().resolve(lock.getFileName());
+      while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
       try {
         return findOr(open, lock, until);
       } finally {
-        shared.remove(OPEN_LOCK + lock);
+        shared.remove(name);
       }
     } catch (IOException | UnsupportedOperationException | OverlappingFileLockException e) {
       throw failures.make(
