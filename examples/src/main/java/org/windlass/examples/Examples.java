@@ -103,7 +103,7 @@ public final class Examples {
         default -> throw new InvalidArgumentException(args[i] + ": not --target or --ranks");
       }
     }
-    target.require();
+    target.use();
     try (var group = Communicator.local(ranks)) {
       body.run(group, ranks, System.out);
     }

@@ -109,7 +109,7 @@ public final class WeightSyncJobs {
     return Math.floorMod(31 * row + 17 * column + 7 * layer, 11) - 5 + version * (1 + row % 3);
   }
 
-  /** What the whole model answers in a version: the sum of each layer's rows, weighed. */
+  /** What the whole model answers in a version: the sum of each layer's rows, weighed; millions. */
   private static long golden(long version) {
     long answer = 0;
     for (int layer = 0; layer < LAYERS; layer++) {
@@ -241,7 +241,7 @@ public final class WeightSyncJobs {
         batch.into(name(layer), SHAPE, weights, rows);
       }
       try (LinkTransfer transfer = batch.register(LIMIT);
-          Tensor word = Tensor.allocate(DType.I64, 1)) {
+          Tensor word = Tensor.allocate(DType.I32, 1)) {
         Operation<Long> arriving = transfer.receiveAsync(LIMIT);
         List<Tensor> weights = List.of();
         long version = 0;

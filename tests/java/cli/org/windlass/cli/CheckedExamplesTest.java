@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.examples.Examples;
+
+/** Every example on the checked targets; in the long form at more ranks, and as processes. */
+@Timeout(180)
+class CheckedExamplesTest {
+  private static final boolean IS_LONG = Boolean.getBoolean("windlass.long");
+  private static final long LIMIT_S = 150;
+
+  @TempDir Path folder;
+
+  static Stream<Arguments> cases() {
+    List<String> launches = IS_LONG ? List.of("threads", "processes") : List.of("threads");
+    List<Integer> counts = IS_LONG ? List.of(2, 4, 8) : List.of(4);
+    return Stream.of("a2a3sim", "a5sim")
+        .flatMap(
+            target ->
+                launches.stream()
+                    .flatMap(
+                        launch ->
+                            counts.stream().map(ranks -> Arguments.of(target, launch, ranks))));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void allCheckTheirResults(String target, String launch, int ranks) throws Exception {
+    Path output = folder.resolve("output");
+    Process command =
+        ChildCommand.of("example", "--all", "--target", target, "--launch", launch, "--ranks", ranks)
+            .redirectErrorStream(true)
+            .redirectOutput(output.toFile())
+            .start();
+    try {
+      assertThat(command.waitFor(LIMIT_S, TimeUnit.SECONDS)).as(Files.readString(output)).isTrue();
+    } finally {
+      command.descendants().forEach(ProcessHandle::destroyForcibly);
+      command.destroyForcibly();
+    }
+    String said = Files.readString(output, StandardCharsets.UTF_8);
+    assertThat(command.exitValue()).as(said).isZero();
+    assertThat(said.lines().filter(line -> line.contains("golden")))
+        .as(said)
+        .hasSize(Examples.all().size());
+  }
+}
