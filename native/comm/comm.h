@@ -90,6 +90,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
            own_.state.busy.load(std::memory_order_seq_cst) == 0;
   }
 
+  // As every rank sees the operation, but for what they state with ENTER and the kernel's plan. Any
+  // thread.
+  Launch launchOf(const Call& call) const;
   // Runs a kernel of the target as this rank's next operation.
   Code run(const Kernel& kernel, const Call& call);
   // Runs kernel K (windlass/kernel.h) as this rank's next operation; native/comm/cpu_executor.h
@@ -180,7 +183,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K, class Body>
   Code operate(const Call& call, Body&& body);
   void takeSequence(const Call& call);
-  Launch launchOf(const Call& call) const;
   // Waits until every rank has entered the operation before this one, and compares what they call:
   // one whose input is eager, or that waited for the root alone, has left without a look at all.
   Code awaitPrevious(Deadline& deadline) {

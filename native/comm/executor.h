@@ -24,6 +24,7 @@ struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
 
 // Whether K runs kernels of libraries. Their arguments are their rank's own, so that nobody else
 // runs its items; what ranks compare of them rides with ENTER, for what is said where it differs.
+// They are planned before the rank enters: OwnArgs::aux is the Launch that runs.
 template <class K, class = void>
 struct OfLibrary : std::false_type {};
 template <class K>
@@ -33,7 +34,6 @@ struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
 template <class K>
 constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
 
-// As every rank sees the operation in progress, but for the kernel's own plan.
 inline Launch Comm::launchOf(const Call& call) const {
   Launch launch = {};
   launch.ranks = group_->ranks();
@@ -43,9 +43,6 @@ inline Launch Comm::launchOf(const Call& call) const {
   launch.bytes = call.bytes;
   launch.phases = call.phases;
   launch.streams = call.workBytes >= group_->config().streamingBytes;
-  launch.entries =
-      reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
-  launch.entryStride = sizeof(RankLines);
   launch.windows = group_->windows();
   return launch;
 }
@@ -54,9 +51,16 @@ template <class K, class Body>
 __attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&& body) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   takeSequence(call);
-  Launch launch = launchOf(call);
-  if constexpr (OfLibrary<K>::value) launch.call = static_cast<const KernelCall*>(call.args.aux);
-  K::plan(launch);
+  Launch launch;
+  if constexpr (OfLibrary<K>::value) {
+    launch = *static_cast<const Launch*>(call.args.aux);
+  } else {
+    launch = launchOf(call);
+    launch.entries =
+        reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
+    launch.entryStride = sizeof(RankLines);
+    K::plan(launch);
+  }
   Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
                     call.startNs);
   const Code code = body(launch, deadline);

@@ -16,7 +16,6 @@ namespace {
 struct Launched {
   static constexpr bool kEager = false;
   static constexpr bool kOfLibrary = true;
-  static void plan(Launch& launch) { of(launch).plan(launch); }
   static uint32_t phases(const Launch& launch) { return of(launch).phases(launch); }
   static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return of(launch).blocks(launch, rank);
@@ -96,22 +95,32 @@ bool names(uint32_t rank, uint32_t ranks) {
   return rank < ranks || rank == kEveryRank || rank == kNobody;
 }
 
-// Holds what the kernel says of its items against what executors take.
-Code checkItems(const Comm& comm, const LaunchCall& of, const KernelCall& call) {
-  const KernelEntry& kernel = *call.kernel;
+// Has the kernel plan its launch, and holds what it says of its items against what executors take.
+Code plan(const Comm& comm, const LaunchCall& of, Launch* planned) {
+  const KernelEntry& kernel = *of.kernel->entry;
   const LaunchName name(*of.kernel, comm.rank());
-  Launch launch = {};
-  launch.ranks = comm.group().ranks();
-  launch.call = &call;
+  Launch& launch = *planned;
   if (const char* why = kernel.refuses(launch); why != nullptr)
     return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel refuses it: %s", name.text(), why);
+  const Launch before = launch;
   kernel.plan(launch);
+  if (launch.ranks != before.ranks || launch.call != before.call ||
+      launch.windows != before.windows) {
+    return fail(of.error, WL_INVALID_ARGUMENT,
+                "%s: its plan changes what the launch is given; it may set bytes, pieces and "
+                "pieceBytes", name.text());
+  }
   const uint32_t phases = kernel.phases(launch);
   if (phases > kMostPhases) {
     return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel has %u phases; it may have %u",
                 name.text(), phases, kMostPhases);
   }
   const uint32_t blocks = phases == 0 ? 0 : kernel.blocks(launch, comm.rank());
+  if (uint64_t{phases} * blocks > kMostItems) {
+    return fail(of.error, WL_INVALID_ARGUMENT,
+                "%s: the kernel has %u blocks in each of %u phases; a rank may have %u items in "
+                "all", name.text(), blocks, phases, kMostItems);
+  }
   for (uint32_t k = 0; k < phases; ++k) {
     for (uint32_t block = 0; block < blocks; ++block) {
       const uint32_t need = kernel.needs(launch, comm.rank(), block, k);
@@ -135,19 +144,21 @@ LaunchName::LaunchName(const LoadedKernel& kernel, uint32_t rank) {
 
 Code launch(Comm& comm, const LaunchCall& of) {
   const KernelCall own = {of.kernel->entry, of.arguments};
-  if (Code code = checkItems(comm, of, own); code != WL_OK) return code;
   uint64_t fingerprint = 0;
   for (uint32_t i = 0; i < own.kernel->argumentCount; ++i)
     fingerprint = mixed(fingerprint, of.stated[i]);
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_LAUNCH, fingerprint, 0, 0, 0,
                                    static_cast<int32_t>(of.kernel->id));
-  call.args = {of.stated, nullptr, &own};
   call.bytes = of.bytes;
   call.inBytes = own.kernel->argumentCount * sizeof *of.stated;
   call.workBytes = of.bytes * comm.group().ranks();
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
+  Launch planned = comm.launchOf(call);
+  planned.call = &own;
+  if (Code code = plan(comm, of, &planned); code != WL_OK) return code;
+  call.args = {of.stated, nullptr, &planned};
   return comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
 }
 

@@ -105,11 +105,21 @@ struct Gate : LibraryKernel {
 
 // Says of itself what no executor can do.
 struct Lost : LibraryKernel {
-  static constexpr ArgumentEntry kArguments[] = {scalar("what", DType::kI32)};
+  static constexpr ArgumentEntry kArguments[] = {tensor("in"), scalar("what", DType::kI32)};
 
-  static int32_t what(const Launch& launch) { return launch.argument(0).scalar<int32_t>(); }
-  static uint32_t phases(const Launch& launch) { return what(launch) == 0 ? 1000 : 1; }
+  static int32_t what(const Launch& launch) { return launch.argument(1).scalar<int32_t>(); }
+  static void plan(Launch& launch) {
+    if (what(launch) == 7) ++launch.ranks;
+  }
+  static uint32_t phases(const Launch& launch) {
+    if (what(launch) == 3) return static_cast<uint32_t>(launch.bytes);
+    return what(launch) == 0 ? 1000 : what(launch) == 6 ? 2 : 1;
+  }
+  static uint32_t blocks(const Launch& launch, uint32_t) {
+    return what(launch) == 5 ? 0xffffffffu : what(launch) == 6 ? (1u << 19) + 1 : 1;
+  }
   static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+    if (what(launch) == 4) return launch.bytes == 0 ? kNobody : launch.ranks;
     return what(launch) == 1 ? launch.ranks : kNobody;
   }
   static uint32_t leavesAfter(const Launch& launch, uint32_t) {

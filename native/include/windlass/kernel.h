@@ -270,10 +270,10 @@ struct Launch {
   bool streams;                  // what all ranks move outgrows the caches of their cores
   uint32_t pieces;               // into which a unit is cut
   uint64_t pieceBytes;           // of every piece but the last
-  const unsigned char* entries;  // rank 0's RankArgs
+  const unsigned char* entries;  // rank 0's RankArgs; of a library's kernel: nullptr
   size_t entryStride;            // bytes from one rank's to the next's
   const WindowBase* windows;     // of this process
-  const KernelCall* call;        // of a library's kernel, which looks at nothing else; or nullptr
+  const KernelCall* call;        // of a library's kernel: where its memory lies; or nullptr
 
   WL_CORE const Argument& argument(uint32_t index) const { return call->arguments[index]; }
   WL_CORE const RankArgs& of(uint32_t rank) const {

@@ -12,6 +12,7 @@ constexpr uint32_t kKernelTableMagic = 0x4b4c4457;  // "WDLK"
 constexpr uint32_t kKernelTableVersion = 2;
 constexpr uint32_t kMostKernels = 256;  // of a library
 constexpr uint32_t kMostArguments = 32;
+constexpr uint32_t kMostItems = 1u << 20;  // of a rank, in all phases of a launch
 constexpr uint32_t kMostNameBytes = 64;  // of a kernel or an argument, the NUL included
 
 // One argument of a kernel. Names are words of letters, digits and _.

@@ -204,11 +204,20 @@ TEST(LaunchArguments, AreHeldAgainstTheTable) {
   expectRefused("argument 0, in, has 1 dimensions, and must have 2",
                 [&](Words& words, Window, float*) { words.tensor(WL_F32, in, {8}); }, "scalars");
   const auto lost = [](int32_t what) {
-    return [=](Words& words, Window, float*) { words.scalar(WL_I32, what); };
+    return [=](Words& words, Window, float* out) {
+      words.tensor(WL_F32, out, {300}).scalar(WL_I32, what);
+    };
   };
   expectRefused("the kernel has 1000 phases; it may have 254", lost(0), "lost");
   expectRefused("block 0 of phase 0 needs rank 2; there are 2", lost(1), "lost");
   expectRefused("it leaves after rank 2; there are 2", lost(2), "lost");
+  // It sees the launch that would run, which has bytes.
+  expectRefused("the kernel has 1200 phases; it may have 254", lost(3), "lost");
+  expectRefused("block 0 of phase 0 needs rank 2; there are 2", lost(4), "lost");
+  expectRefused("the kernel has 4294967295 blocks in each of 1 phases; a rank may have 1048576 "
+                "items in all", lost(5), "lost");
+  expectRefused("the kernel has 524289 blocks in each of 2 phases", lost(6), "lost");
+  expectRefused("its plan changes what the launch is given", lost(7), "lost");
 }
 
 TEST(LaunchArguments, OfAWindowOfAnotherCommunicatorAreRefused) {
