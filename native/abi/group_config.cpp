@@ -5,6 +5,8 @@
 
 namespace windlass {
 
+static_assert(WL_MAX_DEVICE_RANKS == kMostDeviceRanks, "the C ABI names the same");
+
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error) {
   if (Code code = checkNotNull(config, "config", error); code != WL_OK) return code;
   if (config->struct_size < sizeof(wl_group_config_t)) {

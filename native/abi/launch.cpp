@@ -13,6 +13,7 @@
 
 #include "native/abi/buffers.h"
 #include "native/abi/handles.h"
+#include "native/base/mixed.h"
 #include "native/base/open_file.h"
 #include "native/hash/xxh64.h"
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "native/base/mixed.h"
 #include "native/base/small_file.h"
 
 namespace windlass {
@@ -85,10 +86,7 @@ Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error) {
 uint64_t processWord() {
   const uint64_t named[] = {static_cast<uint64_t>(getpid()), startOf(getpid()), pidNamespace()};
   uint64_t word = 0;
-  for (const uint64_t value : named) {
-    word = (word ^ value) * 0x9e3779b97f4a7c15u;
-    word ^= word >> 32;
-  }
+  for (const uint64_t value : named) word = mixed(word, value);
   return word;
 }
 

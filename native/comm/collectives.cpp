@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "native/base/mixed.h"
+
 namespace windlass {
 namespace {
 
@@ -24,8 +26,7 @@ struct Counts {
       const auto count = static_cast<uint64_t>(counts[rank]);
       sum += count;
       largest = std::max(largest, count);
-      fingerprint = (fingerprint ^ count) * 0x9e3779b97f4a7c15u;
-      fingerprint ^= fingerprint >> 32;
+      fingerprint = mixed(fingerprint, count);
     }
   }
 };

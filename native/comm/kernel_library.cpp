@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "native/base/dtype.h"
+#include "native/base/mixed.h"
 #include "native/base/target.h"
 
 namespace windlass {

@@ -42,10 +42,4 @@ class KernelLibrary {
 // nullptr: this process has loaded none of that number. It lasts as long as the process.
 const LoadedKernel* loadedKernel(uint32_t id);
 
-// A step of a fingerprint of several words.
-constexpr uint64_t mixed(uint64_t fingerprint, uint64_t word) {
-  const uint64_t next = (fingerprint ^ word) * 0x9e3779b97f4a7c15u;
-  return next ^ next >> 32;
-}
-
 }  // namespace windlass

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "native/base/mixed.h"
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"

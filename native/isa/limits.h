@@ -14,8 +14,6 @@ constexpr uint32_t setOf(D... dtypes) {
   return ((uint32_t{1} << static_cast<int>(dtypes)) | ...);
 }
 
-// The device's table of windows has no more.
-constexpr uint32_t kMostDeviceRanks = 64;
 constexpr uint32_t kAscendFloats = setOf(DType::kF32, DType::kF16, DType::kBF16);
 constexpr uint32_t kAscendIntegers = setOf(DType::kI32, DType::kU32, DType::kI16, DType::kU16,
                                            DType::kI8, DType::kU8, DType::kBool);
@@ -31,7 +29,7 @@ constexpr Limits kA2A3SimLimits = {
     uint64_t{16} << 20,
     uint64_t{184} << 10,
     true,
-    detail::kMostDeviceRanks,
+    kMostDeviceRanks,
     detail::kAscendFloats,
     detail::kAscendFloats | detail::kAscendIntegers,
 };
@@ -40,7 +38,7 @@ constexpr Limits kA5SimLimits = {
     uint64_t{16} << 20,
     uint64_t{256} << 10,
     true,
-    detail::kMostDeviceRanks,
+    kMostDeviceRanks,
     detail::kAscendFloats | detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
     detail::kAscendFloats | detail::kAscendIntegers |
         detail::setOf(DType::kF8E4M3, DType::kF8E5M2),

@@ -75,6 +75,9 @@ enum class Stores { kCached, kStreaming, kByOperation };
 // Bytes from one signal of the device executor to the next: each alone in its line.
 constexpr size_t kDeviceLineBytes = 64;
 
+// Of a group whose ranks are devices: a device's table of windows has no more.
+constexpr uint32_t kMostDeviceRanks = 64;
+
 // What a target has.
 struct Limits {
   const char* name;

@@ -68,7 +68,6 @@ struct Architecture {
 
 // Of tiles and their rows.
 constexpr uint32_t kTileAlignment = 32;
-constexpr uint32_t kMostRanks = 64;
 constexpr uint32_t kFlagIds = 8;
 
 extern const Architecture kA2A3;

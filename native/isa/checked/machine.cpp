@@ -19,7 +19,7 @@ void Counters::add(const Counters& other) {
 }
 
 Machine::Machine(const MachineConfig& config) : config_(config) {
-  if (config.ranks > kMostRanks) {
+  if (config.ranks > kMostDeviceRanks) {
     report(Rule::kRanks, {"launch", 0, 0, 0}, std::to_string(config.ranks) + " ranks");
   }
 }

@@ -29,8 +29,9 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
   if (device_ != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   const uint32_t ranks = exchange.ranks();
-  if (ranks > kMostRanks) {
-    return fail(error, WL_UNSUPPORTED, "%u ranks: a device's context holds %u", ranks, kMostRanks);
+  if (ranks > kMostDeviceRanks) {
+    return fail(error, WL_UNSUPPORTED, "%u ranks: a device's context holds %u", ranks,
+                kMostDeviceRanks);
   }
   if (bytes == 0 || bytes > uint64_t{1} << 46)
     return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
@@ -109,8 +110,8 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
     part.physical = nullptr;
     return code;
   }
-  uint32_t readers[kMostRanks] = {};
-  int32_t importers[kMostRanks] = {};
+  uint32_t readers[kMostDeviceRanks] = {};
+  int32_t importers[kMostDeviceRanks] = {};
   uint32_t readerCount = 0;
   uint32_t importerCount = 0;
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
@@ -203,7 +204,7 @@ Code DeviceWindow::map(Part& part, const uint32_t* driverDevices, uint32_t count
                         error);
   part.isMapped = code == WL_OK;
   if (code != WL_OK || acl.aclrtMemSetAccess == nullptr) return code;
-  AclAccess accesses[kMostRanks] = {};
+  AclAccess accesses[kMostDeviceRanks] = {};
   for (uint32_t i = 0; i < count; ++i) {
     accesses[i].flags = kAccessReadWrite;
     accesses[i].location = {driverDevices[i], kLocationDevice};

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "native/window/acl/device.h"
+#include "windlass/kernel.h"
 
 namespace windlass::acl {
-
-constexpr uint32_t kMostRanks = 64;
 
 // What kernels are given, on the device: the toolkit's communication instructions take a peer's
 // address of what lies at `local` to be windowsIn[peer] + (local - windowsIn[rankId]).
@@ -19,8 +18,8 @@ struct DeviceContext {
   uint32_t rankId;
   uint32_t rankCount;
   uint64_t windowBytes;
-  uint64_t windowsIn[kMostRanks];
-  uint64_t windowsOut[kMostRanks];
+  uint64_t windowsIn[kMostDeviceRanks];
+  uint64_t windowsOut[kMostDeviceRanks];
 };
 static_assert(offsetof(DeviceContext, rankId) == 16, "as the toolkit's kernels read it");
 static_assert(offsetof(DeviceContext, rankCount) == 20, "as the toolkit's kernels read it");
