@@ -260,6 +260,6 @@ constexpr Kernels makeKernels() {
 }  // namespace
 
 constexpr Kernels kKernels = makeKernels();
-constexpr Target kTarget = {kLimits, copyBytes, TMOVE_CVT, TFOLD, isaPathName, isaPathError};
+constexpr Target kTarget = {kLimits, copyBytes, TMOVE_CVT, TFOLD, isaPathName, targetRefusal};
 
 }  // namespace windlass

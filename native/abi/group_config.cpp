@@ -40,7 +40,7 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
                 kTarget.limits.mostRanks, config->ranks);
   }
   if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
-  if (const char* why = kTarget.pathError()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
+  if (const char* why = kTarget.refusal()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig& own = *out;
   own.ranks = static_cast<uint32_t>(config->ranks);
   // Only its low 32 bits are told, so that 0 is the one that follows 2^32 - 1.

@@ -20,10 +20,10 @@ struct Target {
   void (*fold)(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
                ReduceOp op, DType wire, Stores stores);
 
-  // The code path in use, of those that the target has, and nullptr or why it is not the one that
-  // was asked for.
+  // The code path in use, of those that the target has.
   const char* (*path)();
-  const char* (*pathError)();
+  // nullptr, or why a variable of the environment is not obeyed.
+  const char* (*refusal)();
 };
 
 extern const Target kTarget;

@@ -36,4 +36,10 @@ inline const char* runAlone(const char* kernel, const std::vector<StridedView>& 
   return broken.empty() ? nullptr : broken.c_str();
 }
 
+// nullptr, or why a variable of the environment is not obeyed.
+inline const char* targetRefusal() noexcept {
+  const char* path = isaPathError();
+  return path == nullptr ? checked::seedError() : path;
+}
+
 }  // namespace windlass

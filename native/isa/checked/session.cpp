@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/isa/checked/session.h"
 
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -41,6 +44,12 @@ struct Machines {
   }
 };
 
+// Of this process.
+const SeedChoice& chosenSeed() noexcept {
+  static const SeedChoice choice = chooseSeed(std::getenv("WINDLASS_PIPE_SEED"));
+  return choice;
+}
+
 }  // namespace
 
 Session::Session(const Architecture& architecture, const char* kernel, uint32_t ranks,
@@ -79,12 +88,25 @@ Reach reachOf(uint32_t rank, const StridedView& view) {
           static_cast<uint64_t>((last - first + 1) * size), false};
 }
 
+SeedChoice chooseSeed(const char* request) noexcept {
+  SeedChoice choice = {};
+  if (request == nullptr || *request == 0) return choice;
+  const char* const end = request + std::strlen(request);
+  const std::from_chars_result read = std::from_chars(request, end, choice.seed);
+  if (read.ec == std::errc() && read.ptr == end) return choice;
+  std::snprintf(choice.error, sizeof choice.error,
+                "WINDLASS_PIPE_SEED is '%.40s', and a seed is a number from 0 to 2^64 - 1",
+                request);
+  return choice;
+}
+
 uint64_t seedOf(uint32_t sequence) {
-  static const uint64_t base = [] {
-    const char* given = std::getenv("WINDLASS_PIPE_SEED");
-    return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
-  }();
-  return base + sequence;
+  return chosenSeed().seed + sequence;
+}
+
+const char* seedError() noexcept {
+  const char* error = chosenSeed().error;
+  return *error == 0 ? nullptr : error;
 }
 
 }  // namespace windlass::checked

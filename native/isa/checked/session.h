@@ -53,6 +53,14 @@ Reach reachOf(uint32_t rank, const StridedView& view);
 
 // Of the order in which pipes run, of an operation: from WINDLASS_PIPE_SEED, and from the sequence.
 uint64_t seedOf(uint32_t sequence);
+// nullptr, or why WINDLASS_PIPE_SEED is not obeyed: it is no number of 64 bits.
+const char* seedError() noexcept;
+// A value of it, which may be nullptr or "": *seed, and what seedError() would say of it.
+struct SeedChoice {
+  uint64_t seed;
+  char error[128];  // "": none
+};
+SeedChoice chooseSeed(const char* request) noexcept;
 
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,

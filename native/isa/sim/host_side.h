@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "native/isa/limits.h"
+#include "native/isa/sim/loops.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -26,6 +27,11 @@ template <typename Views, typename Body>
 inline const char* runAlone(const char*, const Views&, const Body& body) {
   body();
   return nullptr;
+}
+
+// nullptr, or why a variable of the environment is not obeyed.
+inline const char* targetRefusal() noexcept {
+  return isaPathError();
 }
 
 }  // namespace windlass

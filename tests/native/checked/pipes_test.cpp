@@ -8,6 +8,7 @@
 #include <limits>
 #include <thread>
 
+#include "native/isa/checked/session.h"
 #include "tests/native/checked/test_machine.h"
 
 namespace windlass_test {
@@ -347,6 +348,27 @@ TEST(Ranks, ARingOfPutsIsCleanAndRight) {
       }
     }
   }
+}
+
+TEST(PipeSeed, IsANumberOrRefused) {
+  const auto expectSeed = [](uint64_t expected, const char* request) {
+    const checked::SeedChoice choice = checked::chooseSeed(request);
+    EXPECT_STREQ("", choice.error) << request;
+    EXPECT_EQ(expected, choice.seed) << request;
+  };
+  EXPECT_STREQ("", checked::chooseSeed(nullptr).error);
+  expectSeed(0, "");
+  expectSeed(0, "0");
+  expectSeed(4711, "4711");
+  expectSeed(18446744073709551615u, "18446744073709551615");
+  for (const char* wrong : {"x", "17x", " 17", "17 ", "-1", "+1", "0x11", "1.0", "1e3",
+                            "18446744073709551616"}) {
+    const checked::SeedChoice choice = checked::chooseSeed(wrong);
+    EXPECT_EQ(std::string("WINDLASS_PIPE_SEED is '") + wrong +
+                  "', and a seed is a number from 0 to 2^64 - 1",
+              choice.error);
+  }
+  EXPECT_LT(std::strlen(checked::chooseSeed(std::string(9999, '7').c_str()).error), 120u);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of an operation whose kernel breaks what the architecture allows, and of what a
 // checked target lacks.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "native/comm/device_executor.h"
@@ -157,6 +159,24 @@ TEST(Checked, ABreachIsOfTheRankThatBrokeTheRuleWhoeverSeesItFirst) {
   std::vector<int> codes;
   expectRankOneNamed<BrokenOnRankOneFirst>(&codes);
   EXPECT_EQ(WL_DEVICE, codes[0]);
+}
+
+// In a process of its own, which reads its environment anew.
+TEST(Checked, ASeedThatIsNoneIsRefused) {
+  if (!isChecked()) GTEST_SKIP() << wl_target() << " runs no pipes";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto create = [] {
+    setenv("WINDLASS_PIPE_SEED", "12x", 1);
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = 1;
+    wl_group_t* group = nullptr;
+    Error error;
+    const int code = wl_group_create(&config, &group, &error);
+    std::fputs(error.message, stderr);
+    std::_Exit(code == WL_INVALID_ARGUMENT ? 0 : 1);
+  };
+  EXPECT_EXIT(create(), testing::ExitedWithCode(0), "WINDLASS_PIPE_SEED is '12x', and a seed is");
 }
 
 TEST(Checked, RefusesWhatTheArchitectureLacks) {
