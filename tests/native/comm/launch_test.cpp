@@ -377,11 +377,33 @@ class File {
   std::string& bytes() { return bytes_; }
   const std::string& path() const { return path_; }
   Elf64_Ehdr& header() { return *reinterpret_cast<Elf64_Ehdr*>(bytes_.data()); }
+  // What it exports; nullptr: nothing of that name.
+  Elf64_Sym* symbol(const std::string& name) {
+    const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes_.data() + header().e_shoff);
+    for (int i = 0; i < header().e_shnum; ++i) {
+      if (sections[i].sh_type != SHT_DYNSYM) continue;
+      const char* names = bytes_.data() + sections[sections[i].sh_link].sh_offset;
+      auto* symbols = reinterpret_cast<Elf64_Sym*>(bytes_.data() + sections[i].sh_offset);
+      for (size_t s = 0; s < sections[i].sh_size / sizeof *symbols; ++s)
+        if (name == names + symbols[s].st_name) return &symbols[s];
+    }
+    return nullptr;
+  }
   size_t segmentsEnd() {
     auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes_.data() + header().e_phoff);
     size_t end = 0;
     for (uint32_t i = 0; i < header().e_phnum; ++i)
       end = std::max<size_t>(end, segments[i].p_offset + segments[i].p_filesz);
+    return end;
+  }
+
+  // Where all that is loaded of it ends, from its start.
+  uint64_t memoryEnd() {
+    auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes_.data() + header().e_phoff);
+    uint64_t end = 0;
+    for (int i = 0; i < header().e_phnum; ++i)
+      if (segments[i].p_type == PT_LOAD)
+        end = std::max<uint64_t>(end, segments[i].p_vaddr + segments[i].p_memsz);
     return end;
   }
 
@@ -459,12 +481,26 @@ TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
   file.header().e_phnum = 0;
   file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
 
-  // A library of other things, and one whose symbol is missing where it is linked.
-  file.bytes() = whole;
   const std::string symbol = "windlass_kernel_table";
+  file.bytes() = whole;
   for (size_t at = 0; (at = file.bytes().find(symbol, at)) != std::string::npos; ++at)
     file.bytes().replace(at, symbol.size(), "windlass_other_table_");
   file.expectRefused(WL_INVALID_ARGUMENT, "no symbol windlass_kernel_table");
+}
+
+TEST(KernelLibrary, WhoseTableLiesElsewhereIsRefused) {
+  const std::string symbol = "windlass_kernel_table";
+  // What a process has loaded of a name it doesn't load again.
+  for (const char* where : {"behind all that is loaded", "in part behind it", "between words"}) {
+    File file(fileOf("test_kernels"));
+    ASSERT_NE(nullptr, file.symbol(symbol));
+    uint64_t& place = file.symbol(symbol)->st_value;
+    const std::string given = where;
+    if (given == "behind all that is loaded") place += uint64_t{1} << 40;
+    if (given == "in part behind it") place = file.memoryEnd() / 8 * 8 - 8;
+    if (given == "between words") ++place;
+    file.expectRefused(WL_INVALID_ARGUMENT, "no symbol windlass_kernel_table");
+  }
 }
 
 TEST(KernelLibrary, OfAnotherTargetIsRefused) {
@@ -497,6 +533,7 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
       {WL_INVALID_ARGUMENT, "kernel nothing, argument 0: a scalar is i32, i64, f32 or f64"},
       {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session, or has one where its "
                             "target checks nothing"},
+      {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session"},
       {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session"},
       {WL_INVALID_ARGUMENT, "kernel nothing lacks a function of its session"},
   };
