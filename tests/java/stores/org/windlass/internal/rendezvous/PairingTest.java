@@ -62,8 +62,36 @@ class PairingTest {
       assertThat(of(b).other()).isEqualTo(job("source", "source", "1"));
       Failure.assertFails(
               Native.WL_TIMEOUT, () -> pairing(store, "source", MOMENT).source(null))
-          .contains("no job receives it here that is not linked already");
+          .contains("no job receives it here that is not linked already, at the store at")
+          .contains("see whether the other job runs");
       assertThat(pairing(store, "source", Meeting.LONG).open()).isEmpty();
+    }
+  }
+
+  /** The one that has a link holds its place as long as its way into the store lasts. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aSecondSourceIsToldOfTheFirst(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store store = meeting.join();
+      Store other = meeting.join();
+      CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
+      Pairing.Match match = pairing(store, "source", Meeting.LONG).source(null);
+      of(a);
+      match.own().takeBack(store);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "second", MOMENT).source(null))
+          .contains("another sends it already: job 'source' (2 ranks, rank 0 is process 17)")
+          .contains("a pair has one source")
+          .doesNotContain("see whether");
+      byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
+      store.close();
+      other.awaitOther("pair/policy/source", said, Meeting.LONG);
+      Announcement second = new Announcement("1", "second", "second", 18, 2, "", OPTIONS);
+      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, second, MOMENT).source(null))
+          .contains("no job receives it here that is not linked already: job 'a' (2 ranks, rank 0")
+          .contains("has met job 'source' (2 ranks, rank 0 is process 17)")
+          .contains("a pair has one source")
+          .doesNotContain("see whether");
     }
   }
 

@@ -34,6 +34,10 @@ public final class Pairing {
   /** For what is told once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
 
+  private static final String LOOK_FOR_THE_OTHER =
+      "; see whether the other job runs, meets there by that name, with the same token where it has"
+          + " one, and has the other role";
+
   private static final byte[] NO_CALLS = new byte[Long.BYTES];
   private static final byte[] THERE = {};
 
@@ -118,9 +122,42 @@ public final class Pairing {
       try {
         calls = store.awaitOther(path + "calls", calls, until.left()).orElse(null);
       } catch (RuntimeException e) {
-        throw late(e, "no job receives it here that is not linked already");
+        throw until.isOver() ? noneOpen(e) : e;
       }
     }
+  }
+
+  /** What a source throws that no target has come to. */
+  private RuntimeException noneOpen(RuntimeException failure) {
+    String none = "no job receives it here that is not linked already";
+    String met = null;
+    try {
+      met = metByAnother();
+    } catch (RuntimeException e) {
+      failure.addSuppressed(e);
+    }
+    return met == null
+        ? late(failure, none, LOOK_FOR_THE_OTHER)
+        : late(
+            failure,
+            none + ": " + met,
+            "; a pair has one source, and a target meets another once it has seen its link end");
+  }
+
+  /** A target here that another source has answered, which may hold its place no more; or null. */
+  private String metByAnother() {
+    Deadline last = Deadline.of(LAST_LOOK);
+    for (String key : store.keys(path + "target/", last.left())) {
+      Standing standing = store.get(key, last.left()).map(Standing::of).orElse(null);
+      Announcement target = standing == null ? null : Announcement.peek(standing.target());
+      Announcement source = standing == null ? null : Announcement.peek(standing.source());
+      boolean isAnothers =
+          source != null && !(source.job().equals(own.job()) && source.pid() == own.pid());
+      if (target != null && isAnothers) {
+        return target + " has met " + source;
+      }
+    }
+    return null;
   }
 
   /** As the source: the jobs that are open as targets; it waits for none. */
@@ -195,7 +232,8 @@ public final class Pairing {
       try {
         store.awaitOther(key, there, until.left());
       } catch (RuntimeException e) {
-        throw late(e, why.apply(holder == null ? "a job of another version" : holder.toString()));
+        String who = holder == null ? "a job of another version" : holder.toString();
+        throw until.isOver() ? late(e, why.apply(who), "") : e;
       }
     }
   }
@@ -299,7 +337,7 @@ public final class Pairing {
   /** What a target throws that has waited in vain, and is there no more. */
   private RuntimeException unanswered(String key, RuntimeException failure) {
     takeBack(key, failure);
-    return until.isOver() ? late(failure, whoSends(failure)) : failure;
+    return until.isOver() ? late(failure, whoSends(failure), LOOK_FOR_THE_OTHER) : failure;
   }
 
   private String whoSends(RuntimeException failure) {
@@ -315,22 +353,20 @@ public final class Pairing {
     return "no job sends it here yet";
   }
 
-  private RuntimeException late(RuntimeException failure, String why) {
-    return until.isOver()
-        ? failures.make(
-            Native.WL_TIMEOUT,
-            "pair '"
-                + pair
-                + "': "
-                + why
-                + ", at the store at "
-                + store.address()
-                + ", when the deadline passed; see whether the other job runs, meets there by that"
-                + " name, with the same token where it has one, and has the other role",
-            failure,
-            "",
-            List.of())
-        : failure;
+  private RuntimeException late(RuntimeException failure, String why, String advice) {
+    return failures.make(
+        Native.WL_TIMEOUT,
+        "pair '"
+            + pair
+            + "': "
+            + why
+            + ", at the store at "
+            + store.address()
+            + ", when the deadline passed"
+            + advice,
+        failure,
+        "",
+        List.of());
   }
 
   /**
