@@ -21,6 +21,7 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -400,6 +401,61 @@ class JobTest {
               done.countDown();
             });
     JobThreads.end(second, namesake, first, target);
+  }
+
+  /** Each would wait for the other job, which has not come, until its deadline. */
+  @Test
+  void ranksThatCallItOtherwiseAreNamedAtOnceAndGoOn() throws Exception {
+    CountDownLatch refused = new CountDownLatch(2);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              boolean isFirst = job.communicator().rank() == 0;
+              Role role = isFirst ? SOURCE : TARGET;
+              String pair = isFirst ? "policy" : "critic";
+              Layout layout = isFirst ? ROWS : Layout.parse("3:R"); // which has a rank too many
+              requireOtherwise(
+                  () -> job.meet("policy", role, SOON),
+                  "rank 0 of job 'trainer' calls meet of pair 'policy' as source, rank 1 of job"
+                      + " 'trainer' calls meet of pair 'policy' as target");
+              requireOtherwise(
+                  () -> job.meet(pair, SOURCE, SOON),
+                  "rank 1 of job 'trainer' calls meet of pair 'critic' as source");
+              requireOtherwise(
+                  () -> job.meet("policy", SOURCE, layout, SOON),
+                  "rank 1 of job 'trainer' calls meet of pair 'policy' as source with layout "
+                      + Layout.parse("3:R").qualified());
+              requireOtherwise(
+                  () -> {
+                    if (isFirst) {
+                      job.meet("policy", SOURCE, SOON);
+                    } else {
+                      job.open("policy", new Until(SOON.toNanos()), way -> List.of());
+                    }
+                  },
+                  "rank 1 of job 'trainer' calls look for followers of pair 'policy'");
+              refused.countDown();
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.send(1, SOON);
+              }
+            });
+    refused.await();
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  private static void requireOtherwise(ThrowingCallable call, String what) {
+    assertThatThrownBy(call).isInstanceOf(MismatchException.class).hasMessageContaining(what);
   }
 
   @Test

@@ -267,7 +267,8 @@ public final class Job implements AutoCloseable {
    * @return the link, of which the source sends and the target receives; layouts are by ranks as
    *     each job counts its own
    * @throws DeadlineExceededException if the other job has not come
-   * @throws MismatchException if the jobs run different versions; it names both
+   * @throws MismatchException if the jobs run different versions; if ranks of this job call it with
+   *     another pair, role or layout, which it finds at once; it names both
    * @throws PeerLostException if a rank was lost meanwhile; a store that is lost is not, while
    *     there is time for another
    */
@@ -284,13 +285,18 @@ public final class Job implements AutoCloseable {
   Link met(String pair, Role role, Layout layout, String other, Until until) {
     Names.require("pair", pair);
     Objects.requireNonNull(role, "role");
-    requireLayout(role, layout);
     String operation =
         "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
+    String call =
+        operation
+            + (other == null ? "" : " of job '" + other + "'")
+            + (layout == null ? "" : " with layout " + layout.qualified());
     return within(
         operation,
         () -> {
           try {
+            ranks.agree(until, call);
+            requireLayout(role, layout);
             Link link;
             do {
               Pairing.Match match = match(pair, role, layout, other, until);
@@ -324,18 +330,21 @@ public final class Job implements AutoCloseable {
    */
   List<String> open(
       String pair, Until until, Function<Supplier<Pairing>, List<String>> look) {
+    String call = "look for followers of pair '" + pair + "'";
     return within(
-        "look for followers of pair '" + pair + "'",
-        () ->
-            ranks.led(
-                until,
-                NAMES,
-                () ->
-                    look.apply(
-                        () -> {
-                          store.reach(until);
-                          return pairing(pair, announcement(null), until);
-                        })));
+        call,
+        () -> {
+          ranks.agree(until, call);
+          return ranks.led(
+              until,
+              NAMES,
+              () ->
+                  look.apply(
+                      () -> {
+                        store.reach(until);
+                        return pairing(pair, announcement(null), until);
+                      }));
+        });
   }
 
   /** {@link JobRanks#most}. */

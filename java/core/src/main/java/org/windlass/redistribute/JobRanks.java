@@ -12,6 +12,7 @@ import java.util.function.Supplier;
 import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 
@@ -103,6 +104,17 @@ final class JobRanks implements AutoCloseable {
       throw failure;
     }
     return ranks.rank() == 0 ? made : read(told, form);
+  }
+
+  /**
+   * Collective: throws on every rank, which then goes on, where two do not call the same.
+   *
+   * @param call what this rank calls, and with what
+   * @throws MismatchException that names both
+   */
+  void agree(Until until, String call) {
+    String here = "of job '" + job + "' calls " + call;
+    Link.agree(ranks, until.later(GRACE), new Fingerprint().add(here), here);
   }
 
   /** Collective: of each word the most that a rank gives; all give as many. */

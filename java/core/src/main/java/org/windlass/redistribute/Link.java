@@ -318,7 +318,7 @@ public final class Link implements AutoCloseable {
    * @param here what this rank does, of which the fingerprint is, as a message says it
    * @throws MismatchException that says what two ranks do
    */
-  private static void agree(
+  static void agree(
       Communicator communicator, Until until, Fingerprint fingerprint, String here) {
     long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK, fingerprint.value());
     int other = 1;
