@@ -154,8 +154,8 @@ class AbandonedMeetingTest {
       Pairing.Match match = ghost(store).source(null);
       FutureTask<Void> opener = opened(store, match);
       pass(store, match, 1);
-      opener.get();
       match.own().takeBack(store);
+      opener.get();
     }
     JobThreads.end(prompt("trainer", SOURCE), target);
   }
