@@ -183,10 +183,7 @@ Code Comm::publishUnread(uint32_t peer, int reason) {
 }
 
 Code Comm::publishLost(uint32_t peer) {
-  const int32_t pid = group_->processOf(peer).pid;
-  group_->publishFailure(lostOf(*group_, pid, "has ended", [&](uint32_t rank) {
-    return group_->shareProcess(rank, peer);
-  }));
+  group_->publishFailure(endedOf(*group_, peer));
   return WL_PEER_LOST;
 }
 

@@ -317,6 +317,11 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_
   return record;
 }
 
+wl_error_t endedOf(const Group& group, uint32_t peer) {
+  return lostOf(group, group.processOf(peer).pid, "has ended",
+                [&](uint32_t rank) { return group.shareProcess(rank, peer); });
+}
+
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason) {
   out.add("rank %u can't read what rank %u names in %s: process_vm_readv of process %d: %s; ", rank,

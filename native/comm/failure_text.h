@@ -53,6 +53,8 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOw
   }
   return lostOf(group, pid, why, ranks, count);
 }
+// The process of rank `peer` has ended.
+wl_error_t endedOf(const Group& group, uint32_t peer);
 // `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason);

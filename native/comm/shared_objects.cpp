@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "native/comm/failure_text.h"
 #include "native/comm/shared_group.h"
 #include "native/window/shared_mapping.h"
 
@@ -62,6 +63,17 @@ struct ToldWindow {
   SharedFile file;
 };
 
+// Maps what rank `owner` shares. Where its process has ended, the failure is the communicator's.
+Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& mapping,
+           wl_error_t* failure) {
+  const Code code = mapping.map(group.processOf(owner), file, failure);
+  if (code == WL_PEER_LOST) {
+    group.publishFailure(endedOf(group, owner));
+    *failure = *group.failure();
+  }
+  return code;
+}
+
 }  // namespace
 
 Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
@@ -106,7 +118,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   std::shared_ptr<Held> held;
   try {
     held = std::make_shared<Held>(group, number, made);
-    if (made->mapping().map(group.processOf(0), told.file, &failure) == WL_OK)
+    if (mapOf(group, 0, told.file, made->mapping(), &failure) == WL_OK)
       made->hold(group, number, asked, stride, made);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
@@ -168,7 +180,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   attempt([&] {
     const uint32_t maker = members[0];
     if (files[maker].number < 0) return;  // its outcome says why
-    if (made->mapping().map(whole.processOf(maker), files[maker], &failure) != WL_OK ||
+    if (mapOf(whole, maker, files[maker], made->mapping(), &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
       return;
     }

@@ -228,6 +228,8 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           if (code != WL_PEER_LOST && code != WL_ABORTED)
             std::fprintf(stderr, "%d: %s\n", code, error.message);
           CHECK_IN_CHILD(code == WL_PEER_LOST || code == WL_ABORTED);
+          CHECK_IN_CHILD(error.culprit_count > 0);
+          CHECK_IN_CHILD(code == WL_ABORTED || error.culprits[0] == victim);
           CHECK_IN_CHILD(Held::look().files <= files);
           return 0;
         },
