@@ -25,6 +25,7 @@ set(kernel_headers
   native/isa/checked/kernel_side.h
   native/isa/checked/machine.h
   native/isa/checked/operands.h
+  native/isa/checked/profile.h
   native/isa/checked/session.h
   native/isa/checked/transfer.h
   native/isa/checked/types.h
@@ -44,7 +45,8 @@ set(kernel_headers
   native/isa/sim/types.h
   native/isa/sim/vector.h
   native/base/cpu.h
-  native/base/dtype.h)
+  native/base/dtype.h
+  native/base/profile.h)
 
 # A library that was compiled with other headers may read a launch otherwise than it is written: what tells one set of
 # them from another stands in the library's table, and in what loads it.

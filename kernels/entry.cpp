@@ -260,6 +260,7 @@ constexpr Kernels makeKernels() {
 }  // namespace
 
 constexpr Kernels kKernels = makeKernels();
-constexpr Target kTarget = {kLimits, copyBytes, TMOVE_CVT, TFOLD, isaPathName, targetRefusal};
+constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,      TFOLD,
+                            isaPathName, targetRefusal, kTargetProfiler};
 
 }  // namespace windlass

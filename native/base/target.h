@@ -11,6 +11,8 @@
 
 namespace windlass {
 
+struct Profiler;  // native/base/profile.h
+
 struct Target {
   Limits limits;
 
@@ -24,6 +26,9 @@ struct Target {
   const char* (*path)();
   // nullptr, or why a variable of the environment is not obeyed.
   const char* (*refusal)();
+
+  // Of what kernels did; nullptr: nothing counts it.
+  const Profiler* profiler;
 };
 
 extern const Target kTarget;

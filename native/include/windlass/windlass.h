@@ -376,6 +376,43 @@ typedef struct wl_peer_memory {
 WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory,
                                    wl_error_t* error);
 
+/* ---- profiles ----
+ *
+ * What kernels did in this process, by kernel, on targets that count it, a2a3sim and a5sim: others
+ * say WL_UNSUPPORTED. Cycles are estimates by rates that native/isa/checked states; none was
+ * measured on a device. A rank's run counts once it has left the operation, and at the latest once
+ * all of this process's have. Any thread. */
+
+#define WL_ENGINES 4 /* of a core: scalar, vector, loads, stores */
+typedef struct wl_kernel_profile {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  char kernel[64];   /* UTF-8, NUL-terminated */
+  uint64_t runs;           /* of ranks: an operation of 4 ranks counts 4 */
+  uint64_t cores;          /* that ran it; this and what follows in all runs */
+  uint64_t cycles;         /* of those cores, each until its last engine is done */
+  uint64_t overlap_cycles; /* in which a core's loads and its stores are both busy */
+  uint64_t flags;          /* set */
+  uint64_t barriers;
+  uint64_t notifies;
+  uint64_t buffer_bytes; /* of on-core memory, to the highest tile's end: the most of any core */
+  uint64_t instructions[WL_ENGINES];
+  uint64_t bytes[WL_ENGINES];
+  uint64_t busy_cycles[WL_ENGINES];
+} wl_kernel_profile_t;
+/* Forgets what was counted. traces != 0: instructions are kept from here on, up to some 130,000. */
+WL_API int32_t wl_profile_start(int32_t traces, wl_error_t* error);
+/* *count = kernels that have run; writes at most `capacity` of them, in the order of their names.
+ * kernels->struct_size says the size of each. */
+WL_API int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint64_t* count,
+                                  wl_error_t* error);
+/* *length = bytes of the trace, of which at most `capacity` are written, without a NUL: JSON that
+ * Chrome's and Perfetto's viewers read, a process for each rank and a thread for each engine of its
+ * cores, a cycle as a microsecond, one operation after the other. What a rank does alone, as a put,
+ * is rank 0's. */
+WL_API int32_t wl_profile_trace(char* text, uint64_t capacity, uint64_t* length,
+                                wl_error_t* error);
+
 /* ---- reports from outside ----
  *
  * Of a group whose ranks live in several processes, by a process that has none of them: it reads

@@ -137,7 +137,21 @@ void Core::finish() {
   for (const Pipe pipe : kEveryPipe) {
     counters_.cycles = std::max(counters_.cycles, queue(pipe).clock.cycle);
   }
+  counters_.coreCycles = counters_.cycles;
+  counters_.overlapCycles = common(loading_, storing_);
+  counters_.cores = 1;
   machine_.add(counters_, std::move(spans_));
+}
+
+uint64_t Core::common(const std::vector<Busy>& a, const std::vector<Busy>& b) {
+  uint64_t cycles = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const uint64_t begin = std::max(a[i].begin, b[j].begin);
+    const uint64_t end = std::min(a[i].end, b[j].end);
+    if (begin < end) cycles += end - begin;
+    a[i].end < b[j].end ? ++i : ++j;
+  }
+  return cycles;
 }
 
 Origin Core::begin(const char* name) {
@@ -359,6 +373,14 @@ void Core::account(Pipe pipe, const Origin& origin, uint64_t bytes) {
   ++engine.instructions;
   engine.bytes += bytes;
   engine.busyCycles += cycles;
+  if (pipe == Pipe::kMte2 || pipe == Pipe::kMte3) {
+    std::vector<Busy>& busy = pipe == Pipe::kMte2 ? loading_ : storing_;
+    if (!busy.empty() && busy.back().end == start) {
+      busy.back().end = clock.cycle;
+    } else {
+      busy.push_back({start, clock.cycle});
+    }
+  }
   if (machine_.config().traces) spans_.push_back({origin, pipe, start, cycles, bytes});
 }
 

@@ -97,6 +97,12 @@ class Core {
     Origin setBy = {};
     uint32_t raised = 0;  // sets that have run and no wait has taken
   };
+  // Cycles in which a pipe has work without a gap.
+  struct Busy {
+    uint64_t begin;
+    uint64_t end;
+  };
+  static uint64_t common(const std::vector<Busy>& a, const std::vector<Busy>& b);
   struct Queue {
     explicit Queue(size_t pipes) : clock(pipes) {}
     std::deque<Entry> entries;
@@ -144,6 +150,8 @@ class Core {
   Clock drained_;           // what the last dsb saw over
   bool mustAcquire_ = false;
   Counters counters_;
+  std::vector<Busy> loading_;  // of MTE2, in order
+  std::vector<Busy> storing_;  // of MTE3
   std::vector<Span> spans_;
 };
 

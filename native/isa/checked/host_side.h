@@ -19,6 +19,8 @@ static constexpr const Limits& kLimits = kA2A3SimLimits;
 static const checked::Architecture& kArchitecture = checked::kA2A3;
 #endif
 
+static constexpr const Profiler* kTargetProfiler = &checked::kProfiler;
+
 class CoreSession : public checked::Session {
  public:
   CoreSession(const char* kernel, const Launch& launch, const InLine& line,

@@ -16,6 +16,9 @@ void Counters::add(const Counters& other) {
   notifies += other.notifies;
   bufferBytes = std::max(bufferBytes, other.bufferBytes);
   cycles = std::max(cycles, other.cycles);
+  coreCycles += other.coreCycles;
+  overlapCycles += other.overlapCycles;
+  cores += other.cores;
 }
 
 Machine::Machine(const MachineConfig& config) : config_(config) {
@@ -62,36 +65,9 @@ Counters Machine::counters() const {
   return counters_;
 }
 
-std::string Machine::trace() const {
+std::vector<Span> Machine::spans() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::string events;
-  const auto event = [&](const std::string& fields) {
-    events += (events.empty() ? "\n{" : ",\n{") + fields + "}";
-  };
-  const auto rowOf = [](uint32_t block, Pipe pipe) {
-    return block * kPipes + static_cast<size_t>(pipe);
-  };
-  const auto row = [](uint32_t rank, size_t thread) {
-    return ",\"pid\":" + std::to_string(rank) + ",\"tid\":" + std::to_string(thread);
-  };
-  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    event("\"name\":\"process_name\",\"ph\":\"M\"" + row(rank, 0) + ",\"args\":{\"name\":\"rank " +
-          std::to_string(rank) + "\"}");
-    for (uint32_t block = 0; block < config_.blocks; ++block) {
-      for (const Pipe pipe : kEveryPipe) {
-        event("\"name\":\"thread_name\",\"ph\":\"M\"" + row(rank, rowOf(block, pipe)) +
-              ",\"args\":{\"name\":\"block " + std::to_string(block) + " " + nameOf(pipe) + "\"}");
-      }
-    }
-  }
-  for (const Span& span : spans_) {
-    event(std::string("\"name\":\"") + span.origin.instruction + "\",\"ph\":\"X\"" +
-          row(span.origin.rank, rowOf(span.origin.block, span.pipe)) +
-          ",\"ts\":" + std::to_string(span.start) + ",\"dur\":" + std::to_string(span.cycles) +
-          ",\"args\":{\"number\":" + std::to_string(span.origin.number) +
-          ",\"bytes\":" + std::to_string(span.bytes) + "}");
-  }
-  return "{\"traceEvents\":[" + events + "\n]}\n";
+  return spans_;
 }
 
 }  // namespace windlass::checked

@@ -27,6 +27,9 @@ struct Counters {
   uint64_t notifies = 0;
   uint64_t bufferBytes = 0;  // of the unified buffer, to the highest tile's end; most of any core
   uint64_t cycles = 0;       // until the last engine is done; most of any core
+  uint64_t coreCycles = 0;     // the same of all cores together
+  uint64_t overlapCycles = 0;  // in which MTE2 and MTE3 are both busy
+  uint64_t cores = 0;          // that have finished
 
   const Engine& of(Pipe pipe) const { return engines[static_cast<size_t>(pipe)]; }
   void add(const Counters& other);
@@ -69,9 +72,7 @@ class Machine {
   std::string report() const;
   // Of the cores that have finished.
   Counters counters() const;
-  // The same as JSON that Chrome's and Perfetto's viewers read: a process for each rank, a thread
-  // for each pipe of its blocks, a cycle as a microsecond.
-  std::string trace() const;
+  std::vector<Span> spans() const;
 
  private:
   static constexpr size_t kKept = 32;

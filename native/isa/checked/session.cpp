@@ -32,8 +32,13 @@ struct Machines {
     std::weak_ptr<Machine>& held = machines[{line.lines, line.sequence}];
     std::shared_ptr<Machine> machine = held.lock();
     if (machine == nullptr) {
-      machine = std::make_shared<Machine>(MachineConfig{architecture, kernel, ranks, line.cores,
-                                                        seedOf(line.sequence), false});
+      const MachineConfig config = {architecture,          kernel,     ranks, line.cores,
+                                    seedOf(line.sequence), isTracing()};
+      // Counted once the last of its ranks is done.
+      machine = std::shared_ptr<Machine>(new Machine(config), [](Machine* over) {
+        addToProfile(*over);
+        delete over;
+      });
       held = machine;
       // The same from whichever rank.
       for (const Reach& each : reach) {

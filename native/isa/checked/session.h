@@ -9,6 +9,7 @@
 
 #include "native/isa/checked/core.h"
 #include "native/isa/checked/machine.h"
+#include "native/isa/checked/profile.h"
 #include "windlass/kernel.h"
 
 namespace windlass::checked {
@@ -65,7 +66,7 @@ SeedChoice chooseSeed(const char* request) noexcept;
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body) {
-  Machine machine({architecture, kernel, 1, 1, seedOf(0), false});
+  Machine machine({architecture, kernel, 1, 1, seedOf(0), isTracing()});
   for (const StridedView& view : views) {
     const Reach reach = reachOf(0, view);
     machine.memory().add({0, reach.data, reach.bytes, false});
@@ -76,6 +77,7 @@ std::string runAlone(const Architecture& architecture, const char* kernel,
     body();
   }
   core.finish();
+  addToProfile(machine);
   return machine.report();
 }
 

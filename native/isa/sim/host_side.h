@@ -10,7 +10,10 @@
 
 namespace windlass {
 
+struct Profiler;
+
 static constexpr const Limits& kLimits = kSimLimits;
+static constexpr const Profiler* kTargetProfiler = nullptr;  // nothing is counted
 
 // Cores share nothing but memory.
 class CoreSession {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <thread>
 
+#include "native/isa/checked/profile.h"
 #include "native/isa/checked/session.h"
 #include "tests/native/checked/test_machine.h"
 
@@ -195,6 +196,8 @@ TEST(Pipes, CyclesShowThatEnginesOverlap) {
   EXPECT_EQ(busiest, inTurn.of(Pipe::kMte2).busyCycles);
   EXPECT_LT(pipelined.cycles, busiest * 5 / 4);
   EXPECT_GT(inTurn.cycles, busiest * 2);
+  EXPECT_GT(pipelined.overlapCycles, busiest * 3 / 4);
+  EXPECT_EQ(inTurn.overlapCycles, 0u);
 }
 
 TEST(Pipes, TraceHasARowForEachPipe) {
@@ -206,7 +209,8 @@ TEST(Pipes, TraceHasARowForEachPipe) {
     pto::TLOAD(tile, in);
   });
   test.finish();
-  const std::string trace = test.machine.trace();
+  const std::string trace =
+      checked::traceOf({{"a kernel", 2, 2, 1000, test.machine.spans()}}, 3);
   const char* first = "{\"traceEvents\":[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0";
   EXPECT_EQ(trace.rfind(first, 0), 0u);
   const auto has = [&](const char* text) { return trace.find(text) != std::string::npos; };
@@ -214,10 +218,12 @@ TEST(Pipes, TraceHasARowForEachPipe) {
       has("{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":6,"
           "\"args\":{\"name\":\"block 1 PIPE_MTE2\"}}"));
   EXPECT_TRUE(
-      has("{\"name\":\"TLOAD\",\"ph\":\"X\",\"pid\":1,\"tid\":6,\"ts\":1,\"dur\":96,"
+      has("{\"name\":\"TLOAD\",\"cat\":\"a kernel\",\"ph\":\"X\",\"pid\":1,\"tid\":6,"
+          "\"ts\":1001,\"dur\":96,"
           "\"args\":{\"number\":2,\"bytes\":2048}}"))
       << trace;
-  EXPECT_EQ(trace.substr(trace.size() - 3), "]}\n");
+  const std::string end = "],\"otherData\":{\"kernels that it lacks\":3}}\n";
+  EXPECT_EQ(trace.substr(trace.size() - end.size()), end);
 }
 
 template <typename T>

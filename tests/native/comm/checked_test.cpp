@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of an operation whose kernel breaks what the architecture allows, and of what a
 // checked target lacks.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "native/comm/device_executor.h"
 #include "native/comm/names.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/checked/session.h"
 #include "tests/native/comm/comms.h"
+#include "tests/native/comm/windows.h"
 
 namespace windlass_test {
 namespace {
@@ -192,6 +196,68 @@ TEST(Checked, RefusesWhatTheArchitectureLacks) {
     EXPECT_EQ(0, wl_dtype_can_reduce(WL_F64, WL_SUM));
     EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
   });
+}
+
+std::string traceOfProfile() {
+  uint64_t length = 0;
+  EXPECT_EQ(WL_OK, wl_profile_trace(nullptr, 0, &length, nullptr));
+  std::string trace(length, ' ');
+  EXPECT_EQ(WL_OK, wl_profile_trace(&trace[0], trace.size(), &length, nullptr));
+  EXPECT_EQ(trace.size(), length);
+  return trace;
+}
+
+TEST(Checked, CountsWhatKernelsDoOnTargetsThatCheck) {
+  Error error;
+  if (!isChecked()) {
+    uint64_t count = 0;
+    EXPECT_EQ(WL_UNSUPPORTED, wl_profile_start(0, &error));
+    EXPECT_TRUE(contains(error.message, "target sim does not count"));
+    EXPECT_EQ(WL_UNSUPPORTED, wl_profile_kernels(nullptr, 0, &count, &error));
+    EXPECT_EQ(WL_UNSUPPORTED, wl_profile_trace(nullptr, 0, &count, &error));
+    return;
+  }
+  constexpr size_t kElements = 100000;
+  constexpr uint64_t kBytes = kElements * sizeof(int32_t);
+  LocalRanks ranks(2);
+  Windows windows(ranks, 2 * kBytes, 1);
+  ASSERT_EQ(WL_OK, wl_profile_start(1, &error)) << error.message;
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error own;
+    EXPECT_EQ(WL_OK, allReduce(comm, windows.at(rank, 0), windows.at(rank, kBytes), kElements,
+                               WL_I32, WL_SUM, WL_ONE_PHASE, 0, &own))
+        << own.message;
+  });
+  wl_kernel_profile_t kernels[8] = {};
+  kernels[0].struct_size = sizeof *kernels;
+  uint64_t count = 0;
+  ASSERT_EQ(WL_OK, wl_profile_kernels(kernels, 8, &count, &error)) << error.message;
+  ASSERT_LE(count, 8u);
+  const auto* found = std::find_if(kernels, kernels + count, [](const auto& each) {
+    return std::strcmp(each.kernel, "all-reduce") == 0;
+  });
+  ASSERT_NE(kernels + count, found);
+  EXPECT_EQ(2u, found->runs);
+  // Each rank loads both inputs and stores its own output.
+  EXPECT_EQ(4 * kBytes, found->bytes[2]);
+  EXPECT_EQ(2 * kBytes, found->bytes[3]);
+  EXPECT_GT(found->instructions[1], 0u);
+  EXPECT_GT(found->flags, 0u);
+  EXPECT_GT(found->notifies, 0u);
+  EXPECT_GT(found->buffer_bytes, kBytes / 100);
+  EXPECT_GT(found->overlap_cycles, 0u);
+  EXPECT_LE(found->overlap_cycles, found->busy_cycles[3]);
+  EXPECT_LE(found->busy_cycles[2], found->cycles);
+  EXPECT_EQ(0u, found->cores % 2);
+  const std::string trace = traceOfProfile();
+  EXPECT_EQ(0u, trace.find("{\"traceEvents\":["));
+  for (const char* text : {"rank 1", "PIPE_MTE2", "\"name\":\"TLOAD\",\"cat\":\"all-reduce\""}) {
+    EXPECT_NE(std::string::npos, trace.find(text)) << text;
+  }
+  ASSERT_EQ(WL_OK, wl_profile_start(0, &error)) << error.message;
+  EXPECT_EQ(std::string::npos, traceOfProfile().find("TLOAD"));
+  ASSERT_EQ(WL_OK, wl_profile_kernels(kernels, 8, &count, &error)) << error.message;
+  EXPECT_EQ(0u, count);
 }
 
 }  // namespace

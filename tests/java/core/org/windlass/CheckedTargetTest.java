@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,19 +29,36 @@ class CheckedTargetTest {
       processes.with("WINDLASS_TARGET", target);
       for (Processes.Rank rank : processes.start("sums")) {
         assertThat(rank.ended())
-            .contains("target " + target, "threads agree", "processes agree", "a mistake is told");
+            .contains(
+                "target " + target,
+                "threads agree",
+                "sums are counted",
+                "processes agree",
+                "a mistake is told");
       }
     }
+  }
+
+  @Test
+  void anotherTargetCountsNothing() {
+    assertThatThrownBy(() -> KernelProfile.start(true))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageContaining("target sim does not count what kernels do");
+    assertThatThrownBy(KernelProfile::all).isInstanceOf(UnsupportedException.class);
+    assertThatThrownBy(KernelProfile::trace).isInstanceOf(UnsupportedException.class);
   }
 
   static void sums() {
     System.out.println("target " + Target.loaded());
     assertThatThrownBy(Target.SIM::use).isInstanceOf(UnsupportedException.class);
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SOON);
+    KernelProfile.start(true);
     try (LocalGroup group = Communicator.local(3, options)) {
       group.run(CheckedTargetTest::sum);
     }
     System.out.println("threads agree");
+    requireCounted();
+    System.out.println("sums are counted");
     try (Communicator communicator = Communicator.fromEnvironment(options, SOON)) {
       sum(communicator);
     }
@@ -67,6 +85,27 @@ class CheckedTargetTest {
         .hasMessageContaining("tile-race: kernel no_flag, rank ")
         .hasMessageContaining("put set_flag and wait_flag");
     window.close();
+  }
+
+  private static void requireCounted() {
+    List<KernelProfile> all = KernelProfile.all();
+    assertThat(all).extracting(KernelProfile::kernel).contains("all-reduce", "barrier").isSorted();
+    KernelProfile sum =
+        all.stream().filter(each -> each.kernel().equals("all-reduce")).findFirst().orElseThrow();
+    assertThat(sum.runs()).isEqualTo(2 * 3);
+    assertThat(sum.engines()).containsOnlyKeys(KernelProfile.Engine.values());
+    // The input rides with ENTER: each rank loads that of all, and stores its own output.
+    assertThat(sum.engines().get(KernelProfile.Engine.MTE3).bytes()).isEqualTo(2 * 3 * 2000);
+    assertThat(sum.engines().get(KernelProfile.Engine.MTE2).bytes()).isEqualTo(2 * 3 * 3 * 2000);
+    assertThat(sum.cycles()).isPositive();
+    assertThat(sum.bufferBytes()).isPositive();
+    assertThat(KernelProfile.trace())
+        .startsWith("{\"traceEvents\":[")
+        .contains("\"name\":\"TADD\",\"cat\":\"all-reduce\"", "rank 2")
+        .endsWith("}\n");
+    KernelProfile.start(false);
+    assertThat(KernelProfile.all()).isEmpty();
+    assertThat(KernelProfile.trace()).doesNotContain("TADD");
   }
 
   /** In a window and outside, in a dtype whose sums go by way of another. */

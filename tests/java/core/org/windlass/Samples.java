@@ -59,6 +59,9 @@ final class Samples extends SampleValues {
     generic(
         "List<org.windlass.layout.Placement>",
         () -> List.of(Placement.replicate(), Placement.shard(0)));
+    generic(
+        "Map<org.windlass.KernelProfile$Engine, org.windlass.KernelProfile$Work>",
+        () -> Map.of(KernelProfile.Engine.S, new KernelProfile.Work(1, 1, 1)));
     generic("List<org.windlass.plan.Plan>", () -> List.of(plan()));
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.Report$Call>", List::of);

@@ -11,10 +11,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.LongFunction;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.KernelProfile;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
 import org.windlass.Target;
@@ -68,6 +70,15 @@ import picocli.CommandLine.Spec;
           + " wrong one is status 6.",
       "%n--from, --to, --shape and --mode are of redistribute, and so is --wire, which in cast is"
           + " the target's dtype.",
+      "%nOn a2a3sim and a5sim, with ranks as threads, a table follows of what kernels did while each size"
+          + " was measured, warm-up and checks included: a line for each engine of a core. Cycles are"
+          + " estimates by stated rates; none was measured on a device.",
+      "  runs        [runs] of ranks: an operation of 4 ranks counts 4",
+      "  cycles      [cycles / cores] of a core until its last engine is done, the mean",
+      "  busy %%      [busy_cycles / cycles] of a core's time, by engine",
+      "  overlap %%   [overlap_cycles] of the time of loads or stores, whichever are",
+      "              shorter, in which the others are busy too",
+      "  UB          [buffer_bytes] on-core memory, the most of any core",
       "%n--ops-csv replaces FILE, once all is measured, by lines of"
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
@@ -204,13 +215,21 @@ public final class BenchCommand implements Runnable {
     }
     PrintWriter out = spec.commandLine().getOut();
     boolean headed = json.isGiven();
+    boolean counts = ProfileOutput.counts(measured.target()) && !moving.areProcesses();
+    StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
         StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
       if (stamps != null) {
         unfinished.add(stamps);
       }
       for (Workload workload : workloads) {
+        if (counts) {
+          KernelProfile.start(false);
+        }
         Sampler.Measurement measurement = sampler(group, workload).run();
+        if (counts) {
+          profiles.append(profile(workload.bytes()));
+        }
         BenchResult result = BenchResult.of(measured, workload, measurement);
         if (!headed) {
           out.print(BenchResult.tableHead());
@@ -222,10 +241,24 @@ public final class BenchCommand implements Runnable {
           stamps.write(op, workload.bytes(), measurement.batches());
         }
       }
+      out.print(profiles);
+      out.flush();
       if (stamps != null) {
         stamps.commit();
       }
     }
+  }
+
+  /** What kernels did while a size was measured. */
+  private String profile(long bytes) {
+    List<KernelProfile> kernels = KernelProfile.all();
+    if (!json.isGiven()) {
+      return String.format("%nkernels at %s%n", ByteSize.format(bytes))
+          + ProfileOutput.table(kernels);
+    }
+    return kernels.stream()
+        .map(kernel -> ProfileOutput.json(kernel, bytes) + "\n")
+        .collect(Collectors.joining());
   }
 
   private Sampler sampler(LocalGroup group, Workload workload) {

@@ -5,10 +5,13 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
+import org.windlass.KernelProfile;
 import org.windlass.LocalGroup;
+import org.windlass.cli.out.WholeFile;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
 import picocli.CommandLine.Command;
@@ -42,6 +45,21 @@ final class ExampleCommand implements Runnable {
               + " of three jobs.")
   private int ranks;
 
+  @Option(
+      names = "--counters",
+      description =
+          "Afterwards, what kernels did on each engine, in cycles estimated by stated rates:"
+              + " a2a3sim and a5sim, as threads.")
+  private boolean counters;
+
+  @Option(
+      names = "--trace",
+      paramLabel = "FILE",
+      description =
+          "Writes what each engine of each rank did, as JSON for Chrome's or Perfetto's viewer:"
+              + " a2a3sim and a5sim, as threads.")
+  private Path trace;
+
   @Override
   public void run() {
     if (all && name != null) {
@@ -56,6 +74,33 @@ final class ExampleCommand implements Runnable {
       return;
     }
     moving.target();
+    if (!counters && trace == null) {
+      runChosen(out);
+      return;
+    }
+    if (moving.areProcesses()) {
+      throw new InvalidArgumentException(
+          "--counters and --trace: processes count each for itself; take --launch threads");
+    }
+    KernelProfile.start(trace != null);
+    try (Unfinished unfinished = new Unfinished();
+        WholeFile file = trace == null ? null : WholeFile.create(trace)) {
+      if (file != null) {
+        unfinished.add(file);
+      }
+      runChosen(out);
+      if (counters) {
+        out.print(ProfileOutput.table(KernelProfile.all()));
+        out.flush();
+      }
+      if (file != null) {
+        file.write(KernelProfile.trace());
+        file.commit();
+      }
+    }
+  }
+
+  private void runChosen(PrintWriter out) {
     List<Example> chosen = all ? Examples.all() : List.of(find(name));
     List<Example> ofJobs = chosen.stream().filter(this::isOfJobs).toList();
     if (ofJobs.size() < chosen.size()) {

@@ -46,6 +46,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_rank_state_t",
                 "wl_peer_memory_t",
                 "wl_record_t",
+                "wl_kernel_profile_t",
                 "wl_tensor_t",
                 "wl_transfer_config_t",
                 "wl_floor_config_t",

@@ -15,7 +15,7 @@ public final class Structs {
   }
 
   /** The text from {@code at} on, of at most {@code room} bytes, that NUL ends. */
-  static String text(ByteBuffer struct, int at, int room) {
+  public static String text(ByteBuffer struct, int at, int room) {
     byte[] bytes = new byte[room];
     int length = 0;
     while (length < room && struct.get(at + length) != 0) {
@@ -97,6 +97,29 @@ public final class Structs {
     public static final int WHY = NativeStruct.offset("wl_peer_memory_t", "why");
 
     private PeerMemory() {}
+  }
+
+  /** {@code wl_kernel_profile_t}. */
+  public static final class KernelProfile {
+    public static final int SIZE = NativeStruct.bytes("wl_kernel_profile_t");
+    public static final int KERNEL = offset("kernel");
+    public static final int RUNS = offset("runs");
+    public static final int CORES = offset("cores");
+    public static final int CYCLES = offset("cycles");
+    public static final int OVERLAP_CYCLES = offset("overlap_cycles");
+    public static final int FLAGS = offset("flags");
+    public static final int BARRIERS = offset("barriers");
+    public static final int NOTIFIES = offset("notifies");
+    public static final int BUFFER_BYTES = offset("buffer_bytes");
+    public static final int INSTRUCTIONS = offset("instructions");
+    public static final int BYTES = offset("bytes");
+    public static final int BUSY_CYCLES = offset("busy_cycles");
+
+    private KernelProfile() {}
+
+    private static int offset(String field) {
+      return NativeStruct.offset("wl_kernel_profile_t", field);
+    }
   }
 
   /** {@code wl_record_t}. */

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.util.List;
+import java.util.Locale;
+import org.windlass.KernelProfile;
+import org.windlass.KernelProfile.Engine;
+import org.windlass.KernelProfile.Work;
+import org.windlass.Target;
+import org.windlass.cli.out.JsonLine;
+
+/** What kernels did on a checked target, as the command prints it. */
+final class ProfileOutput {
+  private static final String ROW = "%-20s %8s %12s %-5s %12s %14s %8s %9s %8s %8s %9s %8s%n";
+
+  private ProfileOutput() {}
+
+  /** Whether the target counts what kernels do. */
+  static boolean counts(Target target) {
+    return target == Target.A2A3SIM || target == Target.A5SIM;
+  }
+
+  /** A line for each engine of each kernel. */
+  static String table(List<KernelProfile> kernels) {
+    StringBuilder table =
+        new StringBuilder(
+            row(
+                "kernel",
+                "runs",
+                "cycles",
+                "pipe",
+                "instructions",
+                "bytes",
+                "busy %",
+                "overlap %",
+                "flags",
+                "barriers",
+                "notifies",
+                "UB"));
+    for (KernelProfile kernel : kernels) {
+      for (Engine engine : Engine.values()) {
+        boolean first = engine == Engine.S;
+        Work work = kernel.engines().get(engine);
+        table.append(
+            row(
+                first ? kernel.kernel() : "",
+                first ? kernel.runs() : "",
+                first ? kernel.cycles() / kernel.cores() : "",
+                engine,
+                work.instructions(),
+                work.bytes(),
+                percent(work.busyCycles(), kernel.cycles()),
+                first ? percent(kernel.overlapCycles(), shorter(kernel)) : "",
+                first ? kernel.flags() : "",
+                first ? kernel.barriers() : "",
+                first ? kernel.notifies() : "",
+                first ? kernel.bufferBytes() : ""));
+      }
+    }
+    return table.toString();
+  }
+
+  /** What a kernel did while operations of so many bytes were measured. */
+  static String json(KernelProfile kernel, long bytes) {
+    return JsonLine.of(
+        json -> {
+          json.writeStringField("kernel", kernel.kernel());
+          json.writeNumberField("bytes", bytes);
+          json.writeNumberField("runs", kernel.runs());
+          json.writeNumberField("cores", kernel.cores());
+          json.writeNumberField("cycles", kernel.cycles());
+          json.writeNumberField("overlap_cycles", kernel.overlapCycles());
+          json.writeNumberField("flags", kernel.flags());
+          json.writeNumberField("barriers", kernel.barriers());
+          json.writeNumberField("notifies", kernel.notifies());
+          json.writeNumberField("buffer_bytes", kernel.bufferBytes());
+          for (Engine engine : Engine.values()) {
+            Work work = kernel.engines().get(engine);
+            json.writeObjectFieldStart(engine.name());
+            json.writeNumberField("instructions", work.instructions());
+            json.writeNumberField("bytes", work.bytes());
+            json.writeNumberField("busy_cycles", work.busyCycles());
+            json.writeEndObject();
+          }
+        });
+  }
+
+  /** Of loads and stores, how long those are busy that are it less. */
+  private static long shorter(KernelProfile kernel) {
+    return Math.min(
+        kernel.engines().get(Engine.MTE2).busyCycles(),
+        kernel.engines().get(Engine.MTE3).busyCycles());
+  }
+
+  private static String percent(long part, long whole) {
+    return whole == 0 ? "-" : String.format(Locale.ROOT, "%.1f", 100.0 * part / whole);
+  }
+
+  private static String row(Object... cells) {
+    return String.format(Locale.ROOT, ROW, cells);
+  }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the machines of this process have counted, by kernel, and what their pipes did: each
+// machine's operation follows the one before on a time line of estimated cycles.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "native/base/profile.h"
+#include "native/isa/checked/machine.h"
+
+namespace windlass::checked {
+
+// The spans of one kernel's run.
+struct TracedRun {
+  std::string kernel;
+  uint32_t ranks;
+  uint32_t blocks;
+  uint64_t start;  // on the time line
+  std::vector<Span> spans;
+};
+// As JSON that Chrome's and Perfetto's viewers read: a process for each rank, a thread for each
+// pipe of its blocks, a cycle as a microsecond. `leftOut` counts runs that it lacks.
+std::string traceOf(const std::vector<TracedRun>& runs, uint64_t leftOut);
+
+// Whether machines are to keep their spans.
+bool isTracing();
+// A machine whose cores have finished.
+void addToProfile(const Machine& machine);
+
+extern const Profiler kProfiler;
+
+}  // namespace windlass::checked
