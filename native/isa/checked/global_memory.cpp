@@ -47,7 +47,12 @@ bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
 }  // namespace
 
 void GlobalMemory::add(const Region& region) {
+  const auto isIt = [&](const Region& each) {
+    return each.isWindow && each.rank == region.rank && each.data == region.data &&
+           each.bytes == region.bytes;
+  };
   const std::lock_guard<std::mutex> lock(regionsMutex_);
+  if (region.isWindow && std::any_of(regions_.begin(), regions_.end(), isIt)) return;
   regions_.push_back(region);
 }
 

@@ -31,7 +31,7 @@ enum class Touching : uint8_t { kRead, kAdd, kWrite };
 
 class GlobalMemory {
  public:
-  // Before any core touches it.
+  // Before any core of who adds it touches it. A window, which every rank adds, counts once.
   void add(const Region& region);
   // Once no core touches it any more: whoever gets the memory next owes nothing to those that did.
   void drop(const Region& region);

@@ -24,8 +24,7 @@ struct Machines {
   }
 
   std::shared_ptr<Machine> join(const Architecture& architecture, const char* kernel,
-                                uint32_t ranks, const InLine& line,
-                                const std::vector<Reach>& reach) {
+                                uint32_t ranks, const InLine& line) {
     const std::lock_guard<std::mutex> lock(mutex);
     for (auto entry = machines.begin(); entry != machines.end();)
       entry = entry->second.expired() ? machines.erase(entry) : std::next(entry);
@@ -40,10 +39,6 @@ struct Machines {
         delete over;
       });
       held = machine;
-      // The same from whichever rank.
-      for (const Reach& each : reach) {
-        if (each.isWindow) machine->memory().add({each.rank, each.data, each.bytes, true});
-      }
     }
     return machine;
   }
@@ -59,11 +54,11 @@ const SeedChoice& chosenSeed() noexcept {
 
 Session::Session(const Architecture& architecture, const char* kernel, uint32_t ranks,
                  const InLine& line, const std::vector<Reach>& reach)
-    : machine_(Machines::all().join(architecture, kernel, ranks, line, reach)) {
+    : machine_(Machines::all().join(architecture, kernel, ranks, line)) {
   for (const Reach& each : reach) {
-    if (each.isWindow) continue;
-    own_.push_back({each.rank, each.data, each.bytes, false});
-    machine_->memory().add(own_.back());
+    const Region region = {each.rank, each.data, each.bytes, each.isWindow};
+    if (!region.isWindow) own_.push_back(region);
+    machine_->memory().add(region);
   }
   for (uint32_t core = 0; core < line.cores; ++core)
     cores_.push_back(std::make_unique<Core>(*machine_, line.rank, core));

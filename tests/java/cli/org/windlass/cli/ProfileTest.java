@@ -16,6 +16,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the command prints and writes of kernels on a checked target. */
 @Timeout(120)
@@ -49,6 +51,16 @@ class ProfileTest {
     assertThat(out.lines().filter(line -> line.startsWith("{\"kernel\":\"all-gather\",\"bytes\":4096,")))
         .hasSize(1)
         .allSatisfy(line -> assertThat(line).contains("\"MTE2\":{\"instructions\":", "\"cycles\":"));
+  }
+
+  /** Its counters lie in no window that all ranks know: each tells those of its own items. */
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3sim", "a5sim"})
+  void aBenchRedistributesBetweenWindowsOfThreads(String target) throws Exception {
+    String out =
+        ended("bench", "redistribute", "--target", target, "--launch", "threads", "--from", "2:S0",
+            "--to", "2:S1", "--shape", "64x64", "--seconds", "0.05", "--json");
+    assertThat(out).contains("\"verified\":true", "{\"kernel\":\"transfer\",\"bytes\":16384,");
   }
 
   /** What the command prints, which succeeds. */

@@ -101,7 +101,7 @@ class AbandonedMeetingTest {
     }
   }
 
-  /** A job of two ranks of which one comes, as far as a test takes it. */
+  /** A job of three ranks of which the last never comes, as far as a test takes it. */
   private static Pairing ghost(Store store) {
     Announcement said =
         new Announcement(
@@ -109,7 +109,7 @@ class AbandonedMeetingTest {
             "ghost",
             UUID.randomUUID().toString(),
             ProcessHandle.current().pid(),
-            2,
+            3,
             "",
             GHOSTS);
     return new Pairing(store, "policy", said, SOON, WindlassException::of);
@@ -123,7 +123,7 @@ class AbandonedMeetingTest {
         match.theirs(),
         open,
         List.of(rank),
-        4,
+        5,
         GHOSTS,
         most,
         WindlassException::of);
@@ -135,8 +135,8 @@ class AbandonedMeetingTest {
         new FutureTask<>(
             () -> assertThatThrownBy(() -> join(store, match, 0, null, SOON)).isNotNull(), null);
     new Thread(opener, "ghost").start();
-    store.await(match.prefix() + "rank/2", SOON);
     store.await(match.prefix() + "rank/3", SOON);
+    store.await(match.prefix() + "rank/4", SOON);
     return opener;
   }
 
@@ -192,7 +192,7 @@ class AbandonedMeetingTest {
             job ->
                 assertThatThrownBy(() -> job.meet("policy", TARGET, SOON))
                     .isInstanceOf(MismatchException.class)
-                    .hasMessageContaining("one of 4 ranks"));
+                    .hasMessageContaining("one of 5 ranks"));
     try (Store store = jobs.store()) {
       Pairing.Match match = ghost(store).source(null);
       assertThatThrownBy(() -> join(store, match, 0, null, SOON)).isNotNull();
