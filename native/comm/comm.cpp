@@ -137,8 +137,9 @@ Code Comm::pullItems(const Call& call, const Launch& launch, Deadline& deadline)
   if (pulling_ == nullptr) return publishNoMemory();
   shownPhases_ = launch.phases;
   isPulling_ = true;
-  const Code code =
-      pulling_->items().run(*call.far, launch, call.firstPhase, deadline, call.error);
+  const Code code = orNoMemory([&] {
+    return pulling_->items().run(*call.far, launch, call.firstPhase, deadline, call.error);
+  });
   isPulling_ = false;
   return code;
 }
@@ -147,12 +148,15 @@ bool Comm::reachesOutput(const Launch& launch, uint32_t owner) const {
   return !group_->isFar(rank_, owner, launch.of(owner).out);
 }
 
-void Comm::skipInLine(uint32_t phases) const {
-  for (uint32_t core = 0; core < group_->config().deviceCores; ++core) {
-    const InLine own = inLine(core);
-    for (uint32_t peer = 0; peer < group_->ranks(); ++peer)
-      kKernels.notify(own.line(peer, rank_, core), own.word(phases));
-  }
+Code Comm::skipInLine(Code code, uint32_t phases) {
+  return orNoMemory([&] {
+    for (uint32_t core = 0; core < group_->config().deviceCores; ++core) {
+      const InLine own = inLine(core);
+      for (uint32_t peer = 0; peer < group_->ranks(); ++peer)
+        kKernels.notify(own.line(peer, rank_, core), own.word(phases));
+    }
+    return code;
+  });
 }
 
 Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline) {
@@ -161,7 +165,8 @@ Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, De
   waiter_.ring();
   shownPhases_ = form.phases;
   isPulling_ = true;
-  const Code code = pulling_->run(form, launch, deadline, call.error);
+  const Code code =
+      orNoMemory([&] { return pulling_->run(form, launch, deadline, call.error); });
   isPulling_ = false;
   if (code == WL_OK) allEntered_ = sequence_;
   return code;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "native/comm/group.h"
@@ -212,12 +213,14 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // What this rank's cores may touch in the operation in progress, which names it. Throws
   // std::bad_alloc.
   std::vector<Reach> reach(const Call& call, const Launch& launch) const;
-  // Writes the lines of an operation that its cores leave alone.
-  void skipInLine(uint32_t phases) const;
+  // Writes the lines of an operation that its cores leave alone; `code`, unless memory is short.
+  Code skipInLine(Code code, uint32_t phases);
   template <class K>
   Code awaitConcerned(const Launch& launch, Deadline& deadline);
   template <class K>
   Code runCores(const Call& call, const Launch& launch, Deadline& deadline);
+  template <class K>
+  Code goOnWithCores(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
@@ -264,6 +267,16 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // On leaving: publishes a failure record where a peer that entered this rank's last operation
   // calls something else, or where one has left after fewer operations, or more.
   void compareLast();
+  // What `run` returns, which goes on with the operation; where it throws std::bad_alloc the
+  // operation fails with that.
+  template <class Run>
+  Code orNoMemory(Run&& run) {
+    try {
+      return run();
+    } catch (const std::bad_alloc&) {
+      return publishNoMemory();
+    }
+  }
   // What a rank of a communicator that has failed gets.
   Code told(const char* prefix, wl_error_t* error) const;
   // The Mismatch that no call of this rank has returned.

@@ -38,13 +38,20 @@ class Comm::Cores {
     open_ = false;
   }
 
-  // Once all are over, what a session that checks says.
-  auto end() { return session_.end(); }
+  // What a session that checks says, which no core runs in any more.
+  auto verdict() { return session_.verdict(areOver()); }
+  // Whether a core could not go on for lack of memory.
+  bool lackMemory() const { return lackMemory_.load(std::memory_order_acquire); }
 
-  // Takes each core that nobody runs as far as it goes; whether all are over.
+  // Takes each core that nobody runs as far as it goes; whether all are over, or waiting is: a core
+  // lacks memory, or one broke something, and what waits for it may wait for ever.
   bool goOn() {
-    step(this);
-    return over_.load(std::memory_order_acquire) == count();
+    const bool moved = step(this);
+    if (areOver()) return true;
+    if constexpr (K::Session::kChecks) {
+      return lackMemory() || (!moved && !session_.verdict(false).broken.empty());
+    }
+    return false;
   }
 
  private:
@@ -63,6 +70,7 @@ class Comm::Cores {
     }
   }
 
+  bool areOver() const { return over_.load(std::memory_order_acquire) == count(); }
   uint32_t count() const { return comm_.group().config().deviceCores; }
 
   static bool step(void* context) {
@@ -78,8 +86,7 @@ class Comm::Cores {
     if (core.taken.load(std::memory_order_relaxed)) return false;
     if (core.taken.exchange(true, std::memory_order_acquire)) return false;
     const Position before = core.at;
-    if (!before.left && K::goOn(session_, launch_, core.line, core.at))
-      over_.fetch_add(1, std::memory_order_acq_rel);
+    if (!before.left && goOn(core)) over_.fetch_add(1, std::memory_order_acq_rel);
     const bool moved = core.at.phase != before.phase || core.at.left != before.left;
     core.taken.store(false, std::memory_order_release);
     if (!moved) return false;
@@ -89,10 +96,26 @@ class Comm::Cores {
     return true;
   }
 
+  bool goOn(Core& core) {
+    if constexpr (K::Session::kChecks) {
+      // Where one stopped midway none goes on.
+      if (lackMemory()) return false;
+      try {
+        return K::goOn(session_, launch_, core.line, core.at);
+      } catch (const std::bad_alloc&) {
+        lackMemory_.store(true, std::memory_order_release);
+        return false;
+      }
+    } else {
+      return K::goOn(session_, launch_, core.line, core.at);
+    }
+  }
+
   Comm& comm_;
   const Launch& launch_;
   bool open_;
   typename K::Session session_;
+  std::atomic<bool> lackMemory_{false};
   std::atomic<uint32_t> over_{0};
   Core cores_[WL_MAX_DEVICE_CORES];
 };
@@ -105,7 +128,13 @@ Code Comm::runInLine(const Call& call) {
     if (code != WL_OK) return code;
     fillEntry(call, kRides<K>);
     if constexpr (Pulls<K>::value) {
-      if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+      if (pulling_ != nullptr) {
+        code = orNoMemory([&] {
+          pulling_->fillEarly(K::kPull, launch);
+          return WL_OK;
+        });
+        if (code != WL_OK) return code;
+      }
     }
     publishEntry();
     waiter_.announce(-1);
@@ -117,8 +146,7 @@ Code Comm::runInLine(const Call& call) {
         if (code != WL_OK) return code;
         if (pulls(launch)) {
           code = pull(K::kPull, call, launch, deadline);
-          skipInLine(K::phases(launch));
-          return code;
+          return skipInLine(code, K::phases(launch));
         }
       }
     }
@@ -128,8 +156,7 @@ Code Comm::runInLine(const Call& call) {
       if (!runs) launch.phases = 0;
       if (runs && call.far != nullptr) {
         code = pullItems(call, launch, deadline);
-        skipInLine(launch.phases);
-        return code;
+        return skipInLine(code, launch.phases);
       }
     }
     return runCores<K>(call, launch, deadline);
@@ -139,17 +166,27 @@ Code Comm::runInLine(const Call& call) {
 // Runs the kernel on this rank's cores, once all that they touch has entered.
 template <class K>
 Code Comm::runCores(const Call& call, const Launch& launch, Deadline& deadline) {
+  if constexpr (K::Session::kChecks) {
+    return orNoMemory([&] { return goOnWithCores<K>(call, launch, deadline); });
+  } else {
+    return goOnWithCores<K>(call, launch, deadline);
+  }
+}
+
+template <class K>
+Code Comm::goOnWithCores(const Call& call, const Launch& launch, Deadline& deadline) {
   Cores<K> cores(*this, call, launch);
   Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
   // A peer may have failed after its part: what this rank waited for is there then, though a
   // worker may have been about to see it.
   cores.close();
   if (code != WL_OK && cores.goOn()) code = WL_OK;
-  if (code != WL_OK) return code;
   if constexpr (K::Session::kChecks) {
-    if (const auto verdict = cores.end(); !verdict.broken.empty())
+    if (cores.lackMemory()) return publishNoMemory();
+    if (const auto verdict = cores.verdict(); !verdict.broken.empty())
       return publishBreach(verdict.culprit, verdict.broken.c_str());
   }
+  if (code != WL_OK) return code;
   finishPhase(rank_, K::phases(launch));
   waiter_.announce(-1);
   return WL_OK;

@@ -134,7 +134,7 @@ class Checker {
     const SessionEntry* session = kernel.session;
     if (!kTarget.limits.isolatesRanks) return session == nullptr;
     return holds(session, 1) && library_.holdsCode(reinterpret_cast<const void*>(session->open)) &&
-           library_.holdsCode(reinterpret_cast<const void*>(session->end)) &&
+           library_.holdsCode(reinterpret_cast<const void*>(session->verdict)) &&
            library_.holdsCode(reinterpret_cast<const void*>(session->close));
   }
 

@@ -60,11 +60,11 @@ class Checked {
     std::string broken;
     uint32_t culprit;
   };
-  Verdict end() {
-    Verdict verdict = {};
-    if (const char* broken = entry_.end(session_, &verdict.culprit); broken != nullptr)
-      verdict.broken = broken;
-    return verdict;
+  Verdict verdict(bool over) {
+    Verdict found = {};
+    if (const char* broken = entry_.verdict(session_, over, &found.culprit); broken != nullptr)
+      found.broken = broken;
+    return found;
   }
 
  private:

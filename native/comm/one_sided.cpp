@@ -32,8 +32,11 @@ Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& mov
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
   record(descriptor);
   if (left(currentPeer())) return finish(publishLeft(), false, error);
-  const char* broken = move();
-  return finish(broken == nullptr ? WL_OK : publishBreach(rank_, broken), false, error);
+  const Code code = orNoMemory([&] {
+    const char* broken = move();
+    return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
+  });
+  return finish(code, false, error);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,

@@ -91,17 +91,17 @@ class InSession {
       return nullptr;
     }
   }
-  static const char* end(KernelSession* session, uint32_t* culprit) {
-    auto verdict = of(session).cores_.end();
-    if (verdict.broken.empty()) return nullptr;
-    *culprit = verdict.culprit;
+  static const char* verdict(KernelSession* session, bool over, uint32_t* culprit) {
+    auto found = of(session).cores_.verdict(over);
+    if (found.broken.empty()) return nullptr;
+    *culprit = found.culprit;
     std::string& broken = of(session).broken_;
-    broken = std::move(verdict.broken);
+    broken = std::move(found.broken);
     return broken.c_str();
   }
   static void close(KernelSession* session) { delete &of(session); }
 
-  static constexpr SessionEntry kEntry = {open, end, close};
+  static constexpr SessionEntry kEntry = {open, verdict, close};
 
   Cores cores_;
   std::string broken_;

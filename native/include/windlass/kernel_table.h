@@ -63,9 +63,10 @@ struct SessionEntry {
   // `line` is one of the rank's cores, and `reach` what they may touch. nullptr: no memory is left.
   KernelSession* (*open)(const char* kernel, const Launch&, const InLine& line, const Reach* reach,
                          size_t count);
-  // Once all cores are over: nullptr, or what is broken, a line for each breach, which lasts until
-  // close; and whose core broke something first.
-  const char* (*end)(KernelSession*, uint32_t* culprit);
+  // On one thread. `over`: all cores are; else they may go on. nullptr, or what is broken, a line
+  // for each breach, which lasts until the next verdict; and whose core broke something first.
+  // Throws std::bad_alloc.
+  const char* (*verdict)(KernelSession*, bool over, uint32_t* culprit);
   void (*close)(KernelSession*);
 };
 

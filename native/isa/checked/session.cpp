@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace windlass::checked {
@@ -35,7 +36,11 @@ struct Machines {
                                     seedOf(line.sequence), isTracing()};
       // Counted once the last of its ranks is done.
       machine = std::shared_ptr<Machine>(new Machine(config), [](Machine* over) {
-        addToProfile(*over);
+        try {
+          addToProfile(*over);
+        } catch (const std::bad_alloc&) {
+          // A rank leaves its operation here; its profile lacks a run.
+        }
         delete over;
       });
       held = machine;
@@ -68,8 +73,10 @@ Session::~Session() {
   for (const Region& each : own_) machine_->memory().drop(each);
 }
 
-Verdict Session::end() {
-  for (const std::unique_ptr<Core>& core : cores_) core->finish();
+Verdict Session::verdict(bool over) {
+  if (over) {
+    for (const std::unique_ptr<Core>& core : cores_) core->finish();
+  }
   Verdict verdict = {machine_->report()};
   if (!verdict.broken.empty()) verdict.culprit = machine_->breaches().front().origin.rank;
   return verdict;

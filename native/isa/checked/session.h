@@ -34,8 +34,8 @@ class Session {
 
   // While it lives, its thread runs that core.
   Core::Running run(uint32_t core) { return Core::Running(*cores_[core]); }
-  // Once all cores are over, on one thread.
-  Verdict end();
+  // On one thread. `over`: all cores are; else they may go on, and this is as far as they came.
+  Verdict verdict(bool over);
 
  private:
   std::shared_ptr<Machine> machine_;

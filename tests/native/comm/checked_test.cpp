@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -98,8 +99,49 @@ struct BrokenOnRankOneFirst : BrokenOnRankOne {
 std::atomic<bool> BrokenOnRankOneFirst::broken{false};
 std::atomic<bool> BrokenOnRankOneFirst::told{false};
 
+// Each rank waits for ever for what never comes: rank 1 once it has broken something.
+struct Stuck : Copies<BrokenOnRankOne> {
+  static bool goOn(A5Session& session, const Launch& launch, const InLine& own, Position& at) {
+    if (!at.begun) {
+      Position all;
+      Copies::goOn(session, launch, own, all);
+    }
+    at.begun = true;
+    return false;
+  }
+};
+
+// Where memory is short on rank 1.
+enum class Short { kSession, kCore, kVerdict };
+
+template <Short where>
+struct Starved : Copies<Whole> {
+  class Session : public A5Session {
+   public:
+    Session(const char* kernel, const Launch& launch, const InLine& line,
+            const std::vector<windlass::Reach>& reach)
+        : A5Session(kernel, launch, line, reach), rank_(line.rank) {
+      take(Short::kSession);
+    }
+    checked::Verdict verdict(bool over) {
+      take(Short::kVerdict);
+      return A5Session::verdict(over);
+    }
+    void take(Short at) const {
+      if (at == where && rank_ == 1) throw std::bad_alloc();
+    }
+
+   private:
+    const uint32_t rank_;
+  };
+  static bool goOn(Session& session, const Launch& launch, const InLine& own, Position& at) {
+    if (own.core == 1) session.take(Short::kCore);
+    return Copies::goOn(session, launch, own, at);
+  }
+};
+
 // What each rank gets of one operation, and what it says.
-template <class Order>
+template <class Order, class Kernel = Copies<Order>>
 void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors) {
   codes->assign(ranks.comms.size(), -1);
   errors->resize(ranks.comms.size());
@@ -112,7 +154,7 @@ void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors
     call.args = {in, out, nullptr};
     call.bytes = call.inBytes = call.outBytes = sizeof in;
     call.error = &(*errors)[rank];
-    (*codes)[rank] = comm.runInLine<Copies<Order>>(call);
+    (*codes)[rank] = comm.runInLine<Kernel>(call);
     Order::over(rank);
     if ((*codes)[rank] == WL_OK) {
       EXPECT_EQ(0, std::memcmp(in, out, sizeof in));
@@ -133,11 +175,11 @@ TEST(Checked, WhatKeepsTheRulesRuns) {
   }
 }
 
-template <class Order>
+template <class Order, class Kernel = Copies<Order>>
 void expectRankOneNamed(std::vector<int>* codes) {
   Comms ranks(2, 2);
   std::vector<Error> errors;
-  runCopies<Order>(ranks, codes, &errors);
+  runCopies<Order, Kernel>(ranks, codes, &errors);
   EXPECT_EQ(WL_DEVICE, (*codes)[1]);
   EXPECT_TRUE(contains(errors[1].message, "rank 1: all-gather #1 breaks what "));
   EXPECT_TRUE(contains(errors[1].message, "tile-race: kernel all-gather, rank 1, block 0"));
@@ -163,6 +205,35 @@ TEST(Checked, ABreachIsOfTheRankThatBrokeTheRuleWhoeverSeesItFirst) {
   std::vector<int> codes;
   expectRankOneNamed<BrokenOnRankOneFirst>(&codes);
   EXPECT_EQ(WL_DEVICE, codes[0]);
+}
+
+TEST(Checked, ABreachIsToldWhereWhatFollowsIsWaitedForInVain) {
+  if (!runsCores()) GTEST_SKIP() << "the cpu executor runs no cores";
+  std::vector<int> codes;
+  expectRankOneNamed<BrokenOnRankOne, Stuck>(&codes);
+  EXPECT_EQ(WL_DEVICE, codes[0]);
+}
+
+template <Short where>
+void expectNoMemory() {
+  Comms ranks(2, 2);
+  std::vector<int> codes;
+  std::vector<Error> errors;
+  runCopies<Whole, Starved<where>>(ranks, &codes, &errors);
+  EXPECT_EQ(WL_RESOURCE, codes[1]);
+  EXPECT_TRUE(contains(errors[1].message, "rank 1"));
+  EXPECT_TRUE(contains(errors[1].message, "out of memory"));
+  const wl_error_t* failure = ranks.group->failure();
+  ASSERT_NE(nullptr, failure);
+  EXPECT_EQ(WL_RESOURCE, failure->code);
+  EXPECT_EQ(1, failure->culprits[0]);
+}
+
+TEST(Checked, TooLittleMemoryForWhatChecksFailsTheOperation) {
+  if (deviceCores() < 2) GTEST_SKIP() << "ranks have no second core";
+  expectNoMemory<Short::kSession>();
+  expectNoMemory<Short::kCore>();
+  expectNoMemory<Short::kVerdict>();
 }
 
 // In a process of its own, which reads its environment anew.

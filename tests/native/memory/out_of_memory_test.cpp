@@ -7,7 +7,8 @@
 #include <functional>
 #include <system_error>
 
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/collective_calls.h"
+#include "tests/native/comm/windows.h"
 #include "tests/native/memory/failing_allocation.h"
 
 namespace windlass_test {
@@ -320,6 +321,49 @@ TEST(OutOfMemory, OfAFoldIsAnError) {
     over = !FailingAllocation::happened();
     EXPECT_EQ(over ? WL_OK : WL_RESOURCE, code);
   }
+}
+
+// What a rank calls on a target that checks it, where one allocation of rank 1's fails: all of the
+// first ones, and then fewer and fewer.
+void failOneOfEach(const std::function<int(int rank, wl_comm_t*, Windows&, Error*)>& call) {
+  if (!isChecked()) GTEST_SKIP() << wl_target() << " allocates nothing in operations";
+  bool happened = true;
+  for (int number = 1; happened; number += 1 + number / 8) {
+    LocalRanks ranks(2, 5'000 * kMs);
+    Windows windows(ranks, 64, 1);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      if (rank == 0) {
+        const int code = call(rank, comm, windows, &error);
+        EXPECT_TRUE(code == WL_OK || code == WL_RESOURCE) << code << error.message;
+        return;
+      }
+      int code = WL_OK;
+      {
+        const FailingAllocation allocation(number);
+        code = call(rank, comm, windows, &error);
+        happened = FailingAllocation::happened();
+      }
+      if (code == WL_OK && !happened) return;
+      EXPECT_EQ(WL_RESOURCE, code) << "allocation " << number << ": " << error.message;
+      EXPECT_TRUE(contains(error.message, "out of memory"));
+    });
+  }
+}
+
+TEST(OutOfMemory, FailsACollectiveOfACheckedTarget) {
+  const std::vector<float> in(100, 1.0f);
+  std::vector<std::vector<float>> out(2, in);
+  failOneOfEach([&](int rank, wl_comm_t* comm, Windows&, Error* error) {
+    float* own = out[static_cast<size_t>(rank)].data();
+    return allReduce(comm, in.data(), own, 100, WL_F32, WL_SUM, WL_AUTO, 0, error);
+  });
+}
+
+TEST(OutOfMemory, FailsANotifyOfACheckedTarget) {
+  failOneOfEach([](int rank, wl_comm_t*, Windows& windows, Error* error) {
+    return windows.notify(rank, 1 - rank, 0, 1, error);
+  });
 }
 
 }  // namespace
