@@ -119,7 +119,9 @@ class ReportCommandTest {
     Cli wrong =
         report(Map.of("WINDLASS_TOKEN", "0".repeat(64)), variables.get("WINDLASS_RENDEZVOUS"));
     assertThat(wrong.status()).as(wrong.err()).isEqualTo(7);
-    assertThat(wrong.err()).contains("the store holds another token");
+    assertThat(wrong.err())
+        .contains("the store holds another token")
+        .contains("hint: set WINDLASS_TOKEN_FILE");
     assertThat(wrong.out()).isEmpty();
   }
 

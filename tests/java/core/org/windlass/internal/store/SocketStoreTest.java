@@ -90,6 +90,33 @@ class SocketStoreTest {
     }
   }
 
+  /** The log tells who held another token from who came with none, or broke off. */
+  @Test
+  void theOwnerIsToldThatTokensDiffer() throws Exception {
+    Log log = new Log();
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      InetSocketAddress address = meeting.server().address();
+      Token other = Token.random();
+      assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(0, 1), other, LONG));
+      while (log.of(Sockets.name(address)).isEmpty()) {
+        Thread.onSpinWait();
+      }
+      try (RawConnection stranger = new RawConnection(address)) {
+        stranger.sendFrame(Greeting.hello(Meeting.rank(0, 1)));
+        stranger.frame();
+      }
+      while (log.of(Sockets.name(address)).size() < 2) {
+        Thread.onSpinWait();
+      }
+      List<String> told = log.of(Sockets.name(address));
+      assertThat(told).hasSize(2);
+      assertThat(told.get(0)).endsWith("the member holds another token than the store");
+      assertThat(told.get(1)).endsWith("it left before it had shown the token");
+    } finally {
+      log.close();
+    }
+  }
+
   /** What one heard in one greeting is worth nothing in the next. */
   @Test
   void aProofThatWasHeardIsRefused() throws Exception {

@@ -12,6 +12,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.JobReport;
 import org.windlass.PeerLostException;
 import org.windlass.Report;
+import org.windlass.ResourceException;
 import org.windlass.RunningJob;
 import org.windlass.WindlassException;
 import org.windlass.cli.out.JsonLine;
@@ -79,7 +80,7 @@ final class ReportCommand implements Callable<Integer> {
     Duration limit = seconds("--deadline", deadline);
     PrintWriter out = spec.commandLine().getOut();
     boolean redraws = watch && !json.isGiven() && Terminal.redraws(Terminal.OUTPUT);
-    try (RunningJob job = RunningJob.at(address, System.getenv(), limit)) {
+    try (RunningJob job = found(limit)) {
       JobReport report = job.report();
       for (boolean isFirst = true; ; isFirst = false) {
         out.print(json.isGiven() ? json(report) + "\n" : text(report, redraws, isFirst));
@@ -91,6 +92,21 @@ final class ReportCommand implements Callable<Integer> {
         report = job.report();
       }
       return watch ? end(report, out) : 0;
+    }
+  }
+
+  private RunningJob found(Duration limit) {
+    try {
+      return RunningJob.at(address, System.getenv(), limit);
+    } catch (ResourceException e) {
+      throw new ComplaintException(
+          new Complaint(
+              e.code(),
+              e.getMessage(),
+              "set WINDLASS_TOKEN_FILE, or WINDLASS_TOKEN, to the token of that job where the message"
+                  + " tells of another; be the job's user, or root, where it tells of a permission",
+              e),
+          e);
     }
   }
 

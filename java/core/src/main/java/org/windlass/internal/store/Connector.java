@@ -142,6 +142,7 @@ final class Connector {
     ByteBuffer proof =
         Greeting.answer(token, hello, Wire.bytes(challenge, challenge.remaining()));
     if (proof == null) {
+      sendLast(Greeting.refusal());
       throw failure(
           Native.WL_RESOURCE,
           "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the store's");
@@ -162,6 +163,16 @@ final class Connector {
     channel.send(frame);
     while (!channel.flush()) {
       waitFor(SelectionKey.OP_WRITE);
+    }
+  }
+
+  /** Tells the server why this goes, where it can be told. */
+  private void sendLast(ByteBuffer frame) {
+    try {
+      channel.send(frame);
+      channel.flush(); // a few bytes, of which the socket has room for all
+    } catch (IOException e) {
+      // It has gone itself.
     }
   }
 

@@ -4,6 +4,7 @@ package org.windlass.internal.store;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.windlass.internal.Native;
 
 /**
  * The frames by which a member and a server show one another that they hold the same token, in this
@@ -12,9 +13,9 @@ import java.util.Arrays;
  * <pre>
  * HELLO      member  magic, protocol, library text; nonce, rank, size, job text
  * CHALLENGE  server  nonce, library text; the server's proof
- * PROOF      member  the member's proof
+ * PROOF      member  the member's proof; or REFUSED, where the server's is not by its token
  * WELCOME    server  milliseconds of silence that the server bears
- * REFUSED    server  code, text; then it closes the connection
+ * REFUSED    either  code, text; then it closes the connection
  * </pre>
  *
  * A proof is an HMAC over the HELLO and what the CHALLENGE has before its proof, and so over both
@@ -98,6 +99,16 @@ final class Greeting {
     }
     byte[] proof = token.proof(OF_MEMBER, hello, challenge);
     return Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).flip();
+  }
+
+  /** What a member sends instead of a PROOF where {@link #answer} gives null. */
+  static ByteBuffer refusal() {
+    return Wire.refused(Native.WL_RESOURCE, "");
+  }
+
+  /** Whether it says so in {@code body}, which shows nothing: what more there is goes unread. */
+  static boolean isRefusal(ByteBuffer body) {
+    return body.get(0) == Wire.REFUSED;
   }
 
   /** Whether {@code body} is a PROOF by who holds {@code token}. */

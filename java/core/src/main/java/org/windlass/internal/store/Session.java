@@ -24,6 +24,8 @@ final class Session {
   /** Bytes of replies that wait to be written, beyond which no request is read. */
   private static final long BACKLOG = 1 << 20;
 
+  private static final String OTHER_TOKEN = "the member holds another token than the store";
+
   private enum Stage {
     HELLO,
     PROOF,
@@ -77,7 +79,7 @@ final class Session {
     return heardNs;
   }
 
-  /** Takes what has come; false at its end. */
+  /** Takes what has come; false at its end. Refusal where the other side has refused this one. */
   boolean receive() throws IOException {
     if (!channel.fill()) {
       return false;
@@ -151,8 +153,11 @@ final class Session {
   }
 
   private void proof(ByteBuffer frame) throws MalformedException {
+    if (Greeting.isRefusal(frame)) {
+      throw new Refusal(Native.WL_RESOURCE, OTHER_TOKEN);
+    }
     if (!Greeting.proves(frame, server.token(), hello, challenge)) {
-      refuse(Native.WL_RESOURCE, "the member holds another token than the store");
+      refuse(Native.WL_RESOURCE, OTHER_TOKEN);
       return;
     }
     Refusal objection = server.objection(member);

@@ -382,6 +382,9 @@ public final class StoreServer implements AutoCloseable {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
     }
+    if (e instanceof Refusal) {
+      return e.getMessage();
+    }
     return session.isMember() && e instanceof IOException ? null : e.toString();
   }
 }
