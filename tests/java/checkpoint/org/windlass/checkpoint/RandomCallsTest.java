@@ -19,7 +19,7 @@ class RandomCallsTest extends RandomSessions {
     super(PublicApi.calls(Checkpoint.class));
   }
 
-  @RandomSeeds(value = SESSIONS, seconds = 5)
+  @RandomSeeds(value = SESSIONS, seconds = 3)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
     run(seed);
   }

@@ -47,7 +47,7 @@ class RandomCallsTest extends RandomSessions {
         || Throwable.class.isAssignableFrom(type);
   }
 
-  @RandomSeeds(value = SESSIONS, seconds = 10)
+  @RandomSeeds(value = SESSIONS, seconds = 5)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
     run(seed);
   }
