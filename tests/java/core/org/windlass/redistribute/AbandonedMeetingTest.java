@@ -46,22 +46,12 @@ class AbandonedMeetingTest {
               .isInstanceOf(DeadlineExceededException.class);
           hasFailed.countDown();
           mayMeet.await();
-          moveOne(job, role);
+          JobEnd.moveOne(job, role, ROWS);
         });
   }
 
   private FutureTask<Void> prompt(String name, Role role) {
-    return jobs.start(name, 2, job -> moveOne(job, role));
-  }
-
-  private static void moveOne(Job job, Role role) {
-    try (JobEnd end = new JobEnd(job, role, ROWS)) {
-      if (role == SOURCE) {
-        end.send(1, SOON);
-      } else {
-        assertThat(end.receive(SOON)).isEqualTo(1);
-      }
-    }
+    return jobs.start(name, 2, job -> JobEnd.moveOne(job, role, ROWS));
   }
 
   @Test

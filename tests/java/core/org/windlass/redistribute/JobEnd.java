@@ -48,6 +48,17 @@ final class JobEnd implements AutoCloseable {
     }
   }
 
+  /** Meets the other job, and sends or receives version 1. */
+  static void moveOne(Job job, Role role, Layout layout) {
+    try (JobEnd end = new JobEnd(job, role, layout)) {
+      if (role == Role.SOURCE) {
+        end.send(1, SOON);
+      } else {
+        assertThat(end.receive(SOON)).isEqualTo(1);
+      }
+    }
+  }
+
   void send(long version, Duration deadline) {
     tensor.copyFrom(part(layout, rank, version));
     transfer.send(version, deadline);
@@ -61,9 +72,7 @@ final class JobEnd implements AutoCloseable {
 
   void requireHas(long version) {
     assertThat(transfer.version()).hasValue(version);
-    float[] found = new float[(int) tensor.numel()];
-    transfer.tensor("w").copyTo(found);
-    assertThat(found).isEqualTo(part(layout, rank, version));
+    requirePart(transfer.tensor("w"), layout, rank, version);
   }
 
   @Override
@@ -106,6 +115,13 @@ final class JobEnd implements AutoCloseable {
       }
     }
     return values;
+  }
+
+  /** That {@code tensor} has a rank's part of a version. */
+  static void requirePart(Tensor tensor, Layout layout, int rank, long version) {
+    float[] found = new float[(int) tensor.numel()];
+    tensor.copyTo(found);
+    assertThat(found).isEqualTo(part(layout, rank, version));
   }
 
   /** A rank's part, with nothing in it. */

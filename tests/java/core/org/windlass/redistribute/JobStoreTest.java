@@ -74,13 +74,7 @@ class JobStoreTest {
                   .isInstanceOf(DeadlineExceededException.class);
             }
           }
-          try (JobEnd end = new JobEnd(job, role, ROWS)) {
-            if (role == SOURCE) {
-              end.send(1, SOON);
-            } else {
-              assertThat(end.receive(SOON)).isEqualTo(1);
-            }
-          }
+          JobEnd.moveOne(job, role, ROWS);
         };
     JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
   }
@@ -175,17 +169,13 @@ class JobStoreTest {
               followers.send(1, SOON);
             }
           } else {
-            try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
-              end.send(1, SOON);
-            }
+            JobEnd.moveOne(job, SOURCE, ROWS);
           }
         };
     JobThreads.Body target =
         job -> {
           waiting.countDown();
-          try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
-            assertThat(end.receive(SOON)).isEqualTo(1);
-          }
+          JobEnd.moveOne(job, TARGET, ROWS);
         };
     boolean isTarget = waits.equals("target");
     var first = jobs.start("first", 2, isTarget ? target : source);
@@ -201,24 +191,8 @@ class JobStoreTest {
   @RandomSeeds(value = 5, inLong = 50)
   void aMeetingGoesOnWhereItsStoreIsLostAtAnyMoment(long seed) throws Exception {
     Random random = new Random(seed);
-    var source =
-        jobs.start(
-            "trainer",
-            2,
-            job -> {
-              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
-                end.send(1, SOON);
-              }
-            });
-    var target =
-        jobs.start(
-            "inference",
-            2,
-            job -> {
-              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
-                assertThat(end.receive(SOON)).isEqualTo(1);
-              }
-            });
+    var source = jobs.start("trainer", 2, job -> JobEnd.moveOne(job, SOURCE, ROWS));
+    var target = jobs.start("inference", 2, job -> JobEnd.moveOne(job, TARGET, ROWS));
     Thread.sleep(random.nextInt(60));
     jobs.server().close();
     JobThreads.end(source, target);
