@@ -65,7 +65,7 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   if (Code code = checkAligned(what, *remote, "remote", error); code != WL_OK) return code;
   *view = viewOf(*remote);
   int64_t reach = 0;
-  if (!reachOf(view->ndim, view->shape, view->strides, sizeOf(view->dtype), &reach))
+  if (!extentOf(view->ndim, view->shape, view->strides, sizeOf(view->dtype), &reach))
     return fail(error, WL_INVALID_ARGUMENT, "%s: the size of remote overflows 63 bits", what);
   if (reach == 0) return WL_OK;
   const auto own = reinterpret_cast<uintptr_t>(window->window->address(comm->comm.rank()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a strided view reaches.
+// How many bytes a strided view extends over.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace windlass {
 
 // Bytes from the start of the first element to the end of the last one; 0 for an empty view. False
 // when that is more than 63 bits hold. Shape and strides are not negative.
-inline bool reachOf(uint32_t ndim, const int64_t* shape, const int64_t* strides,
+inline bool extentOf(uint32_t ndim, const int64_t* shape, const int64_t* strides,
                     uint64_t elementBytes, int64_t* bytes) {
   int64_t last = 0;
   for (uint32_t d = 0; d < ndim; ++d) {

@@ -93,8 +93,8 @@ class Search {
 };
 
 // False where it is too large to be searched.
-bool reachOfView(const StridedView& view, int64_t* reach) {
-  return reachOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), reach) &&
+bool extentOfView(const StridedView& view, int64_t* reach) {
+  return extentOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), reach) &&
          *reach < kMostReach;
 }
 
@@ -106,9 +106,9 @@ bool shareBytes(const StridedView& a, const StridedView& b) {
   if (second < first) return shareBytes(b, a);
   int64_t aReach = 0;
   int64_t bReach = 0;
-  if (!reachOfView(a, &aReach)) return true;
+  if (!extentOfView(a, &aReach)) return true;
   if (second - first >= static_cast<uint64_t>(aReach)) return false;
-  if (!reachOfView(b, &bReach)) return true;
+  if (!extentOfView(b, &bReach)) return true;
   return bReach > 0 && Search(a, b).reaches(0, static_cast<int64_t>(second - first));
 }
 

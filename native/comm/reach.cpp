@@ -2,6 +2,7 @@
 // What a rank's cores may touch in an operation, on targets that check it.
 #include <algorithm>
 
+#include "native/base/extent.h"
 #include "native/comm/comm.h"
 #include "windlass/chunk.h"
 #include "windlass/kernel_table.h"
@@ -14,16 +15,10 @@ void addView(const Launch& launch, const ChunkItem& item, const uint64_t* view,
              const int64_t* strides, uint32_t rank, std::vector<Reach>* all) {
   const Place place = ChunkItem::placeOf(view);
   if (!place.isOrdinary() || ChunkItem::rankOf(view) != rank) return;
-  int64_t first = 0;
-  int64_t last = 0;
-  for (uint32_t d = 0; d < item.ndim(); ++d) {
-    if (item.extents()[d] == 0) return;
-    const int64_t step = (item.extents()[d] - 1) * strides[d];
-    (step < 0 ? first : last) += step;
-  }
-  const auto size = static_cast<int64_t>(sizeOf(ChunkItem::dtypeOf(view)));
-  const auto* data = launch.at<const unsigned char>(rank, place) + first * size;
-  all->push_back({rank, data, static_cast<uint64_t>((last - first + 1) * size), false});
+  int64_t bytes = 0;
+  extentOf(item.ndim(), item.extents(), strides, sizeOf(ChunkItem::dtypeOf(view)), &bytes);
+  if (bytes > 0)
+    all->push_back({rank, launch.at<const void>(rank, place), static_cast<uint64_t>(bytes), false});
 }
 
 // What the items of a transfer name beside windows: this rank's own tensors, and the counters of

@@ -47,7 +47,7 @@ Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, cons
     }
     const uint64_t size = sizeOf(binding.dtype);
     int64_t reach = 0;
-    if (!reachOf(binding.ndim, binding.shape, binding.strides, size, &reach)) {
+    if (!extentOf(binding.ndim, binding.shape, binding.strides, size, &reach)) {
       return fail(error, WL_INVALID_ARGUMENT, "%s binding %u: its size overflows 63 bits", role, i);
     }
     if (reach > 0 && (address == 0 || address % size != 0)) {

@@ -22,7 +22,7 @@ struct Binding {
   // From its first element to the end of its last one.
   uint64_t bytes() const {
     int64_t bytes = 0;
-    reachOf(ndim, shape, strides, sizeOf(dtype), &bytes);
+    extentOf(ndim, shape, strides, sizeOf(dtype), &bytes);
     return static_cast<uint64_t>(bytes);
   }
 };

@@ -10,6 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "native/base/extent.h"
+
 namespace windlass::checked {
 namespace {
 
@@ -83,16 +85,9 @@ Verdict Session::verdict(bool over) {
 }
 
 Reach reachOf(uint32_t rank, const StridedView& view) {
-  int64_t first = 0;
-  int64_t last = 0;
-  for (uint32_t d = 0; d < view.ndim; ++d) {
-    if (view.shape[d] == 0) return {rank, view.data, 0, false};
-    const int64_t step = (view.shape[d] - 1) * view.strides[d];
-    (step < 0 ? first : last) += step;
-  }
-  const auto size = static_cast<int64_t>(sizeOf(view.dtype));
-  return {rank, static_cast<unsigned char*>(view.data) + first * size,
-          static_cast<uint64_t>((last - first + 1) * size), false};
+  int64_t bytes = 0;
+  extentOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), &bytes);
+  return {rank, view.data, static_cast<uint64_t>(bytes), false};
 }
 
 SeedChoice chooseSeed(const char* request) noexcept {
