@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How processes reach one another's ordinary memory: which way ranks agree on, and why; the memory
-// of one process; and what a call ends in where a peer ends, hangs or names what is not there.
+// How processes reach one another's ordinary memory: which way ranks agree on, and why; and what a
+// call ends in where a peer ends, hangs or names what is not there.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,7 +16,7 @@
 #include <cstring>
 #include <thread>
 
-#include "native/window/peer_memory.h"
+#include "tests/native/comm/children.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"
 
@@ -247,188 +245,6 @@ TEST(OrdinaryMemoryOfProcesses, RefusesASettingThatItDoesNotKnow) {
 TEST(OrdinaryMemoryOfProcesses, IsSharedByRanksOfOneProcess) {
   LocalRanks ranks(2);
   EXPECT_EQ(WL_PEER_MEMORY_SHARED, peerMemory(ranks.comms[0]).form);
-}
-
-// ---- the memory of one process -----------------------------------------------------------------
-
-// A process that waits, in its first thread or in another, until it is killed.
-class Waiting {
- public:
-  explicit Waiting(bool inFirst) {
-    int named[2] = {};
-    if (pipe(named) != 0) std::abort();
-    pid = fork();
-    if (pid == 0) {
-      wl_process_t own = {};
-      own.struct_size = sizeof own;
-      wl_process_self(&own, nullptr);
-      if (!inFirst) std::thread([] { pause(); }).detach();
-      if (write(named[1], &own, sizeof own) != sizeof own) _exit(1);
-      if (!inFirst) syscall(SYS_exit, 0);
-      pause();
-      _exit(0);
-    }
-    if (read(named[0], &process, sizeof process) != sizeof process) std::abort();
-    close(named[0]);
-    close(named[1]);
-  }
-  ~Waiting() { end(); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
-  void end() {
-    if (pid == 0) return;
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-    pid = 0;
-  }
-
-  pid_t pid;
-  wl_process_t process = {};
-};
-
-TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
-  NEEDS_READING_FOR("readv")
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
-  Waiting child(true);
-  windlass::PeerMemory memory;
-  Error error;
-  ASSERT_EQ(WL_OK, memory.open(child.process, probe, &error)) << error.message;
-  uint64_t found[2] = {};
-  EXPECT_EQ(0, memory.read(&found[0], probe, sizeof found[0]));
-  const windlass::PeerMemory::Run run = {probe, sizeof found[1]};
-  EXPECT_EQ(0, memory.read(&found[1], &run, 1));
-  EXPECT_EQ(found[0], found[1]);
-  EXPECT_EQ(EFAULT, memory.read(&found[0], 8, sizeof found[0]));
-  EXPECT_FALSE(memory.hasEnded());
-  child.end();
-  EXPECT_EQ(ESRCH, memory.read(&found[0], probe, sizeof found[0]));
-  EXPECT_TRUE(memory.hasEnded());
-  EXPECT_EQ(WL_PEER_LOST, windlass::PeerMemory().open(child.process, probe, &error));
-}
-
-// Ends a child of this process as the system does where it is short of memory: what it has goes at
-// once, and the child once it is let go. False where this process can't.
-bool holdWithoutMemory(pid_t child) {
-  if (ptrace(PTRACE_SEIZE, child, nullptr, PTRACE_O_TRACEEXIT) != 0) return false;
-  kill(child, SIGKILL);
-  int status = 0;
-  if (waitpid(child, &status, __WALL) != child || !WIFSTOPPED(status)) return false;
-  constexpr long kReleaseMemory = 448;  // process_mrelease, of Linux 5.15
-  const auto file = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  const bool isReleased = file >= 0 && syscall(kReleaseMemory, file, 0) == 0;
-  close(file);
-  return isReleased;
-}
-void letGo(pid_t child) {
-  ptrace(PTRACE_CONT, child, nullptr, nullptr);
-}
-
-// Skips what the system can't do.
-#define NEEDS_HOLDING                                                              \
-  {                                                                                \
-    const Waiting child(true);                                                     \
-    const bool isHeld = holdWithoutMemory(child.pid);                              \
-    letGo(child.pid);                                                              \
-    if (!isHeld) GTEST_SKIP() << "this process can't take the memory of a child"; \
-  }
-
-TEST(PeerMemory, IsGoneBeforeTheEndOfItsProcessShows) {
-  NEEDS_READING_FOR("readv")
-  NEEDS_HOLDING
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
-  std::vector<uint64_t> data(10'000, 1);
-  Waiting child(true);
-  windlass::PeerMemory memory;
-  Error error;
-  ASSERT_EQ(WL_OK, memory.open(child.process, probe, &error)) << error.message;
-  EXPECT_EQ(EFAULT, memory.read(data.data(), 8, 8));
-  EXPECT_FALSE(memory.isGone());
-  ASSERT_TRUE(holdWithoutMemory(child.pid));
-  EXPECT_EQ(EFAULT, memory.read(data.data(), reinterpret_cast<uint64_t>(&data[5000]), 8));
-  EXPECT_TRUE(memory.isGone());
-  EXPECT_FALSE(memory.hasEnded());
-  letGo(child.pid);
-  child.end();
-  EXPECT_TRUE(memory.isGone());
-  EXPECT_TRUE(memory.hasEnded());
-}
-
-TEST(PeerMemory, OfAProcessThatEndsAsItIsOpenedIsLost) {
-  NEEDS_READING_FOR("readv")
-  NEEDS_HOLDING
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
-  Waiting child(true);
-  ASSERT_TRUE(holdWithoutMemory(child.pid));
-  Error error;
-  std::atomic<bool> isOpened{false};
-  // A thread may let go of what its process traces where it has traced it itself.
-  std::thread opens([&] {
-    windlass::PeerMemory memory;
-    EXPECT_EQ(WL_PEER_LOST, memory.open(child.process, probe, &error)) << error.message;
-    isOpened = true;
-  });
-  usleep(50'000);
-  EXPECT_FALSE(isOpened.load());
-  letGo(child.pid);
-  opens.join();
-}
-
-// A small file, gone with it.
-class WrittenFile {
- public:
-  explicit WrittenFile(const std::string& text) {
-    const int file = mkstemp(path_);
-    if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      std::abort();
-    close(file);
-  }
-  ~WrittenFile() { unlink(path_); }
-  WrittenFile(const WrittenFile&) = delete;
-  WrittenFile& operator=(const WrittenFile&) = delete;
-
-  const char* path() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/windlass-test-XXXXXX";
-};
-
-TEST(PeerMemory, IsReadAsFarAsYamaLets) {
-  using windlass::PeerMemoryUse;
-  NEEDS_READING_FOR("readv")
-  const WrittenFile without("Name:\ttest\nCapEff:\t0000000000000000\n");
-  const WrittenFile with("Name:\ttest\nCapEff:\t0000000000080000\n");
-  struct Case {
-    const char* scope;
-    const char* why;  // without CAP_SYS_PTRACE; nullptr: it reads
-    bool isForAll;    // with it too
-  };
-  for (const Case& each : {Case{"0\n", nullptr, false}, Case{"", nullptr, false},
-                           Case{"1\n", "is 1: only its ancestors read a process, and", false},
-                           Case{"2\n", "is 2: only those with CAP_SYS_PTRACE read", false},
-                           Case{"3\n", "is 3: no process reads another until", true}}) {
-    const WrittenFile scope(each.scope);
-    char why[256];
-    EXPECT_EQ(each.why == nullptr, windlass::ownPeerMemory(PeerMemoryUse::kAuto, why, sizeof why,
-                                                           {scope.path(), without.path()}));
-    EXPECT_TRUE(contains(why, each.why == nullptr ? "works" : each.why));
-    EXPECT_EQ(!each.isForAll, windlass::ownPeerMemory(PeerMemoryUse::kReadv, why, sizeof why,
-                                                      {scope.path(), with.path()}));
-    EXPECT_TRUE(contains(why, each.isForAll ? each.why : "works"));
-  }
-}
-
-TEST(PeerMemory, OfAProcessWhoseFirstThreadHasEndedIsNotThatOfOneThatHas) {
-  NEEDS_READING_FOR("readv")
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
-  Waiting child(false);
-  Error error;
-  int code = WL_OK;
-  const int64_t start = wl_clock_ns();
-  while (code == WL_OK && wl_clock_ns() - start < 20'000 * kMs)
-    code = windlass::PeerMemory().open(child.process, probe, &error);
-  EXPECT_EQ(WL_UNSUPPORTED, code);
-  EXPECT_TRUE(contains(error.message, "its first thread has ended"));
 }
 
 // ---- faults ------------------------------------------------------------------------------------
