@@ -22,12 +22,13 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.AbortedException;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.MismatchException;
 import org.windlass.Tensor;
 
 /** Jobs that follow one, here threads of one JVM, and how each of them stands. */
 @Timeout(180)
 class FollowersTest {
-  private static final Duration MOMENT = Duration.ofSeconds(1);
+  private static final Duration MOMENT = Duration.ofSeconds(2);
 
   @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 
@@ -49,7 +50,7 @@ class FollowersTest {
                     "fast", "slow");
                 for (long version = 1; version <= 3; version++) {
                   own.copyFrom(part(ROWS, rank, version));
-                  List<Follower> now = followers.send(version, Duration.ofSeconds(1));
+                  List<Follower> now = followers.send(version, MOMENT);
                   assertThat(now.get(0).version()).as("%s", now).hasValue(version);
                   assertThat(now.get(0).lag()).isZero();
                   assertThat(now.get(1).version()).as("%s", now).isEmpty();
@@ -201,5 +202,26 @@ class FollowersTest {
           }
         };
     JobThreads.end(source, jobs.start("a", 1, body), jobs.start("b", 1, body));
+  }
+
+  /** As a pair that is looked at in vain it would go on without a word. */
+  @Test
+  void aSendThatIsAnotherCallOnAnotherRankIsRefused() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              String pair = job.communicator().rank() == 0 ? "policy" : "critic";
+              try (Followers followers = job.followers(pair, batch -> {})) {
+                assertThatThrownBy(() -> followers.send(1, SOON))
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContaining("rank 0 of job 'trainer' calls look for followers of pair"
+                        + " 'policy', rank 1 of job 'trainer' calls look for followers of pair"
+                        + " 'critic'");
+                assertThat(followers.blind()).isEmpty();
+              }
+            });
+    JobThreads.end(source);
   }
 }

@@ -28,11 +28,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
+import org.windlass.internal.rendezvous.Sign;
+import org.windlass.internal.store.Store;
 import org.windlass.testing.RandomSeeds;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
@@ -223,5 +226,62 @@ class JobStoreTest {
                 .isLessThan(Duration.ofSeconds(20));
           });
     }
+  }
+
+  /** The other one would wait until its deadline for what is said no more. */
+  @Test
+  void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfASign() throws Exception {
+    CountDownLatch there = new CountDownLatch(2);
+    Thread[] rank0 = new Thread[1];
+    Duration[] took = new Duration[2];
+    Sign sign = new Sign("somebody", new byte[] {1});
+    try (Store standing = jobs.store();
+        LocalGroup group = Communicator.local(2)) {
+      standing.set(sign.key(), sign.value(), SOON);
+      var ranks =
+          CompletableFuture.runAsync(
+              () ->
+                  group.run(
+                      comm -> {
+                        Until until = new Until(SOON.toNanos());
+                        try (JobRanks own = new JobRanks("alone", comm, until);
+                            JobStore store =
+                                new JobStore("alone", own, jobs.withToken(jobs.token()))) {
+                          store.connect(until);
+                          if (comm.rank() == 0) {
+                            rank0[0] = Thread.currentThread();
+                          }
+                          there.countDown();
+                          long startNs = System.nanoTime();
+                          assertThatThrownBy(() -> store.isGone(sign, store.instance(), until))
+                              .isInstanceOf(AbortedException.class)
+                              .hasMessageContaining("was interrupted");
+                          took[comm.rank()] = Duration.ofNanos(System.nanoTime() - startNs);
+                        }
+                      }),
+              run -> new Thread(run, "group").start());
+      there.await();
+      Thread.sleep(300); // so that rank 0 waits at the store, as a rule
+      rank0[0].interrupt();
+      ranks.get(2 * SOON.toSeconds(), TimeUnit.SECONDS);
+    }
+    assertThat(took).allMatch(each -> each.compareTo(SOON.dividedBy(2)) < 0);
+  }
+
+  @Test
+  void takingBackASignIsOfNoAccountWhereThereIsNoStore() throws Exception {
+    var alone =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              try (JobRanks own =
+                      new JobRanks("alone", job.communicator(), new Until(SOON.toNanos()));
+                  JobStore none = new JobStore("alone", own, jobs.withToken(jobs.token()))) {
+                assertThat(none.store()).isNull();
+                none.takeBack(new Sign("somebody", new byte[] {1}));
+              }
+            });
+    JobThreads.end(alone);
   }
 }

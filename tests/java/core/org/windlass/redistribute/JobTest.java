@@ -15,7 +15,6 @@ import static org.windlass.redistribute.Role.SOURCE;
 import static org.windlass.redistribute.Role.TARGET;
 
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -242,7 +241,7 @@ class JobTest {
                     if (isFirst) {
                       job.meet("policy", SOURCE, SOON);
                     } else {
-                      job.open("policy", new Until(SOON.toNanos()), way -> List.of());
+                      job.agreeToLook("policy", new Until(SOON.toNanos()));
                     }
                   },
                   "rank 1 of job 'trainer' calls look for followers of pair 'policy'");

@@ -151,7 +151,8 @@ public final class Followers implements AutoCloseable {
     for (letGo(until); linked() < count; letGo(until)) {
       List<String> open;
       try {
-        open = job.open(pair, until, way -> Job.outliving(until, () -> way.get().awaitOpen()));
+        job.agreeToLook(pair, until);
+        open = job.look(pair, until, way -> Job.outliving(until, () -> way.get().awaitOpen()));
       } catch (DeadlineExceededException e) {
         throw new DeadlineExceededException(
             "await of " + count + " followers of pair '" + pair + "': there are " + now, e);
@@ -183,9 +184,10 @@ public final class Followers implements AutoCloseable {
 
   /** Those that have come; none where the store doesn't say so in a part of the time. */
   private List<String> newcomers(Until until) {
+    job.agreeToLook(pair, until);
     Until look = new Until(Math.max(1, Math.min(until.leftNs() / 4, LONGEST_LOOK.toNanos())));
     try {
-      List<String> open = job.open(pair, look, this::rested);
+      List<String> open = job.look(pair, look, this::rested);
       blind = null;
       return open;
     } catch (WindlassException e) {

@@ -323,28 +323,40 @@ public final class Job implements AutoCloseable {
     return new Followers(this, pair, binding);
   }
 
-  /**
-   * Collective, as the source: what a look at a pair gives.
-   *
-   * @param look by rank 0, which finds a way to the pair first
-   */
-  List<String> open(
-      String pair, Until until, Function<Supplier<Pairing>, List<String>> look) {
-    String call = "look for followers of pair '" + pair + "'";
-    return within(
+  /** Collective, as the source: throws on every rank where one calls something else. */
+  void agreeToLook(String pair, Until until) {
+    String call = looking(pair);
+    within(
         call,
         () -> {
           ranks.agree(until, call);
-          return ranks.led(
-              until,
-              NAMES,
-              () ->
-                  look.apply(
-                      () -> {
-                        store.reach(until);
-                        return pairing(pair, announcement(null), until);
-                      }));
+          return null;
         });
+  }
+
+  /**
+   * Collective, once all have {@linkplain #agreeToLook agreed}: what a look at a pair gives.
+   *
+   * @param look by rank 0, which finds a way to the pair first
+   */
+  List<String> look(
+      String pair, Until until, Function<Supplier<Pairing>, List<String>> look) {
+    return within(
+        looking(pair),
+        () ->
+            ranks.led(
+                until,
+                NAMES,
+                () ->
+                    look.apply(
+                        () -> {
+                          store.reach(until);
+                          return pairing(pair, announcement(null), until);
+                        })));
+  }
+
+  private static String looking(String pair) {
+    return "look for followers of pair '" + pair + "'";
   }
 
   /** {@link JobRanks#most}. */
@@ -493,10 +505,12 @@ public final class Job implements AutoCloseable {
     try {
       long standing = interrupted && failure != null ? FAILED : standing(failure, until);
       long worst = ranks.most(until, standing)[0];
-      if (worst == MET) {
+      if (worst == MET && !closed) {
         return link;
       }
-      if (worst == LOST && store.isOver(way, until)) {
+      if (worst == MET) {
+        failure = new ClosedException("the job was closed"); // and the link with it, maybe
+      } else if (worst == LOST && store.isOver(way, until)) {
         failure = null;
       } else if (isForAny
           && (worst == GONE || (worst == LOST && store.isGone(match.theirs(), way, until)))) {

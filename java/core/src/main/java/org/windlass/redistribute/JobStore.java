@@ -59,6 +59,19 @@ final class JobStore implements AutoCloseable {
         }
       };
 
+  private static final JobRanks.Form<Boolean> ANSWER =
+      new JobRanks.Form<>() {
+        @Override
+        public void write(Boolean answer, DataOutputStream out) throws IOException {
+          out.writeBoolean(answer);
+        }
+
+        @Override
+        public Boolean read(DataInputStream in) throws IOException {
+          return in.readBoolean();
+        }
+      };
+
   private final String job;
   private final JobRanks ranks;
   private final Map<String, String> environment;
@@ -199,15 +212,16 @@ final class JobStore implements AutoCloseable {
 
   /** Collective: whether rank 0's way of that {@link #instance} leads nowhere any more. */
   boolean isOver(String instance, Until until) {
-    boolean isOver = false;
-    if (ranks.rank() == 0) {
-      try {
-        isOver = !way.instance.equals(instance) || isLost(until);
-      } catch (DeadlineExceededException e) {
-        // No time is left to find out.
-      }
-    }
-    return ranks.most(until, isOver ? 1 : 0)[0] != 0;
+    return ranks.led(
+        until,
+        ANSWER,
+        () -> {
+          try {
+            return !way.instance.equals(instance) || isLost(until);
+          } catch (DeadlineExceededException e) {
+            return false; // no time is left to find out
+          }
+        });
   }
 
   /**
@@ -215,17 +229,21 @@ final class JobStore implements AutoCloseable {
    * that {@link #instance}; it waits shortly for them to take it back.
    */
   boolean isGone(Sign sign, String instance, Until until) {
-    boolean isGone = false;
-    if (ranks.rank() == 0) {
-      try {
-        isGone =
-            !way.instance.equals(instance) || sign.goes(means.store(), part(TAKING_BACK, until));
-      } catch (PeerLostException | ClosedException e) {
-        means.requireOpen();
-        isGone = true; // with the store, where they were to come
-      }
-    }
-    return ranks.most(until, isGone ? 1 : 0)[0] != 0;
+    return ranks.led(
+        until,
+        ANSWER,
+        () -> {
+          Store store = means.store();
+          if (store == null || !way.instance.equals(instance)) {
+            return true;
+          }
+          try {
+            return sign.goes(store, part(TAKING_BACK, until));
+          } catch (PeerLostException | ClosedException e) {
+            means.requireOpen();
+            return true; // with the store, where they were to come
+          }
+        });
   }
 
   /** By rank 0 alone: sees to it that it has a way into the store. */
@@ -298,7 +316,10 @@ final class JobStore implements AutoCloseable {
   /** By rank 0 alone. */
   void takeBack(Sign sign) {
     try {
-      sign.takeBack(means.store());
+      Store store = means.store();
+      if (store != null) {
+        sign.takeBack(store);
+      }
     } catch (WindlassException e) {
       // With this way in, or once the store answers no more, it is of no account.
     }
