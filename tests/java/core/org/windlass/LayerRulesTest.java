@@ -34,6 +34,7 @@ class LayerRulesTest {
           "org.windlass.internal.store",
           "org.windlass.internal.rendezvous",
           "org.windlass",
+          "org.windlass.manifest",
           "org.windlass.layout",
           "org.windlass.plan",
           "org.windlass.redistribute");
@@ -105,7 +106,7 @@ class LayerRulesTest {
   void onlyWhatReadsOrWritesJsonKnowsJackson() {
     noClasses()
         .that()
-        .haveNameNotMatching("org\\.windlass\\.(plan\\.PlanJson|internal\\.Json(Text|Object))(\\$.*)?")
+        .haveNameNotMatching("org\\.windlass\\.(plan\\.PlanJson|manifest\\.ManifestWriter|internal\\.Json(Text|Object))(\\$.*)?")
         .should()
         .dependOnClassesThat()
         .resideInAPackage("com.fasterxml..")

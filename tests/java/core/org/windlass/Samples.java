@@ -17,6 +17,11 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
+import org.windlass.manifest.Bootstrap;
+import org.windlass.manifest.CommGroup;
+import org.windlass.manifest.CommManifest;
+import org.windlass.manifest.ElementType;
+import org.windlass.manifest.Slot;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
@@ -40,6 +45,7 @@ final class Samples extends SampleValues {
   Samples(Path folder) {
     super(folder);
     plans();
+    manifests();
     running(folder);
   }
 
@@ -77,6 +83,26 @@ final class Samples extends SampleValues {
     generic("Optional<java.lang.String>", Optional::empty);
     generic("java.lang.Iterable<org.windlass.plan.Route>", () -> plan().routes());
     generic("java.util.function.Consumer<org.windlass.plan.Route>", () -> ignored());
+  }
+
+  private void manifests() {
+    Slot slot = new Slot("a", new Slot.Elements(ElementType.INT8, 4), false, false);
+    CommGroup group = new CommGroup(List.of(0), List.of(slot));
+    CommManifest manifest = new CommManifest(List.of(group));
+    Bootstrap bootstrap = manifest.bootstrap(1);
+    put(Slot.class, () -> slot);
+    put(Slot.Extent.class, slot::extent);
+    put(ElementType.class, () -> ElementType.INT8);
+    put(CommGroup.class, () -> group);
+    put(CommManifest.class, () -> manifest);
+    put(Bootstrap.class, () -> bootstrap);
+    put(Bootstrap.Group.class, () -> bootstrap.groups().get(0));
+    put(Bootstrap.Place.class, () -> bootstrap.groups().get(0).slots().get(0));
+    generic("List<org.windlass.manifest.Slot>", () -> List.of(slot));
+    generic("List<org.windlass.manifest.CommGroup>", () -> List.of(group));
+    generic("List<org.windlass.manifest.Bootstrap$Group>", bootstrap::groups);
+    generic(
+        "List<org.windlass.manifest.Bootstrap$Place>", () -> bootstrap.groups().get(0).slots());
   }
 
   private static Plan plan() {

@@ -54,7 +54,7 @@ class CommandTest {
   void theCommandsAreListedAndTheirStatusesExplained() {
     String help = Cli.run("--help").out();
     assertThat(help).contains("reshard", "plan", "bench", "example", "doctor", "130", "interrupted");
-    assertThat(help).contains("demo", "run").doesNotContain("manifest");
+    assertThat(help).contains("demo", "run", "report", "manifest");
     assertThat(Cli.run("--version").out()).startsWith("windlass ");
   }
 
@@ -124,7 +124,8 @@ class CommandTest {
         arguments(List.of("report", "1", "--deadline", "-1"), 2, "report: --deadline -1.0: not in"),
         arguments(List.of("run", "-n", "1", "--deadline", "0", "true"), 2, "run: --deadline 0.0: not"),
         arguments(List.of("report", "etcd://127.0.0.1:1/a"), 3, "name the process id of a rank"),
-        arguments(List.of("manifest", "m.json", "--devices", "2"), 3, "Unsupported: windlass manifest"));
+        arguments(List.of("manifest"), 2, "Missing required parameter: 'FILE'"),
+        arguments(List.of("manifest", "m.json", "--devices", "2"), 2, "m.json: no such file"));
   }
 
   @ParameterizedTest

@@ -54,7 +54,7 @@ import picocli.CommandLine;
       DemoCommand.class,
       RunCommand.class,
       ReportCommand.class,
-      UnavailableCommand.Manifest.class
+      ManifestCommand.class
     })
 public final class Main implements Runnable {
   @Spec private CommandSpec spec;

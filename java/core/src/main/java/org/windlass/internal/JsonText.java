@@ -225,6 +225,15 @@ public final class JsonText implements AutoCloseable {
     return parser.getLongValue();
   }
 
+  /** The boolean that the parser is on. */
+  public boolean bool(String what) throws IOException {
+    JsonToken token = parser.currentToken();
+    if (token != JsonToken.VALUE_TRUE && token != JsonToken.VALUE_FALSE) {
+      throw bad(what + " is " + found() + ", neither true nor false");
+    }
+    return token == JsonToken.VALUE_TRUE;
+  }
+
   /** Reads a list; the parser is on its opening bracket. */
   public void elements(String what, Element element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {

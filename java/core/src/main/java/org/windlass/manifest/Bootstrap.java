@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.stream.IntStream;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+
+/**
+ * What a manifest means for a number of devices: who has which rank in which group, and where each
+ * slot lies in the group's window.
+ *
+ * @param devices how many there are, by their indices 0 to {@code devices - 1}
+ * @param groups as the manifest has them
+ */
+public record Bootstrap(int devices, List<Group> groups) {
+  /** What the offset of each slot is a multiple of, in bytes. */
+  public static final int ALIGNMENT = 64;
+
+  /** Checks the components. */
+  public Bootstrap {
+    groups = Copies.list(groups, "groups");
+  }
+
+  /**
+   * A group.
+   *
+   * @param name its own, if it has one
+   * @param members device {@code members.get(r)} is rank {@code r}
+   * @param slots in order
+   * @param windowBytes what each rank's window holds, a multiple of {@value #ALIGNMENT}
+   */
+  public record Group(
+      Optional<String> name, List<Integer> members, List<Place> slots, long windowBytes) {
+    /** Checks the components. */
+    public Group {
+      Objects.requireNonNull(name, "name");
+      members = Copies.list(members, "members");
+      slots = Copies.list(slots, "slots");
+    }
+
+    /** The rank of a device; empty where it is no member. */
+    public OptionalInt rankOf(int device) {
+      int rank = members.indexOf(device);
+      return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
+    }
+
+    /** The slot of that name; empty where there is none. */
+    public Optional<Place> slot(String name) {
+      Objects.requireNonNull(name, "name");
+      return slots.stream().filter(place -> place.slot().name().equals(name)).findFirst();
+    }
+  }
+
+  /**
+   * Where a slot lies.
+   *
+   * @param offset in the window of each rank, in bytes
+   */
+  public record Place(Slot slot, long offset) {
+    /** Checks the components. */
+    public Place {
+      Objects.requireNonNull(slot, "slot");
+    }
+  }
+
+  static Bootstrap of(CommManifest manifest, int devices) {
+    if (devices < 1) {
+      throw new InvalidArgumentException("devices is " + devices + "; it must be 1 or more");
+    }
+    List<Group> groups = new ArrayList<>();
+    for (CommGroup group : manifest.groups()) {
+      groups.add(group(group, "$.comm_groups[" + groups.size() + "]", devices));
+    }
+    return new Bootstrap(devices, groups);
+  }
+
+  private static Group group(CommGroup group, String at, int devices) {
+    for (int i = 0; i < group.devices().size(); i++) {
+      if (group.devices().get(i) >= devices) {
+        throw new InvalidArgumentException(
+            at + ".devices[" + i + "] is " + group.devices().get(i) + "; there are devices 0 to "
+                + (devices - 1));
+      }
+    }
+    List<Integer> members =
+        group.devices().isEmpty()
+            ? IntStream.range(0, devices).boxed().toList()
+            : group.devices();
+    List<Place> slots = new ArrayList<>();
+    long end = 0;
+    for (Slot slot : group.slots()) {
+      slots.add(new Place(slot, end));
+      // Sizes are at most 2^60, and so this is below 2^63.
+      end += (slot.bytes() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+      if (end > Long.MAX_VALUE / 8) {
+        throw new InvalidArgumentException(
+            at + ".slots[" + (slots.size() - 1) + "] ends beyond " + Long.MAX_VALUE / 8
+                + " bytes, the most that a window may have");
+      }
+    }
+    return new Group(group.name(), members, slots, end);
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+
+/**
+ * Devices that communicate, and what lies in the window that each of them has.
+ *
+ * @param name by which a program asks for it, if it has one; no other group's of its manifest
+ * @param devices by their indices, in the order of the ranks; empty for all
+ * @param slots of the window, in order
+ */
+public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot> slots) {
+  /** Checks the components. */
+  public CommGroup {
+    Objects.requireNonNull(name, "name").ifPresent(given -> ManifestNames.require("name", given));
+    devices = Copies.list(devices, "devices");
+    slots = Copies.list(slots, "slots");
+    for (int i = 0; i < devices.size(); i++) {
+      if (devices.get(i) < 0) {
+        throw new InvalidArgumentException(
+            "devices[" + i + "] is " + devices.get(i) + ", which is negative");
+      }
+    }
+    ManifestNames.requireDistinct(devices, i -> "devices[" + i + "]");
+    ManifestNames.requireDistinct(
+        slots.stream().map(Slot::name).toList(), i -> "slots[" + i + "].name");
+  }
+
+  /** Without a name. */
+  public CommGroup(List<Integer> devices, List<Slot> slots) {
+    this(Optional.empty(), devices, slots);
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.stream.IntStream;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
+import org.windlass.internal.JsonText;
+
+/**
+ * What a comm manifest says, in version {@value #VERSION}: groups of devices that communicate, and
+ * the slots of their windows.
+ *
+ * <pre>{@code
+ * {"version": 2, "comm_groups": [{"devices": [0, 2], "slots": [
+ *   {"name": "scratch", "dtype": "float32", "size": 256, "bits_per_element": 32,
+ *    "load_from_host": false, "store_to_host": false},
+ *   {"name": "tokens", "nbytes": 1024, "load_from_host": true}]}]}
+ * }</pre>
+ *
+ * @param groups at least one: a program without groups has no manifest
+ */
+public record CommManifest(List<CommGroup> groups) {
+  /** The version of the form that is read and written. */
+  public static final int VERSION = 2;
+
+  /** The name that the file has, as a rule. */
+  public static final String NAME = "comm_manifest.json";
+
+  /** Checks the component. */
+  public CommManifest {
+    groups = Copies.list(groups, "groups");
+    if (groups.isEmpty()) {
+      throw new InvalidArgumentException(
+          "comm_groups is empty; a program without groups has no manifest");
+    }
+    List<CommGroup> all = groups;
+    List<Integer> named =
+        IntStream.range(0, all.size())
+            .filter(i -> all.get(i).name().isPresent())
+            .boxed()
+            .toList();
+    ManifestNames.requireDistinct(
+        named.stream().map(i -> all.get(i).name().orElseThrow()).toList(),
+        i -> "comm_groups[" + named.get(i) + "].name");
+  }
+
+  /**
+   * Reads a file.
+   *
+   * @throws InvalidArgumentException if it holds no manifest: it names the file, the place in the
+   *     JSON as {@code $.comm_groups[0].slots[1].size}, and what is wrong there
+   * @throws IOException if it can't be read
+   */
+  public static CommManifest read(Path file) throws IOException {
+    Objects.requireNonNull(file, "file");
+    try {
+      return parse(
+          file.toString(),
+          JsonText.bytesOf(
+              file,
+              InvalidArgumentException::new,
+              (path, fault) -> new UncheckedIOException(fault)));
+    } catch (UncheckedIOException e) {
+      throw e.getCause();
+    }
+  }
+
+  /**
+   * What the bytes of a file say.
+   *
+   * @param where what messages call it
+   */
+  public static CommManifest parse(String where, byte[] json) {
+    Objects.requireNonNull(where, "where");
+    return new ManifestReader(where).manifest(Objects.requireNonNull(json, "json"));
+  }
+
+  /** The text of a file, that {@link #parse} makes an equal value of. */
+  public byte[] toJson() {
+    return ManifestWriter.json(this);
+  }
+
+  /**
+   * Writes a file, which appears whole or not at all, and takes the place of one that is there.
+   *
+   * @throws IOException if it can't be written; what was there is as it was
+   */
+  public void write(Path file) throws IOException {
+    Objects.requireNonNull(file, "file");
+    Path folder = file.toAbsolutePath().getParent();
+    if (folder == null) {
+      throw new InvalidArgumentException(file + ": is no file");
+    }
+    Path work = folder.resolve("." + file.getFileName() + "." + UUID.randomUUID());
+    try {
+      try (FileChannel out =
+          FileChannel.open(work, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+        ByteBuffer bytes = ByteBuffer.wrap(toJson());
+        while (bytes.hasRemaining()) {
+          out.write(bytes);
+        }
+        out.force(true);
+      }
+      Files.move(work, file, StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      Files.deleteIfExists(work);
+    }
+  }
+
+  /** The group of that name; empty where there is none. */
+  public Optional<CommGroup> group(String name) {
+    Optional<String> given = Optional.of(Objects.requireNonNull(name, "name"));
+    return groups.stream().filter(group -> group.name().equals(given)).findFirst();
+  }
+
+  /**
+   * What it means where devices 0 to {@code devices - 1} take part.
+   *
+   * @throws InvalidArgumentException if a group names another device, or a window is too large; it
+   *     gives the place in the JSON
+   */
+  public Bootstrap bootstrap(int devices) {
+    return Bootstrap.of(this, devices);
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+
+/** The dtypes of a manifest, by the names that it has for them. */
+public enum ElementType {
+  /** IEEE 754 binary32. */
+  FLOAT32(DType.F32),
+  /** IEEE 754 binary16. */
+  FLOAT16(DType.F16),
+  /** The upper half of a float32. */
+  BFLOAT16(DType.BF16),
+  /** Signed, 8 bits; of 4 bits where the manifest says so. */
+  INT8(DType.I8),
+  /** Signed, 16 bits. */
+  INT16(DType.I16),
+  /** Signed, 32 bits. */
+  INT32(DType.I32),
+  /** Signed, 64 bits. */
+  INT64(DType.I64),
+  /** Unsigned, 8 bits; of 4 bits where the manifest says so. */
+  UINT8(DType.U8),
+  /** Signed, 4 bits, two to a byte. */
+  INT4(null),
+  /** Unsigned, 4 bits, two to a byte. */
+  UINT4(null);
+
+  private static final int HALF_BYTE = 4;
+
+  /** Null where tensors have none like it. */
+  private final DType dtype;
+
+  ElementType(DType dtype) {
+    this.dtype = dtype;
+  }
+
+  /** That of tensors; empty for elements of 4 bits, which none has. */
+  public Optional<DType> dtype() {
+    return Optional.ofNullable(dtype);
+  }
+
+  /** The bits of an element. */
+  public int bits() {
+    return dtype == null ? HALF_BYTE : dtype.bits();
+  }
+
+  boolean takes(int bitsPerElement) {
+    return bitsPerElement == bits()
+        || (bitsPerElement == HALF_BYTE && (this == INT8 || this == UINT8));
+  }
+
+  /** In messages: what {@link #takes} takes. */
+  String widths() {
+    return this == INT8 || this == UINT8 ? "8 or 4" : Integer.toString(bits());
+  }
+
+  /** The type of that name, such as {@code float32}. */
+  public static ElementType parse(String name) {
+    Objects.requireNonNull(name, "name");
+    return Stream.of(values())
+        .filter(type -> type.toString().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "dtype is "
+                        + ManifestNames.quoted(name)
+                        + "; known are "
+                        + Stream.of(values())
+                            .map(ElementType::toString)
+                            .collect(Collectors.joining(", "))));
+  }
+
+  /** The name that a manifest has for it. */
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.IntFunction;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.JsonText;
+
+/** What the names of a manifest have in common. */
+final class ManifestNames {
+  private ManifestNames() {}
+
+  static void require(String what, String name) {
+    Objects.requireNonNull(name, what);
+    if (name.isEmpty()) {
+      throw new InvalidArgumentException(what + " is empty");
+    }
+    if (!JsonText.wellFormed(name)) {
+      throw new InvalidArgumentException(what + " holds half a surrogate pair");
+    }
+  }
+
+  static String quoted(String name) {
+    return JsonText.quoted(name);
+  }
+
+  /**
+   * Refuses a value that stands twice.
+   *
+   * @param place what messages call the one at an index
+   */
+  static void requireDistinct(List<?> values, IntFunction<String> place) {
+    Map<Object, Integer> places = new HashMap<>();
+    for (int i = 0; i < values.size(); i++) {
+      Integer first = places.putIfAbsent(values.get(i), i);
+      if (first != null) {
+        Object value = values.get(i);
+        throw new InvalidArgumentException(
+            place.apply(i)
+                + " is "
+                + (value instanceof String name ? quoted(name) : value)
+                + ", as "
+                + place.apply(first)
+                + " is");
+      }
+    }
+  }
+}
