@@ -10,6 +10,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/chunk.h"
 #include "kernels/in_line.h"
+#include "kernels/offload.h"
 #include "kernels/one_sided.h"
 #include "kernels/pull.h"
 #include "kernels/reduce.h"
@@ -20,6 +21,7 @@
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"
+#include "native/comm/offload_executor.h"
 
 namespace windlass {
 namespace {
@@ -47,6 +49,27 @@ Code onDevice(Comm& comm, const Call& call) {
   return comm.runInLine<InLineKernel<K>>(call);
 }
 
+// What a device has as K.
+template <class K>
+struct OnDevice {
+  using Is = K;
+};
+template <class K, class P>
+struct OnDevice<Across<K, P>> {
+  using Is = K;
+};
+template <class K>
+Code offloaded(Comm& comm, const Call& call) {
+  constexpr uint32_t kIndex = OffloadedKernels::indexOf<typename OnDevice<K>::Is>();
+  static_assert(kIndex != kNobody, "the device has it: kernels/offload.h");
+  return comm.runOffloaded<K>(call, kIndex);
+}
+[[maybe_unused]] Code noTransfer(Comm&, const Call& call) {
+  return fail(call.error, WL_UNSUPPORTED,
+              "redistribution doesn't run on %s yet: its devices run collectives alone",
+              kLimits.name);
+}
+
 // Where each rank is a device, its cores alone run kernels.
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
@@ -57,8 +80,22 @@ Code onCpu(Comm& comm, const Call& call) {
   }
 }
 
+// By either executor. A rank's device runs what moves the caller's tensors; what rides with ENTER,
+// and what moves nothing, is the host's.
 template <class K>
-constexpr Kernel kernel = {{onCpu<K>, onDevice<K>}};
+constexpr Kernel makeKernel() {
+  if constexpr (kLimits.offloadCores == 0) {
+    return {{onCpu<K>, onDevice<K>}};
+  } else if constexpr (IsSame<K, Redistribute>::value) {
+    return {{noTransfer, noTransfer}};
+  } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
+    return {{onCpu<K>, onCpu<K>}};
+  } else {
+    return {{offloaded<K>, offloaded<K>}};
+  }
+}
+template <class K>
+constexpr Kernel kernel = makeKernel<K>();
 
 // What a rank does by itself, outside of any kernel that ranks run together: nullptr, or what the
 // target doesn't allow of it, which is looked for where ranks are devices, in the views alone.
@@ -171,9 +208,12 @@ constexpr Algorithm ring(uint8_t name) {
 
 // Bytes of input up to which its copy on ENTER pays, as measured: what all peers read whole, one
 // after the other; what each reads from all; what each folds of all.
-constexpr uint32_t kEagerBroadcast = 64u << 10;
-constexpr uint32_t kEagerMove = 16u << 10;
-constexpr uint32_t kEagerAllReduce = 4u << 10;
+constexpr uint32_t eagerBytes(uint32_t bytes) {
+  return kLimits.offloadCores == 0 ? bytes : 0;
+}
+constexpr uint32_t kEagerBroadcast = eagerBytes(64u << 10);
+constexpr uint32_t kEagerMove = eagerBytes(16u << 10);
+constexpr uint32_t kEagerAllReduce = eagerBytes(4u << 10);
 
 constexpr Kernels makeKernels() {
   constexpr auto kNothing = Holds::kNothing;
@@ -259,8 +299,16 @@ constexpr Kernels makeKernels() {
 
 }  // namespace
 
+#if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5)
+// kernels/launcher.cpp, which the device's own compiler compiles.
+extern "C" int32_t windlass_launch(uint32_t cores, void* stream, void* context, void* operation);
+static constexpr auto kOffload = windlass_launch;
+#else
+static constexpr decltype(Target::offload) kOffload = nullptr;
+#endif
+
 constexpr Kernels kKernels = makeKernels();
 constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,      TFOLD,
-                            isaPathName, targetRefusal, kTargetProfiler};
+                            isaPathName, targetRefusal, kTargetProfiler, kOffload};
 
 }  // namespace windlass

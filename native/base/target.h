@@ -29,6 +29,10 @@ struct Target {
 
   // Of what kernels did; nullptr: nothing counts it.
   const Profiler* profiler;
+
+  // Puts an operation on a stream of the device that the stream belongs to; nullptr: the host runs
+  // kernels. `context` and `operation` lie on the device. 0, or why not.
+  int32_t (*offload)(uint32_t cores, void* stream, void* context, void* operation);
 };
 
 extern const Target kTarget;

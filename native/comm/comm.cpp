@@ -112,16 +112,23 @@ uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& 
   return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
 }
 
-RankArgs Comm::placesOf(const Call& call) const {
+uint64_t Comm::inExtent(const Call& call) const {
   const PartLists* parts = call.parts;
-  const uint64_t inBytes = parts != nullptr && parts->inCounts != nullptr
-                               ? endOf(parts->inCounts, parts->inOffsets, call)
-                               : call.inBytes;
-  const uint64_t outBytes = parts != nullptr && parts->outCounts != nullptr
-                                ? endOf(parts->outCounts, parts->outOffsets, call)
-                                : call.outBytes;
-  return {group_->placeOf(rank_, call.args.in, inBytes),
-          group_->placeOf(rank_, call.args.out, outBytes),
+  return parts != nullptr && parts->inCounts != nullptr
+             ? endOf(parts->inCounts, parts->inOffsets, call)
+             : call.inBytes;
+}
+
+uint64_t Comm::outExtent(const Call& call) const {
+  const PartLists* parts = call.parts;
+  return parts != nullptr && parts->outCounts != nullptr
+             ? endOf(parts->outCounts, parts->outOffsets, call)
+             : call.outBytes;
+}
+
+RankArgs Comm::placesOf(const Call& call) const {
+  return {group_->placeOf(rank_, call.args.in, inExtent(call)),
+          group_->placeOf(rank_, call.args.out, outExtent(call)),
           group_->placeOf(rank_, call.args.aux, 0)};
 }
 

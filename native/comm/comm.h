@@ -103,6 +103,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // The same by the device executor; native/comm/device_executor.h.
   template <class K>
   Code runInLine(const Call& call);
+  // The same by this rank's device, which has it as that kernel; native/comm/offload_executor.h.
+  template <class K>
+  Code runOffloaded(const Call& call, uint32_t kernel);
 
   // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
   // concern. native/comm/one_sided.h says what for.
@@ -151,6 +154,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   friend class FarItems;
   friend class PeerAccess;
   friend class Pulling;
+  class Handover;
   template <class K>
   class Helped;
   template <class K>
@@ -173,6 +177,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   RankArgs placesOf(const Call& call) const;
   // Bytes from the first element to the end of the last part.
   uint64_t endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const;
+  // Of args.in and args.out, from the first element to the last.
+  uint64_t inExtent(const Call& call) const;
+  uint64_t outExtent(const Call& call) const;
   // Says that this rank's thread is out of its call.
   void leaveCall();
   // end() of an operation that the flight recorder holds. `isLong`: it took long without a wait.
@@ -208,6 +215,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // One ready item of each rank, or of each other rank; whether there was one.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
+  Code offload(const Call& call, uint32_t kernel, const Launch& launch, Deadline& deadline);
   // A core of this rank in the operation in progress, for the device executor.
   InLine inLine(uint32_t core) const;
   // What this rank's cores may touch in the operation in progress, which names it. Throws
@@ -314,6 +322,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // This rank lacks what the operation takes.
   Code publishResource(const char* why);
   Code publishNoMemory();
+  // This rank's device failed.
+  Code publishDevice(const wl_error_t& error);
   // A core of that rank broke what the target allows.
   Code publishBreach(uint32_t culprit, const char* broken);
 

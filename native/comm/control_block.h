@@ -225,6 +225,8 @@ struct GroupConfig {
   uint32_t blocks = 0;
   // Cores of a rank that the device executor runs operations on; 0: the cpu executor runs them.
   uint32_t deviceCores = 0;
+  // Cores of each rank's device, to which the host hands operations; 0: the host runs them.
+  uint32_t offloadCores = 0;
   int64_t deadlineNs = 60'000'000'000;
   uint64_t streamingBytes = 0;  // of all ranks' bytes, from which an operation outgrows the caches
   // Waits may adjust threads that were not adopted, too.

@@ -199,6 +199,13 @@ Code Comm::publishNoMemory() {
   });
 }
 
+Code Comm::publishDevice(const wl_error_t& error) {
+  const auto self = static_cast<int32_t>(rank_);
+  return publish(static_cast<Code>(error.code), &self, 1, [&](Text& out) {
+    out.add("rank %u: %s: %s", rank_, OperationText(own_.state).text(), error.message);
+  });
+}
+
 Code Comm::publishBreach(uint32_t culprit, const char* broken) {
   const auto rank = static_cast<int32_t>(culprit);
   return publish(WL_DEVICE, &rank, 1, [&](Text& out) {

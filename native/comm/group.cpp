@@ -15,6 +15,7 @@
 #include "native/base/cpu.h"
 #include "native/base/process.h"
 #include "native/base/target.h"
+#include "native/comm/offload.h"
 #include "native/comm/watch.h"
 
 namespace windlass {
@@ -36,8 +37,14 @@ void Group::place(void* block) {
   windowCount_ = kControlBlock + 1;
 }
 
-// Where each rank is a device, it runs all operations, and reaches windows of its peers alone.
+// Where each rank is a device, it runs all operations, and reaches windows of its peers alone;
+// where it has one, that runs collectives.
 void Group::suitTarget(GroupConfig* config) {
+  if (kTarget.limits.offloadCores > 0 && config->offloadCores == 0) {
+    config->offloadCores =
+        config->deviceCores == 0 ? kTarget.limits.offloadCores : config->deviceCores;
+    config->deviceCores = 0;
+  }
   if (!kTarget.limits.isolatesRanks) return;
   config->spansProcesses = true;
   if (config->deviceCores == 0) config->deviceCores = 1;
@@ -57,7 +64,22 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   // Not of the heap, which long-lived neighbours would keep from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
+  if (config.offloadCores > 0) {
+    group->offloadSeats_.reset(new (std::nothrow) OffloadSeat[config.ranks]);
+    if (group->offloadSeats_ == nullptr) return nullptr;
+    for (uint32_t rank = 0; rank < config.ranks; ++rank) group->offloadSeats_[rank].device = rank;
+  }
   return group->mapping_ == nullptr ? nullptr : group;
+}
+
+OffloadSeat& Group::offloadSeat(uint32_t rank) const {
+  return offloadSeats_[rank];
+}
+
+void Group::keepDevices(const Group& whole, const std::vector<uint32_t>& members) {
+  if (offloadSeats_ == nullptr) return;
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    offloadSeats_[rank].device = whole.offloadSeats_[members[rank]].device;
 }
 
 void Group::decide(GroupConfig* config) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/one_sided.h"
 
+#include "native/base/target.h"
 #include "native/comm/executor.h"
 
 namespace windlass {
@@ -11,6 +12,14 @@ Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view
   for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
   return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
                         static_cast<int32_t>(peer));
+}
+
+// Windows of the host, which no device reaches.
+Code refuseOneSided(wl_error_t* error) {
+  if (kTarget.limits.offloadCores == 0) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "one-sided operations don't run on %s yet: windows lie in the host's memory there, "
+              "and its devices run collectives alone", kTarget.limits.name);
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
@@ -63,18 +72,21 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
                         [&] { return kKernels.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
                         [&] { return kKernels.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
 }

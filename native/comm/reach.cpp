@@ -56,13 +56,6 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
       all.push_back({rank, reinterpret_cast<const void*>(window.segment(rank)), bytes, true});
     });
   }
-  const PartLists* parts = call.parts;
-  const uint64_t inBytes = parts != nullptr && parts->inCounts != nullptr
-                               ? endOf(parts->inCounts, parts->inOffsets, call)
-                               : call.inBytes;
-  const uint64_t outBytes = parts != nullptr && parts->outCounts != nullptr
-                                ? endOf(parts->outCounts, parts->outOffsets, call)
-                                : call.outBytes;
   if (call.phases > 0)
     addItems(launch, {static_cast<const uint64_t*>(call.args.aux)}, rank_, &all);
   const auto addOwn = [&](const void* data, uint64_t bytes) {
@@ -79,8 +72,8 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     }
     return all;
   }
-  addOwn(call.args.in, inBytes);
-  addOwn(call.args.out, outBytes);
+  addOwn(call.args.in, inExtent(call));
+  addOwn(call.args.out, outExtent(call));
   return all;
 }
 

@@ -3,11 +3,12 @@
 // and beside them TMOVE_CVT, TMOVE_ADD and TFOLD in windlass. One implementation is chosen here, at
 // compile time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none
 // does. A target also says what it has, kLimits, and what the cores of a rank share in an
-// operation, CoreSession.
+// operation, CoreSession. Of a2a3 and a5 this is the host's half, which runs on memory of the host
+// what devices don't; cores of theirs have native/isa/ascend/cores.h.
 #pragma once
 
-#if defined(WINDLASS_TARGET_A2A3) || defined(WINDLASS_TARGET_A5) || defined(WINDLASS_TARGET_CUDA)
-#error "native/isa implements the targets sim, a2a3sim and a5sim: build with one of those"
+#if defined(WINDLASS_TARGET_CUDA)
+#error "native/isa implements the targets sim, a2a3sim, a5sim, a2a3 and a5: build with one of those"
 #elif defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM)
 #include "native/isa/ascend/fused.h"
 #include "native/isa/checked/host_side.h"

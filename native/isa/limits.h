@@ -21,7 +21,8 @@ constexpr uint32_t kAscendIntegers = setOf(DType::kI32, DType::kU32, DType::kI16
 }  // namespace detail
 
 constexpr Limits kSimLimits = {
-    "sim", uint64_t{16} << 20, uint64_t{192} << 10, false, 0xffffffffu, 0xffffffffu, 0xffffffffu,
+    "sim", uint64_t{16} << 20, uint64_t{192} << 10, false, 0, 0xffffffffu, 0xffffffffu,
+    0xffffffffu,
 };
 // Of UB, less what casts take of it on A2/A3.
 constexpr Limits kA2A3SimLimits = {
@@ -29,6 +30,7 @@ constexpr Limits kA2A3SimLimits = {
     uint64_t{16} << 20,
     uint64_t{184} << 10,
     true,
+    0,
     kMostDeviceRanks,
     detail::kAscendFloats,
     detail::kAscendFloats | detail::kAscendIntegers,
@@ -38,10 +40,22 @@ constexpr Limits kA5SimLimits = {
     uint64_t{16} << 20,
     uint64_t{256} << 10,
     true,
+    0,
     kMostDeviceRanks,
     detail::kAscendFloats | detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
     detail::kAscendFloats | detail::kAscendIntegers |
         detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
 };
+
+// The same rules, of devices that run kernels by themselves.
+constexpr Limits offloaded(const Limits& checked, const char* name, uint32_t cores) {
+  Limits limits = checked;
+  limits.name = name;
+  limits.isolatesRanks = false;
+  limits.offloadCores = cores;
+  return limits;
+}
+constexpr Limits kA2A3Limits = offloaded(kA2A3SimLimits, "a2a3", 48);
+constexpr Limits kA5Limits = offloaded(kA5SimLimits, "a5", 36);
 
 }  // namespace windlass

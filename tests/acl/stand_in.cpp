@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libascendcl.so, the Ascend runtime, made for the tests of the host side: it has the
+// A stand-in for libascendcl.so, the Ascend runtime, made for tests of the host side: it has the
 // calls that Windlass makes, by their public names, over this host's memory. It records each call
-// with its arguments, fails the one that it is told to, refuses what the runtime's documents forbid,
+// with its arguments, fails the one that it's told to, refuses what the runtime's documents forbid,
 // and counts what was not given back. What it is told to do, and what it tells, stands at the end.
+#include <sched.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <functional>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/acl/streams.h"
+
 namespace {
 
 constexpr int kRefused = 107000;
 constexpr int kTimedOut = 507046;
+constexpr int kAicoreException = 507015;
 constexpr size_t kGranularity = size_t{2} << 20;
 
 struct Location {
@@ -48,7 +54,7 @@ struct Mapping {
   void* handle = nullptr;
 };
 struct Stream {
-  std::vector<std::function<void()>> work;
+  std::deque<std::unique_ptr<stand_in::Work>> work;
 };
 struct Exported {
   Physical* physical;
@@ -79,6 +85,29 @@ bool reaches = true;
 bool isStuck = false;
 int looksForAccess = 2;
 thread_local int device = -1;
+thread_local std::string lastError;
+
+int64_t nowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// What a test puts on a stream.
+class Told final : public stand_in::Work {
+ public:
+  Told(void (*work)(void*, void*), void* context, void* arguments)
+      : work_(work), context_(context), arguments_(arguments) {}
+  stand_in::Progress goOn(std::string*) override {
+    work_(context_, arguments_);
+    return stand_in::Progress::kOver;
+  }
+
+ private:
+  void (*const work_)(void*, void*);
+  void* const context_;
+  void* const arguments_;
+};
 
 int processOf(int of) {
   return isProcessEach ? 1000 + of : 1000;
@@ -98,6 +127,11 @@ __attribute__((format(printf, 1, 2))) int record(const char* format, ...) {
 }
 
 }  // namespace
+
+void stand_in::enqueue(void* stream, std::unique_ptr<Work> work) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  static_cast<Stream*>(stream)->work.push_back(std::move(work));
+}
 
 #define CALL __attribute__((visibility("default")))
 #define BEGIN(...)                                \
@@ -143,18 +177,34 @@ CALL int aclrtDestroyStream(void* stream) {
   return 0;
 }
 CALL int aclrtSynchronizeStreamWithTimeout(void* stream, int32_t milliseconds) {
-  std::vector<std::function<void()>> work;
+  auto* of = static_cast<Stream*>(stream);
   {
     BEGIN("aclrtSynchronizeStreamWithTimeout %d", milliseconds)
-    auto* of = static_cast<Stream*>(stream);
     if (streams.count(of) == 0 || milliseconds < 1) return kRefused;
-    if (!isStuck) work.swap(of->work);
   }
   if (isStuck) {
     usleep(static_cast<useconds_t>(milliseconds) * 1000);
     return kTimedOut;
   }
-  for (const auto& one : work) one();
+  // One thread uses a stream.
+  const int64_t end = nowNs() + int64_t{milliseconds} * 1'000'000;
+  while (!of->work.empty()) {
+    std::string error;
+    switch (of->work.front()->goOn(&error)) {
+      case stand_in::Progress::kMoved:
+        break;
+      case stand_in::Progress::kOver:
+        of->work.pop_front();
+        continue;
+      case stand_in::Progress::kBroken:
+        of->work.pop_front();
+        lastError = error;
+        return kAicoreException;
+      case stand_in::Progress::kWaits:
+        sched_yield();
+    }
+    if (nowNs() >= end) return kTimedOut;
+  }
   return 0;
 }
 CALL int aclrtMalloc(void** memory, size_t bytes, int32_t policy) {
@@ -225,7 +275,8 @@ CALL int aclrtFreePhysical(void* handle) {
 }
 CALL int aclrtReserveMemAddress(void** address, size_t bytes, size_t alignment, void* wish,
                                 uint64_t flags) {
-  BEGIN("aclrtReserveMemAddress %zu %zu %s %llu", bytes, alignment, wish == nullptr ? "null" : "one",
+  const char* const named = wish == nullptr ? "null" : "one";
+  BEGIN("aclrtReserveMemAddress %zu %zu %s %llu", bytes, alignment, named,
         static_cast<unsigned long long>(flags))
   *address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (*address == MAP_FAILED) return kRefused;
@@ -329,7 +380,7 @@ CALL int aclrtDevicePeerAccessStatus(int32_t of, int32_t peer, int32_t* status) 
   return 0;
 }
 CALL const char* aclGetRecentErrMsg() {
-  return "EZ9999: the stand-in was told to fail";
+  return lastError.empty() ? "EZ9999: the stand-in was told to fail" : lastError.c_str();
 }
 
 // ---- what the tests tell it, and it tells them --------------------------------------------------
@@ -395,7 +446,8 @@ CALL int standInHeld() {
 // Puts work on a stream, which runs once it is waited for.
 CALL void standInEnqueue(void* stream, void (*work)(void*, void*), void* context, void* arguments) {
   const std::lock_guard<std::mutex> lock(mutex);
-  static_cast<Stream*>(stream)->work.emplace_back([=] { work(context, arguments); });
+  static_cast<Stream*>(stream)->work.push_back(
+      std::make_unique<Told>(work, context, arguments));
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/chunk.h"
 #include "kernels/in_line.h"
+#include "kernels/offload.h"
 #include "kernels/one_sided.h"
 #include "kernels/pull.h"
 #include "kernels/reduce.h"
@@ -32,6 +33,10 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
           AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
           Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
           ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
+}
+
+WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {
+  return goOnOffloaded(operation, operation.launchHere(), operation.lineHere(0), at);
 }
 
 template <typename... Pulls>

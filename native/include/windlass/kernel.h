@@ -86,6 +86,8 @@ struct Limits {
   // Each rank is a device of its own, on which the device executor runs all operations, and which
   // reaches windows of its peers alone.
   bool isolatesRanks;
+  // Of a rank's device, to which the host hands each operation; 0: the host itself runs kernels.
+  uint32_t offloadCores;
   uint32_t mostRanks;
   // Dtypes that casts take and give, and that reductions take: 1 << dtype of each.
   uint32_t casts;
@@ -316,11 +318,13 @@ struct InLine {
   uint32_t looks;       // at one signal, at most, before the core says that it waits
   unsigned char* lines;  // rank 0's
   size_t lineStride;     // bytes from one rank's to the next's
+  const uint64_t* apart = nullptr;  // of each rank, where they lie anywhere
 
   // Where core `ofCore` of rank `of` signals to rank `owner`.
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
-    return reinterpret_cast<int32_t*>(lines + owner * lineStride +
-                                       (size_t{of} * cores + ofCore) * kDeviceLineBytes);
+    unsigned char* const first = apart == nullptr ? lines + owner * lineStride
+                                                  : reinterpret_cast<unsigned char*>(apart[owner]);
+    return reinterpret_cast<int32_t*>(first + (size_t{of} * cores + ofCore) * kDeviceLineBytes);
   }
   // What a core states once `phases` phases of this operation are over.
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }

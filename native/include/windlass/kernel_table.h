@@ -9,7 +9,7 @@
 namespace windlass {
 
 constexpr uint32_t kKernelTableMagic = 0x4b4c4457;  // "WDLK"
-constexpr uint32_t kKernelTableVersion = 2;
+constexpr uint32_t kKernelTableVersion = 3;
 constexpr uint32_t kMostKernels = 256;  // of a library
 constexpr uint32_t kMostArguments = 32;
 constexpr uint32_t kMostItems = 1u << 20;  // of a rank, in all phases of a launch

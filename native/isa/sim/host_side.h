@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime asks of the target beside kernels, on sim.
+// What the runtime asks of the target beside kernels, on sim, and where devices run the kernels.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,13 @@ namespace windlass {
 
 struct Profiler;
 
+#if defined(WINDLASS_TARGET_A2A3)
+static constexpr const Limits& kLimits = kA2A3Limits;
+#elif defined(WINDLASS_TARGET_A5)
+static constexpr const Limits& kLimits = kA5Limits;
+#else
 static constexpr const Limits& kLimits = kSimLimits;
+#endif
 static constexpr const Profiler* kTargetProfiler = nullptr;  // nothing is counted
 
 // Cores share nothing but memory.

@@ -136,6 +136,15 @@ Code Device::argumentsFor(uint64_t bytes, wl_error_t* error) {
 
 Code Device::run(const char* kernel, Launch launch, uint32_t blocks, void* context,
                  const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error) {
+  if (Code code = start(kernel, launch, blocks, context, arguments, bytes, error); code != WL_OK)
+    return code;
+  const Code code = await(kernel, limitNs, error);
+  if (code != WL_OK) giveUp();
+  return code;
+}
+
+Code Device::start(const char* kernel, Launch launch, uint32_t blocks, void* context,
+                   const void* arguments, uint64_t bytes, wl_error_t* error) {
   if (isStuck_) {
     return fail(error, WL_DEVICE,
                 "device %d still runs a kernel that did not end in time: it takes no %s; close it",
@@ -145,22 +154,21 @@ Code Device::run(const char* kernel, Launch launch, uint32_t blocks, void* conte
   if (bytes > 0) {
     if (Code code = toDevice(arguments_, arguments, bytes, error); code != WL_OK) return code;
   }
-  const int64_t start = clockNs();
-  if (Code code = check(launch(blocks, stream_, context, arguments_), kernel, error);
-      code != WL_OK) {
-    return code;
-  }
+  return check(launch(blocks, stream_, context, arguments_), kernel, error);
+}
+
+Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
   // Rounded up: 0 would be a look, and less a wait without an end.
   const int64_t most =
       std::clamp<int64_t>((limitNs + kMillisecond - 1) / kMillisecond, 1, INT32_MAX);
   const AclError result =
       acl_->aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(most));
   if (result == kAclOk) return WL_OK;
-  isStuck_ = true;
-  if (clockNs() - start >= limitNs) {
+  if (result == kAclTimedOut) {
     return fail(error, WL_TIMEOUT, "%s did not end on device %d within %lld ms", kernel, number_,
                 static_cast<long long>(most));
   }
+  isStuck_ = true;
   return check(result, "aclrtSynchronizeStreamWithTimeout", error);
 }
 

@@ -42,6 +42,12 @@ class Device {
   // this device runs no other one.
   Code run(const char* kernel, Launch launch, uint32_t blocks, void* context,
            const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error);
+  // The same in steps. await() may be called again after WL_TIMEOUT; giveUp() says that nobody
+  // will.
+  Code start(const char* kernel, Launch launch, uint32_t blocks, void* context,
+             const void* arguments, uint64_t bytes, wl_error_t* error);
+  Code await(const char* kernel, int64_t limitNs, wl_error_t* error);
+  void giveUp() { isStuck_ = true; }
 
   // `result` of a call, as Acl::check() has it.
   Code check(AclError result, const char* call, wl_error_t* error) const;

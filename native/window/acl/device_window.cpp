@@ -48,6 +48,7 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
   code = state(exchange, code, error);
   if (code == WL_OK) {
     code = checkRanks(exchange, error);
+    if (code != WL_OK) culprit_ = rank_;
     // What all refuse alike needs no statement.
     if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
   }
@@ -65,10 +66,12 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
 Code DeviceWindow::state(Exchange& exchange, Code code, wl_error_t* error) {
   own_.code = code;
   Code told = exchange.all(&own_, statements_.data(), sizeof own_, code == WL_OK ? error : nullptr);
+  culprit_ = code == WL_OK ? kNobody : rank_;
   if (code != WL_OK) return code;
   for (uint32_t rank = 0; told == WL_OK && rank < statements_.size(); ++rank) {
     const auto theirs = static_cast<Code>(statements_[rank].code);
     if (theirs != WL_OK) {
+      culprit_ = rank;
       told = fail(error, theirs, "rank %u could not make its part of the window: %s; its own error "
                   "says more", rank, codeName(theirs));
     }

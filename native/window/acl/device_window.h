@@ -54,6 +54,8 @@ class DeviceWindow {
   // processes, since a process imports a handle once. The device is used until the window is
   // closed. Throws std::bad_alloc, before its first exchange alone.
   Code make(Device& device, Exchange& exchange, uint64_t bytes, wl_error_t* error);
+  // The rank that a failure of make() began with; kNobody: what ranks tell one another ended it.
+  uint32_t culprit() const { return culprit_; }
   // Gives everything back, whatever fails, and tells the first failure. Call once no rank's kernels
   // touch the window any more.
   Code close(wl_error_t* error);
@@ -96,6 +98,7 @@ class DeviceWindow {
 
   Device* device_ = nullptr;
   uint32_t rank_ = 0;
+  uint32_t culprit_ = kNobody;
   uint64_t bytes_ = 0;
   Statement own_ = {};
   std::vector<Statement> statements_;

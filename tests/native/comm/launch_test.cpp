@@ -519,7 +519,7 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
   } cases[] = {
       {WL_OK, ""},
       {WL_INVALID_ARGUMENT, "is no table of kernels"},
-      {WL_UNSUPPORTED, "its table is of version 99, and this Windlass reads 2"},
+      {WL_UNSUPPORTED, "its table is of version 99, and this Windlass reads 3"},
       {WL_UNSUPPORTED, "it is built for target x"},
       {WL_UNSUPPORTED, "it is built with the headers of another Windlass"},
       {WL_INVALID_ARGUMENT, "its table names 1 kernels where it has none"},

@@ -67,6 +67,9 @@ namespace windlass {
 using namespace pto;
 
 STUB void relax(bool) {}
+struct PhaseScope {
+  WL_CORE explicit PhaseScope(const Launch&) {}
+};
 
 struct Views {};
 template <typename At>

@@ -76,7 +76,7 @@ public enum Target {
    * @throws UnsupportedException if this build lacks its kernels, or the process runs another's
    */
   public void use() {
-    if (NativeLoader.TARGETS.contains(toString())) {
+    if (NativeLoader.has(toString())) {
       NativeLoader.select(toString());
     }
     require();

@@ -44,6 +44,9 @@ public final class NativeLoader {
   /** Targets that this build has libraries of. */
   public static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
 
+  /** Targets of devices, whose libraries their owners build; here if they are where natives are. */
+  private static final List<String> DEVICE_TARGETS = List.of("a2a3", "a5");
+
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
       Map.of("Linux amd64", "linux-x86_64", "Linux aarch64", "linux-arm64");
@@ -104,10 +107,38 @@ public final class NativeLoader {
     return selected;
   }
 
+  /** Whether there is a library of that target. */
+  public static boolean has(String target) {
+    return TARGETS.contains(target) || DEVICE_TARGETS.contains(target) && isThere(library(target));
+  }
+
+  private static String library(String target) {
+    String suffix = target.equals(TARGETS.get(0)) ? "" : "-" + target;
+    return "lib" + NativeConfig.LIBRARY + suffix + ".so";
+  }
+
+  /** Whether natives would be taken from where that file is. */
+  private static boolean isThere(String file) {
+    String named = System.getProperty(PATH_PROPERTY, System.getenv(PATH_VARIABLE));
+    if (named == null) {
+      return NativeLoader.class.getClassLoader().getResource(RESOURCES + file) != null
+          || libraryPath().stream().anyMatch(folder -> isIn(folder, file));
+    }
+    return isIn(named, file);
+  }
+
+  private static boolean isIn(String folder, String file) {
+    try {
+      return Files.isReadable(Paths.get(folder, file));
+    } catch (InvalidPathException e) {
+      return false;
+    }
+  }
+
   /** In the order in which they are loaded. The JNI library is one for all targets. */
   private static List<String> files() {
     String target = target();
-    if (!TARGETS.contains(target)) {
+    if (!has(target)) {
       throw new UnsatisfiedLinkError(
           (System.getProperty(TARGET_PROPERTY) != null
                   ? "system property " + TARGET_PROPERTY
@@ -115,9 +146,7 @@ public final class NativeLoader {
               + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS)
               + "; without that setting, windlass doctor tells what others take");
     }
-    String suffix = target.equals(TARGETS.get(0)) ? "" : "-" + target;
-    return List.of(
-        "lib" + NativeConfig.LIBRARY + suffix + ".so", "lib" + NativeConfig.JNI_LIBRARY + ".so");
+    return List.of(library(target), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
 
   /** Where the libraries came from. */

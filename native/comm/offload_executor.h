@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hands a kernel to the rank's device: states the operation, waits for every rank's ENTER, then has
+// the device run the kernel's items over what the rank brings. The host waits and compares as for
+// any operation; devices signal one another by themselves, kernels/in_line.h.
+#pragma once
+
+#include "native/comm/executor.h"
+
+namespace windlass {
+
+template <class K>
+Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
+  static_assert(!kRides<K>, "a device fetches what a rank brings from its memory");
+  if (group_->config().spansProcesses) {
+    return fail(call.error, WL_UNSUPPORTED,
+                "ranks in several processes don't run on devices yet: have them be threads of one");
+  }
+  return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
+    shownPhases_ = 0;
+    Code code = awaitPrevious(deadline);
+    if (code != WL_OK) return code;
+    fillEntry(call, false);
+    publishEntry();
+    waiter_.announce(-1);
+    code = awaitNeed(kEveryRank, 0, deadline);
+    if (code == WL_OK && K::phases(launch) > 0) code = offload(call, kernel, launch, deadline);
+    if (code != WL_OK) return code;
+    finishPhase(rank_, K::phases(launch));
+    waiter_.announce(-1);
+    return WL_OK;
+  });
+}
+
+}  // namespace windlass

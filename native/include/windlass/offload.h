@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device takes that runs an operation by itself: written by its rank's host into the
+// device's own memory, read by its cores.
+#pragma once
+
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+struct OffloadedOperation {
+  uint32_t kernel;  // its place among those that the device has
+  Launch launch;    // but what it points to: the device has `entries` instead
+  InLine line;      // of core 0, but what it points to: `lines`
+  // What each rank states; places are addresses, as this device has them.
+  RankArgs entries[kMostDeviceRanks];
+  uint64_t lines[kMostDeviceRanks];    // of the signals to each rank
+  uint64_t windows[kMostDeviceRanks];  // of each rank's window, which holds all the rest
+  uint64_t windowBytes;
+  // Of a word in the rank's own window, which is the line's sequence once nobody waits any more.
+  uint64_t stop;
+
+  WL_CORE Launch launchHere() const {
+    Launch here = launch;
+    here.entries = reinterpret_cast<const unsigned char*>(entries);
+    here.entryStride = sizeof(RankArgs);
+    here.windows = nullptr;
+    here.call = nullptr;
+    return here;
+  }
+  WL_CORE InLine lineHere(uint32_t core) const {
+    InLine here = line;
+    here.core = core;
+    here.lines = reinterpret_cast<unsigned char*>(lines[0]);
+    here.apart = lines;
+    return here;
+  }
+};
+
+}  // namespace windlass
