@@ -9,6 +9,8 @@
 
 #if defined(WINDLASS_TARGET_CUDA)
 #error "native/isa implements the targets sim, a2a3sim, a5sim, a2a3 and a5: build with one of those"
+#elif defined(WINDLASS_ON_CORES)
+#include "native/isa/ascend/fused.h"
 #elif defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM)
 #include "native/isa/ascend/fused.h"
 #include "native/isa/checked/host_side.h"

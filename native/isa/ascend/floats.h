@@ -39,13 +39,16 @@ template <typename TileT>
 WL_CORE inline void accumulate(ReduceOp op, TileT& sum, TileT& term) {
   switch (op) {
     case ReduceOp::kMax:
-      return TMAX(sum, sum, term);
+      TMAX(sum, sum, term);
+      return;
     case ReduceOp::kMin:
-      return TMIN(sum, sum, term);
+      TMIN(sum, sum, term);
+      return;
     case ReduceOp::kProduct:
-      return TMUL(sum, sum, term);
+      TMUL(sum, sum, term);
+      return;
     default:
-      return TADD(sum, sum, term);
+      TADD(sum, sum, term);
   }
 }
 

@@ -7,6 +7,10 @@ public final class AscendToolkit {
 
   /** Why {@code target} isn't in this build, with what was looked for here, and where. */
   public static String whyNot(String target) {
+    if (NativeLoader.has(target)) {
+      return "this process runs another target's kernels; WINDLASS_TARGET=" + target
+          + " has one run these";
+    }
     return "this build has no libwindlass-" + target + ".so, for which a toolkit is looked for by "
         + folder("ASCEND_HOME_PATH") + " and " + folder("PTO_ISA_ROOT") + "; " + runtime();
   }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Examples on a2a3 and a5 through a stand-in for the Ascend runtime, whose devices are the checked
+ * emulator: the command, the host side and what it launches as they are on silicon.
+ */
+@Timeout(180)
+class DeviceExamplesTest {
+  private static final List<String> OF_COLLECTIVES =
+      List.of("all-to-all", "broadcast", "all-gather", "reduce-scatter", "all-reduce", "expert-dispatch");
+  /** The core module's build. */
+  private static final Path CORE = Path.of("../core/target").toAbsolutePath().normalize();
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3", "a5"})
+  void ofCollectivesCheckTheirResults(String target) throws Exception {
+    String said = run(target, "example", "--all", "--target", target, "--ranks", "4");
+    for (String example : OF_COLLECTIVES) {
+      assertThat(said.lines()).as(said).anyMatch(line -> line.startsWith(example + ": ") && line.contains("golden"));
+    }
+    // The first of those that devices don't run says so.
+    assertThat(said).contains("Unsupported: one-sided operations don't run on " + target + " yet");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3", "a5"})
+  void saysWhatItLacksWithoutARuntime(String target) throws Exception {
+    String said = run(null, "example", "broadcast", "--target", target, "--ranks", "2");
+    assertThat(said).contains("the Ascend runtime, libascendcl.so, does not open: ASCEND_HOME_PATH is not set");
+  }
+
+  /** What the command says, which ends with status 3. {@code runtime}: whose stand-in; null: none. */
+  private String run(String runtime, Object... command) throws Exception {
+    Path build = CORE.resolve("cmake/sim");
+    Path library = build.resolve("tests/native/libwindlass-a2a3.so");
+    Assumptions.assumeTrue(
+        Files.exists(library),
+        "no " + library + ": it is built with the natives of x86-64, where tests are");
+    for (String target : List.of("a2a3", "a5")) {
+      copy(build.resolve("tests/native/libwindlass-" + target + ".so"));
+    }
+    try (var natives = Files.walk(CORE.resolve("native"))) {
+      copy(natives.filter(file -> file.endsWith("libjniwindlass.so")).findFirst().orElseThrow());
+    }
+    Path output = folder.resolve("output");
+    ProcessBuilder builder = ChildCommand.withNatives(folder.toString(), command);
+    builder.environment().keySet().removeIf(name -> name.startsWith("ASCEND_"));
+    if (runtime != null) {
+      builder.environment().put("ASCEND_HOME_PATH", build.resolve("acl_" + runtime).toString());
+    }
+    Process process = builder.redirectErrorStream(true).redirectOutput(output.toFile()).start();
+    try {
+      assertThat(process.waitFor(150, TimeUnit.SECONDS)).as(Files.readString(output)).isTrue();
+    } finally {
+      process.destroyForcibly();
+    }
+    String said = Files.readString(output, StandardCharsets.UTF_8);
+    assertThat(process.exitValue()).as(said).isEqualTo(3);
+    return said;
+  }
+
+  private void copy(Path library) throws Exception {
+    Path copy = folder.resolve(library.getFileName());
+    if (!Files.exists(copy)) {
+      Files.copy(library, copy);
+    }
+  }
+}
