@@ -64,8 +64,13 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/native/comm/kernel_library.cp
 
 # The code of the vocabulary, of which a library takes what its target needs: on targets that check, its own copy of what
 # checks it.
-add_library(windlass_vocabulary STATIC
-  "$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/|native/base/dtype>")
+set(of_phases "native/isa/sim/(copy_strided|fold|move_cvt)\\.cpp") # what native/isa/sim/phase_scope.h is for
+set(sources_of_phases ${windlass_sources})
+list(FILTER sources_of_phases INCLUDE REGEX "${of_phases}")
+add_library(windlass_vocabulary STATIC ${sources_of_phases}
+  "$<FILTER:$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/|native/base/dtype>,EXCLUDE,${of_phases}>")
+target_link_libraries(windlass_vocabulary PRIVATE "$<BUILD_INTERFACE:windlass_options>")
+target_compile_definitions(windlass_vocabulary PUBLIC WINDLASS_IN_KERNEL_LIBRARY)
 set_target_properties(windlass_vocabulary PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME vocabulary)
 # And what a library is compiled with.
 target_compile_features(windlass_vocabulary INTERFACE cxx_std_17)

@@ -7,8 +7,13 @@
 namespace windlass {
 namespace detail {
 
-// Of the thread that runs a phase. In the static block: a load, without a call.
+// Of the thread that runs a phase. In the static block: a load, without a call. That block is small
+// and is never given back, so libraries that come while the process runs have theirs elsewhere.
+#if defined(WINDLASS_IN_KERNEL_LIBRARY)
+extern thread_local bool phaseStreams;
+#else
 extern thread_local bool phaseStreams __attribute__((tls_model("initial-exec")));
+#endif
 
 inline bool streams(Stores stores) noexcept {
   return stores == Stores::kStreaming || (stores == Stores::kByOperation && phaseStreams);

@@ -3,8 +3,10 @@
 // that are no such library.
 #include <elf.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
@@ -439,6 +441,24 @@ TEST(KernelLibrary, IsLoadedOnce) {
                wl_kernel_signature(library(), kernel("ring_gather")));
   EXPECT_EQ(nullptr, wl_kernel_name(library(), 5));
   EXPECT_EQ(nullptr, wl_kernel_signature(library(), -1));
+}
+
+// As many as a service loads that builds its kernels as it runs: each under its own name.
+TEST(KernelLibrary, ComesOneAfterTheOther) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("windlass-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  for (int i = 0; i < 100; ++i) {
+    const std::string copy = folder / ("kernels-" + std::to_string(i) + ".so");
+    std::filesystem::copy_file(fileOf("test_kernels"), copy);
+    wl_kernel_library_t* loaded = nullptr;
+    Error error;
+    EXPECT_EQ(WL_OK, wl_kernel_library_load(copy.c_str(), wl_target(), &loaded, &error))
+        << "library " << i << ": " << error.message;
+    std::filesystem::remove(copy);
+    if (loaded == nullptr) break;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
