@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.testing;
 
+import java.io.IOException;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;
@@ -81,6 +82,8 @@ public final class RandomCalls {
     boolean documented =
         failure instanceof WindlassException
             || failure instanceof CancellationException
+            || failure instanceof IOException
+                && List.of(call.getExceptionTypes()).contains(IOException.class)
             || failure instanceof NullPointerException && names(call, failure.getMessage());
     String said = failure.getMessage();
     if (!documented || said == null && !(failure instanceof CancellationException)) {
