@@ -112,7 +112,33 @@ struct WrongNeed : RingShift {
   }
 };
 
-WINDLASS_KERNEL_LIBRARY(libraryKernel<WholeTiles>("whole_tiles"),
+// The peer that it writes to may not have entered.
+struct NeedsNobody : RingShift {
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    Row from = source(launch, rank);
+    Row to = destination(launch, rank);
+    Staging ping(count(launch));
+    TASSIGN(ping, 0);
+    comm::TPUT(to, from, ping);
+  }
+};
+
+// A rank returns before its left neighbour has written what it returns with.
+struct LeavesAtOnce : RingShift {
+  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    Row from = source(launch, rank);
+    Row to = destination(launch, rank);
+    Staging ping(count(launch));
+    TASSIGN(ping, 0);
+    comm::TPUT(to, from, ping);
+  }
+};
+
+WINDLASS_KERNEL_LIBRARY(libraryKernel<NeedsNobody>("needs_nobody"),
+                        libraryKernel<LeavesAtOnce>("leaves_at_once"),
+                        libraryKernel<WholeTiles>("whole_tiles"),
                         libraryKernel<OffsetInElements>("offset_in_elements"),
                         libraryKernel<PastTheEnd>("past_the_end"),
                         libraryKernel<NoFlag>("no_flag"),

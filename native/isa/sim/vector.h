@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <type_traits>
 
+#include "native/isa/checked/arithmetic.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/types.h"
 
@@ -44,6 +46,53 @@ inline void combine(Dst& dst, A& a, B& b, ReduceOp op) noexcept {
   TFOLD(&to, 1, from, 2, op);
 }
 
+template <typename TileT>
+checked::TileRef refOf(TileT& tile) noexcept {
+  checked::TileRef ref = {};
+  ref.at.offset = static_cast<uint32_t>(reinterpret_cast<unsigned char*>(tile.data()) -
+                                        unifiedBuffer());
+  ref.dtype = DTypeOf<typename TileT::DType>::value;
+  ref.rows = TileT::Rows;
+  ref.columns = TileT::Cols;
+  ref.validRows = tile.GetValidRow();
+  ref.validColumns = tile.GetValidCol();
+  return ref;
+}
+
+template <typename T>
+uint64_t bitsOf(T value) noexcept {
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+template <typename Dst, typename Src>
+void combineScalar(checked::Op op, Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
+  checked::combineScalar(unifiedBuffer(), op, refOf(dst), refOf(src), bitsOf(scalar));
+}
+
+template <typename Dst, typename Src>
+void convert(Dst& dst, Src& src, pto::RoundMode mode,
+             std::optional<pto::SaturationMode> saturation) {
+  constexpr DType kFrom = DTypeOf<typename Src::DType>::value;
+  constexpr DType kTo = DTypeOf<typename Dst::DType>::value;
+  assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
+  const bool isNearest = mode == pto::RoundMode::CAST_RINT || mode == pto::RoundMode::CAST_NONE;
+  if (isNearest && isFloat(kFrom) && isFloat(kTo)) {
+    const ValidView<Dst> out(dst);
+    const ValidView<Src> in(src);
+    TMOVE_CVT(out.view(), in.view());
+    return;
+  }
+  if (!checked::hasRoundMode(kFrom, kTo, mode)) {
+    std::fputs("TCVT on sim has CAST_ODD from f32 to f16 alone\n", stderr);
+    std::abort();
+  }
+  checked::convert(unifiedBuffer(), refOf(dst), refOf(src),
+                   checked::conversionOf(checked::kA5, kFrom, kTo, mode, saturation));
+}
+
 }  // namespace detail
 }  // namespace windlass
 
@@ -68,22 +117,61 @@ inline void TMIN(Dst& dst, A& a, B& b) noexcept {
   windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMin);
 }
 
-// dst = cast(src) between float dtypes, with the casts of TMOVE_CVT: to nearest even, and overflow
-// to infinity where the type has one. sim has no other mode.
+// dst = a - b, dst = src op scalar, and dst = scalar, as the checked targets compute them.
+template <typename Dst, typename A, typename B>
+inline void TSUB(Dst& dst, A& a, B& b) {
+  static_assert(std::is_same_v<typename Dst::DType, typename A::DType> &&
+                    std::is_same_v<typename Dst::DType, typename B::DType>,
+                "one dtype");
+  windlass::checked::combine(windlass::detail::unifiedBuffer(), windlass::checked::Op::kSub,
+                             windlass::detail::refOf(dst), windlass::detail::refOf(a),
+                             windlass::detail::refOf(b));
+}
 template <typename Dst, typename Src>
-inline void TCVT(Dst& dst, Src& src, RoundMode mode) noexcept {
-  using windlass::DTypeOf;
-  static_assert(windlass::isFloat(DTypeOf<typename Dst::DType>::value) &&
-                    windlass::isFloat(DTypeOf<typename Src::DType>::value),
-                "sim converts between float dtypes");
-  if (mode != RoundMode::CAST_RINT && mode != RoundMode::CAST_NONE) {
-    std::fputs("TCVT on sim rounds to nearest even: give it CAST_RINT or CAST_NONE\n", stderr);
-    std::abort();
-  }
+inline void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
+  windlass::detail::combineScalar(windlass::checked::Op::kAddScalar, dst, src, scalar);
+}
+template <typename Dst, typename Src>
+inline void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
+  windlass::detail::combineScalar(windlass::checked::Op::kMulScalar, dst, src, scalar);
+}
+template <typename Dst, typename Src>
+inline void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(!std::is_integral_v<typename Src::DType>, "it divides floats");
+  windlass::detail::combineScalar(windlass::checked::Op::kDivScalar, dst, src, scalar);
+}
+template <typename Dst>
+inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+  windlass::checked::fill(windlass::detail::unifiedBuffer(), windlass::detail::refOf(dst),
+                          windlass::detail::bitsOf(scalar));
+}
+template <typename Dst, typename Src>
+inline void TMOV(Dst& dst, Src& src) noexcept {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
   assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
   const windlass::detail::ValidView<Dst> out(dst);
   const windlass::detail::ValidView<Src> in(src);
   windlass::TMOVE_CVT(out.view(), in.view());
+}
+
+// dst = cast(src), with the modes and the saturation of A5. Between floats to nearest even it is
+// the cast of TMOVE_CVT: what overflows becomes infinity where the type has one.
+template <typename Dst, typename Src>
+inline void TCVT(Dst& dst, Src& src, RoundMode mode) {
+  windlass::detail::convert(dst, src, mode, std::nullopt);
+}
+template <typename Dst, typename Src>
+inline void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
+  windlass::detail::convert(dst, src, mode, saturation);
+}
+// sim needs no scratch.
+template <typename Dst, typename Src, typename Scratch>
+inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode) {
+  windlass::detail::convert(dst, src, mode, std::nullopt);
+}
+template <typename Dst, typename Src, typename Scratch>
+inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode, SaturationMode saturation) {
+  windlass::detail::convert(dst, src, mode, saturation);
 }
 
 }  // namespace sim

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -81,6 +82,25 @@ TEST(Launch, RunsPhasesInTheOrderThatTheyNeed) {
       });
     }
   }
+}
+
+TEST(Launch, HasTheInstructionsOfAllTargets) {
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    for (const int64_t count : {int64_t{1}, int64_t{100}, int64_t{1024}}) {
+      std::vector<float> in(static_cast<size_t>(count));
+      std::vector<float> out(in.size(), -1);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = 0.37f * static_cast<float>(i) - 50 * rank;
+      Words words;
+      words.tensor(WL_F32, in.data(), {count}).tensor(WL_F32, out.data(), {count});
+      Error error;
+      ASSERT_EQ(WL_OK, words.launch(comm, "vocabulary", &error)) << error.message;
+      for (size_t i = 0; i < in.size(); ++i) {
+        // Whole numbers below 2^11, which f16 holds.
+        ASSERT_EQ(std::floor(((in[i] + 1) * 2 - in[i]) / 4 + 3), out[i]) << i;
+      }
+    }
+  });
 }
 
 TEST(Launch, GivesScalarsOfEachDType) {
@@ -436,10 +456,10 @@ class File {
 
 TEST(KernelLibrary, IsLoadedOnce) {
   EXPECT_EQ(library(), library());
-  EXPECT_EQ(5, wl_kernel_count(library()));
+  EXPECT_EQ(6, wl_kernel_count(library()));
   EXPECT_STREQ("ring_gather(any in, distributed written any out)",
                wl_kernel_signature(library(), kernel("ring_gather")));
-  EXPECT_EQ(nullptr, wl_kernel_name(library(), 5));
+  EXPECT_EQ(nullptr, wl_kernel_name(library(), 6));
   EXPECT_EQ(nullptr, wl_kernel_signature(library(), -1));
 }
 
