@@ -11,6 +11,10 @@ namespace windlass {
 // Engines of a core: scalar; vector; loads; stores.
 constexpr int kEngines = 4;
 
+namespace checked {
+struct RunRecorder;
+}
+
 // Sums over all runs of a kernel, and over the cores that ran it.
 struct KernelProfile {
   struct Engine {
@@ -37,6 +41,8 @@ struct Profiler {
   std::vector<KernelProfile> (*kernels)();
   // JSON that Chrome's and Perfetto's viewers read.
   std::string (*trace)();
+  // Takes the runs of kernels of libraries, whose copies of the emulator count them.
+  const checked::RunRecorder* launches;
 };
 
 }  // namespace windlass

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "native/base/mixed.h"
+#include "native/base/profile.h"
+#include "native/base/target.h"
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"
@@ -48,7 +50,8 @@ class Checked {
   Checked(const char* kernel, const Launch& launch, const InLine& line,
           const std::vector<Reach>& reach)
       : entry_(*Launched::of(launch).session),
-        session_(entry_.open(kernel, launch, line, reach.data(), reach.size())) {
+        session_(entry_.open(kernel, launch, line, reach.data(), reach.size(),
+                             kTarget.profiler->launches)) {
     if (session_ == nullptr) throw std::bad_alloc();
   }
   ~Checked() { entry_.close(session_); }

@@ -387,7 +387,7 @@ WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memo
 typedef struct wl_kernel_profile {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
-  char kernel[64];   /* UTF-8, NUL-terminated */
+  char kernel[80];   /* UTF-8, NUL-terminated; of a library's: "launch of shift" */
   uint64_t runs;           /* of ranks: an operation of 4 ranks counts 4 */
   uint64_t cores;          /* that ran it; this and what follows in all runs */
   uint64_t cycles;         /* of those cores, each until its last engine is done */

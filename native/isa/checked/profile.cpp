@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace windlass::checked {
@@ -54,28 +55,22 @@ std::string trace() {
   return traceOf(profile.runs, profile.leftOut);
 }
 
-}  // namespace
-
-constexpr Profiler kProfiler = {start, kernels, trace};
-
 bool isTracing() {
   Profile& profile = Profile::ofProcess();
   const std::lock_guard<std::mutex> lock(profile.mutex);
   return profile.traces && profile.spans < Profile::kMostSpans;
 }
 
-void addToProfile(const Machine& machine) {
-  const Counters counters = machine.counters();
-  if (counters.cores == 0) return;
-  const MachineConfig& config = machine.config();
-  TracedRun run = {config.kernel, config.ranks, config.blocks, 0, {}};
-  if (config.traces) run.spans = machine.spans();
+void addRun(const std::string& name, const KernelRun& given) {
+  const Counters& counters = given.counters;
+  TracedRun run = {name, given.ranks, given.blocks, 0, {}};
+  if (given.traces) run.spans.assign(given.spans, given.spans + given.spanCount);
 
   Profile& profile = Profile::ofProcess();
   const std::lock_guard<std::mutex> lock(profile.mutex);
-  KernelProfile& kernel = profile.kernels[config.kernel];
-  kernel.kernel = config.kernel;
-  kernel.runs += counters.cores / config.blocks;
+  KernelProfile& kernel = profile.kernels[name];
+  kernel.kernel = name;
+  kernel.runs += counters.cores / given.blocks;
   kernel.cores += counters.cores;
   kernel.cycles += counters.coreCycles;
   kernel.overlapCycles += counters.overlapCycles;
@@ -89,7 +84,7 @@ void addToProfile(const Machine& machine) {
     kernel.engines[pipe].busyCycles += counters.engines[pipe].busyCycles;
   }
   if (!profile.traces) return;
-  if (!config.traces || profile.spans >= Profile::kMostSpans) {
+  if (!given.traces || profile.spans >= Profile::kMostSpans) {
     ++profile.leftOut;
     return;
   }
@@ -97,6 +92,30 @@ void addToProfile(const Machine& machine) {
   profile.end += counters.cycles;
   profile.spans += run.spans.size();
   profile.runs.push_back(std::move(run));
+}
+
+bool add(const char* prefix, const KernelRun& run) {
+  try {
+    addRun(std::string(prefix) + run.kernel, run);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+constexpr Profiler kProfiler = {start, kernels, trace, &kLaunches};
+constexpr RunRecorder kOwnRuns = {isTracing, [](const KernelRun& run) { return add("", run); }};
+constexpr RunRecorder kLaunches = {isTracing,
+                                   [](const KernelRun& run) { return add("launch of ", run); }};
+
+void record(const RunRecorder& recorder, const Machine& machine) {
+  const MachineConfig& config = machine.config();
+  const std::vector<Span> spans = config.traces ? machine.spans() : std::vector<Span>();
+  const KernelRun run = {config.kernel.c_str(), config.ranks, config.blocks, config.traces,
+                         machine.counters(),    spans.data(), spans.size()};
+  if (run.counters.cores > 0) recorder.add(run);
 }
 
 std::string traceOf(const std::vector<TracedRun>& runs, uint64_t leftOut) {

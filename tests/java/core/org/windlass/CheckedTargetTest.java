@@ -64,8 +64,10 @@ class CheckedTargetTest {
     }
     System.out.println("processes agree");
     try (LocalGroup group = Communicator.local(3, options)) {
+      KernelProfile.start(true);
       group.run(CheckedTargetTest::launch);
     }
+    requireLaunchCounted();
     System.out.println("a mistake is told");
   }
 
@@ -85,6 +87,21 @@ class CheckedTargetTest {
         .hasMessageContaining("tile-race: kernel no_flag, rank ")
         .hasMessageContaining("put set_flag and wait_flag");
     window.close();
+  }
+
+  /** Each of 3 ranks shifted 1,000 elements; whether the other launch ended everywhere is open. */
+  private static void requireLaunchCounted() {
+    KernelProfile shift =
+        KernelProfile.all().stream()
+            .filter(each -> each.kernel().equals("launch of shift"))
+            .findFirst()
+            .orElseThrow();
+    assertThat(shift.runs()).isEqualTo(3);
+    assertThat(shift.engines().get(KernelProfile.Engine.MTE2).bytes()).isEqualTo(3 * 4000);
+    assertThat(shift.engines().get(KernelProfile.Engine.MTE3).bytes()).isEqualTo(3 * 4000);
+    assertThat(shift.cycles()).isPositive();
+    assertThat(KernelProfile.trace()).contains("\"name\":\"TLOAD of TPUT\",\"cat\":\"launch of shift\"");
+    KernelProfile.start(false);
   }
 
   private static void requireCounted() {

@@ -19,10 +19,9 @@ import org.windlass.internal.Structs;
 /**
  * What one kernel did in this process, in all its runs, on a checked target: {@code a2a3sim} or
  * {@code a5sim}; others count nothing. Cycles are estimates by rates that the target states, which
- * nobody measured on a device. What ranks did counts once all of this process have left an operation;
- * kernels of a {@link KernelLibrary} are not counted.
+ * nobody measured on a device. What ranks did counts once all of this process have left an operation.
  *
- * @param kernel such as {@code all-reduce}
+ * @param kernel such as {@code all-reduce}; of a {@link KernelLibrary}: {@code launch of ring_shift}
  * @param runs of ranks: an operation of 4 ranks counts 4
  * @param cores that ran it, in all runs
  * @param cycles of those cores, each until its last engine is done
