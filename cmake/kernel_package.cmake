@@ -16,9 +16,11 @@ set(kernel_headers
   native/isa/ascend/fused.h
   native/isa/ascend/target.h
   native/isa/checked/architecture.h
+  native/isa/checked/arithmetic.h
   native/isa/checked/breach.h
   native/isa/checked/clock.h
   native/isa/checked/core.h
+  native/isa/checked/declared.h
   native/isa/checked/global_memory.h
   native/isa/checked/host_side.h
   native/isa/checked/instructions.h

@@ -52,6 +52,8 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     all.push_back({rank, &block.parts(rank, sequence_), PartTable::bytes(launch.ranks), true});
     all.push_back({rank, &block.lines(rank), sizeof(RankLines), true});
     all.push_back({rank, block.eager(rank, sequence_), config.eagerRoomBytes(), true});
+    // A library's kernel stays inside its arguments.
+    if (launch.call != nullptr) continue;
     group_->forEachWindow([&](const WindowBase& window, uint64_t bytes) {
       all.push_back({rank, reinterpret_cast<const void*>(window.segment(rank)), bytes, true});
     });
@@ -67,8 +69,14 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     const KernelEntry& kernel = *launch.call->kernel;
     for (uint32_t i = 0; i < kernel.argumentCount; ++i) {
       const Argument& argument = launch.argument(i);
-      if (kernel.arguments[i].kind == ArgumentEntry::kTensor)
-        addOwn(argument.at<void>(rank_), argument.elements * sizeOf(argument.dtype));
+      const uint64_t bytes = argument.elements * sizeOf(argument.dtype);
+      if (bytes == 0 || kernel.arguments[i].kind == ArgumentEntry::kScalar) continue;
+      if (kernel.arguments[i].kind == ArgumentEntry::kTensor) {
+        all.push_back({rank_, argument.at<void>(rank_), bytes, false});
+        continue;
+      }
+      for (uint32_t rank = 0; rank < launch.ranks; ++rank)
+        all.push_back({rank, argument.at<void>(rank), bytes, true});
     }
     return all;
   }

@@ -66,6 +66,14 @@ class InSession {
       return nullptr;
     }
   }
+  // nullptr: the target checks nothing.
+  static const typename Cores::Order* order([[maybe_unused]] KernelSession* session) {
+    if constexpr (Cores::kChecks) {
+      return &of(session).order_;
+    } else {
+      return nullptr;
+    }
+  }
   // While it lives, its thread runs that core.
   static auto run([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core) {
     if constexpr (Cores::kChecks) {
@@ -77,15 +85,26 @@ class InSession {
 
  private:
   InSession(const char* kernel, const Launch& launch, const InLine& line,
-            const std::vector<Reach>& reach)
-      : cores_(kernel, launch, line, reach) {}
+            const std::vector<Reach>& reach, const checked::RunRecorder& recorder)
+      : cores_(kernel, launch, line, reach, recorder), order_(declared(launch)) {}
 
+  static auto declared(const Launch& launch) {
+    const KernelEntry& kernel = *launch.call->kernel;
+    return typename Cores::Order(
+        {launch.ranks, kernel.phases(launch),
+         [&](uint32_t rank) { return kernel.blocks(launch, rank); },
+         [&](uint32_t rank, uint32_t block, uint32_t phase) {
+           return kernel.needs(launch, rank, block, phase);
+         },
+         [&](uint32_t rank) { return kernel.leavesAfter(launch, rank); }});
+  }
   static InSession& of(KernelSession* session) { return *reinterpret_cast<InSession*>(session); }
   static KernelSession* open(const char* kernel, const Launch& launch, const InLine& line,
-                             const Reach* reach, size_t count) {
+                             const Reach* reach, size_t count,
+                             const checked::RunRecorder* recorder) {
     try {
       auto* session =
-          new InSession(kernel, launch, line, std::vector<Reach>(reach, reach + count));
+          new InSession(kernel, launch, line, std::vector<Reach>(reach, reach + count), *recorder);
       return reinterpret_cast<KernelSession*>(session);
     } catch (const std::bad_alloc&) {
       return nullptr;
@@ -104,6 +123,7 @@ class InSession {
   static constexpr SessionEntry kEntry = {open, verdict, close};
 
   Cores cores_;
+  typename Cores::Order order_;
   std::string broken_;
 };
 
@@ -112,10 +132,12 @@ template <class K>
 struct InLibrary : K {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const PhaseScope scope(launch);
+    const ItemScope item(block, k);
     K::phase(launch, rank, block, k);
   }
   static bool goOn(KernelSession* session, const Launch& launch, const InLine& own, Position& at) {
     [[maybe_unused]] const auto running = InSession<CoreSession>::run(session, own.core);
+    const DeclaredScope declared(InSession<CoreSession>::order(session));
     return runInLine<InLibrary>(launch, own, at);
   }
 };

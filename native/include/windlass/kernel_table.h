@@ -55,14 +55,19 @@ struct ArgumentEntry {
   }
 };
 
+namespace checked {
+struct RunRecorder;  // native/isa/checked/profile.h
+}
+
 // What holds the cores of one rank, in one launch, against what the target allows.
 struct KernelSession;
 
 // On targets that check: the library holds its kernels against the rules by itself.
 struct SessionEntry {
-  // `line` is one of the rank's cores, and `reach` what they may touch. nullptr: no memory is left.
+  // `line` is one of the rank's cores, `reach` what they may touch, and `recorder`, which lasts,
+  // takes what was counted. nullptr: no memory is left.
   KernelSession* (*open)(const char* kernel, const Launch&, const InLine& line, const Reach* reach,
-                         size_t count);
+                         size_t count, const checked::RunRecorder* recorder);
   // On one thread. `over`: all cores are; else they may go on. nullptr, or what is broken, a line
   // for each breach, which lasts until the next verdict; and whose core broke something first.
   // Throws std::bad_alloc.

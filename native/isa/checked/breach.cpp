@@ -35,7 +35,9 @@ constexpr Words kWords[] = {
      "set the valid size of a tile that holds all to the tensor's exactly, and let a tile of a "
      "static size divide it"},
     {"ranks", "use at most 64 ranks: the device's table of windows has no more"},
-    {"outside-memory", "stay inside the rank's own memory and the windows of its peers"},
+    {"outside-memory",
+     "stay inside the rank's own memory and the windows of its peers, and in a launch inside its "
+     "arguments"},
     {"memory-race",
      "order the two: in a kernel, have the `needs` of the second name the rank of the first, a "
      "phase before; else pipe_barrier(PIPE_ALL), dsb(DSB_DDR), TNOTIFY after the first, TTEST, "

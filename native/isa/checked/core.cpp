@@ -73,7 +73,8 @@ bool overlapInPart(const TileRef& a, const TileRef& b) {
 
 // As "the signal at byte 64 of a window of rank 1".
 std::string describeSignal(const Region* region, uint64_t address) {
-  if (region == nullptr) return "the signal lies in no memory of this rank and no window";
+  if (region == nullptr)
+    return "the signal lies in no memory of this rank, and in none that its peers let it reach";
   return "the signal at byte " +
          std::to_string(address - reinterpret_cast<uint64_t>(region->data)) + " of " +
          (region->isWindow ? "a window" : "the memory") + " of rank " +
@@ -326,9 +327,29 @@ bool Core::fit(const GlobalRef& tensor, const TileRef& tile, const Origin& origi
   return require(mostRows == 0 || (tile.rows <= mostRows && tensor.shape[3] <= mostRows),
                  Rule::kRowLimit, origin, both) &&
          takes(Op::kMove, tile.dtype, origin) &&
-         require(machine_.memory().reaches(rank_, tensor), Rule::kOutsideMemory, origin, [&] {
-           return describe(tensor) +
-                  " lies in no memory of this rank and no window, in whole or in part";
+         require(machine_.memory().reaches(rank_, tensor), Rule::kOutsideMemory, origin,
+                 [&] {
+                   return describe(tensor) +
+                          " lies in no memory of this rank, and in none that its peers let it "
+                          "reach, in whole or in part";
+                 }) &&
+         isThere(tensor, origin);
+}
+
+bool Core::isThere(const GlobalRef& tensor, const Origin& origin) {
+  if (order_ == nullptr) return true;
+  const Region* region =
+      machine_.memory().reach(rank_, reinterpret_cast<uint64_t>(tensor.data), 1);
+  const uint32_t owner = region == nullptr ? rank_ : region->rank;
+  const auto whose = [&] {
+    return describe(tensor) + " of rank " + std::to_string(owner) + " is touched in phase " +
+           std::to_string(phase_);
+  };
+  return require(order_->hasEntered(rank_, item_, phase_, owner), Rule::kMemoryRace, origin,
+                 [&] { return whose() + ", and by `needs` that rank may not have entered yet"; }) &&
+         require(order_->staysFor(owner, rank_, phase_), Rule::kMemoryRace, origin, [&] {
+           return whose() + ", and by `leavesAfter` that rank may have left: have it name this "
+                  "one, or kEveryRank";
          });
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 
+#include "native/isa/checked/declared.h"
 #include "native/isa/checked/machine.h"
 #include "native/isa/checked/unified_buffer.h"
 
@@ -40,6 +41,14 @@ class Core {
 
   // The kernel's end: all pipes run dry. Called once.
   void finish();
+
+  // What it runs from here on is of a kernel that declares the order of its items; nullptr: of one
+  // that does not.
+  void declare(const DeclaredOrder* order) { order_ = order; }
+  void beginItem(uint32_t block, uint32_t phase) {
+    item_ = block;
+    phase_ = phase;
+  }
 
   uint32_t block() const { return block_; }
   uint32_t blocks() const { return machine_.config().blocks; }
@@ -115,6 +124,8 @@ class Core {
   int flagOf(pipe_t from, pipe_t to, int id, const Origin& origin);
 
   bool isUsable(const TileRef& tile, const Origin& origin);
+  // Whether other ranks whose memory it is are there while the item runs, as its kernel declares.
+  bool isThere(const GlobalRef& tensor, const Origin& origin);
   bool fit(const GlobalRef& tensor, const TileRef& tile, const Origin& origin);
   bool isUsable(const Region* region, uint64_t address, const Origin& origin);
   bool areUsable(std::initializer_list<const TileRef*> tiles, const Origin& origin);
@@ -149,6 +160,9 @@ class Core {
   uint64_t lastStore_ = 0;  // tick of MTE3
   Clock drained_;           // what the last dsb saw over
   bool mustAcquire_ = false;
+  const DeclaredOrder* order_ = nullptr;
+  uint32_t item_ = 0;
+  uint32_t phase_ = 0;
   Counters counters_;
   std::vector<Busy> loading_;  // of MTE2, in order
   std::vector<Busy> storing_;  // of MTE3

@@ -24,8 +24,9 @@ static constexpr const Profiler* kTargetProfiler = &checked::kProfiler;
 class CoreSession : public checked::Session {
  public:
   CoreSession(const char* kernel, const Launch& launch, const InLine& line,
-              const std::vector<Reach>& reach)
-      : Session(kArchitecture, kernel, launch.ranks, line, reach) {}
+              const std::vector<Reach>& reach,
+              const checked::RunRecorder& recorder = checked::kOwnRuns)
+      : Session(kArchitecture, kernel, launch.ranks, line, reach, recorder) {}
 };
 
 // Runs `body` as a kernel of its own, which may touch the views; nullptr, or what it broke, until

@@ -29,6 +29,23 @@ class PhaseScope {
   explicit PhaseScope(const Launch&) noexcept {}
 };
 
+// Lasts as long as this thread's core runs a library's kernel, which declares that order.
+class DeclaredScope {
+ public:
+  explicit DeclaredScope(const checked::DeclaredOrder* order) noexcept {
+    checked::Core::current().declare(order);
+  }
+  ~DeclaredScope() { checked::Core::current().declare(nullptr); }
+  DeclaredScope(const DeclaredScope&) = delete;
+  DeclaredScope& operator=(const DeclaredScope&) = delete;
+};
+// Stands before an item of it.
+struct ItemScope {
+  ItemScope(uint32_t block, uint32_t phase) noexcept {
+    checked::Core::current().beginItem(block, phase);
+  }
+};
+
 namespace ascend {
 
 // Where TASSIGN put the tile.

@@ -27,7 +27,8 @@ struct Machines {
   }
 
   std::shared_ptr<Machine> join(const Architecture& architecture, const char* kernel,
-                                uint32_t ranks, const InLine& line) {
+                                uint32_t ranks, const InLine& line,
+                                const RunRecorder& recorder) {
     const std::lock_guard<std::mutex> lock(mutex);
     for (auto entry = machines.begin(); entry != machines.end();)
       entry = entry->second.expired() ? machines.erase(entry) : std::next(entry);
@@ -35,11 +36,11 @@ struct Machines {
     std::shared_ptr<Machine> machine = held.lock();
     if (machine == nullptr) {
       const MachineConfig config = {architecture,          kernel,     ranks, line.cores,
-                                    seedOf(line.sequence), isTracing()};
+                                    seedOf(line.sequence), recorder.isTracing()};
       // Counted once the last of its ranks is done.
-      machine = std::shared_ptr<Machine>(new Machine(config), [](Machine* over) {
+      machine = std::shared_ptr<Machine>(new Machine(config), [&recorder](Machine* over) {
         try {
-          addToProfile(*over);
+          record(recorder, *over);
         } catch (const std::bad_alloc&) {
           // A rank leaves its operation here; its profile lacks a run.
         }
@@ -60,8 +61,8 @@ const SeedChoice& chosenSeed() noexcept {
 }  // namespace
 
 Session::Session(const Architecture& architecture, const char* kernel, uint32_t ranks,
-                 const InLine& line, const std::vector<Reach>& reach)
-    : machine_(Machines::all().join(architecture, kernel, ranks, line)) {
+                 const InLine& line, const std::vector<Reach>& reach, const RunRecorder& recorder)
+    : machine_(Machines::all().join(architecture, kernel, ranks, line, recorder)) {
   for (const Reach& each : reach) {
     const Region region = {each.rank, each.data, each.bytes, each.isWindow};
     if (!region.isWindow) own_.push_back(region);

@@ -23,11 +23,12 @@ struct Verdict {
 class Session {
  public:
   static constexpr bool kChecks = true;
+  using Order = DeclaredOrder;
 
   // `line` is one of the rank's cores. `reach` says what the kernel may touch: of its peers, the
-  // same from whichever rank, and of its own memory.
+  // same from whichever rank, and of its own memory. `recorder` takes what was counted.
   Session(const Architecture& architecture, const char* kernel, uint32_t ranks, const InLine& line,
-          const std::vector<Reach>& reach);
+          const std::vector<Reach>& reach, const RunRecorder& recorder = kOwnRuns);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -66,7 +67,7 @@ SeedChoice chooseSeed(const char* request) noexcept;
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body) {
-  Machine machine({architecture, kernel, 1, 1, seedOf(0), isTracing()});
+  Machine machine({architecture, kernel, 1, 1, seedOf(0), kOwnRuns.isTracing()});
   for (const StridedView& view : views) {
     const Reach reach = reachOf(0, view);
     machine.memory().add({0, reach.data, reach.bytes, false});
@@ -77,7 +78,7 @@ std::string runAlone(const Architecture& architecture, const char* kernel,
     body();
   }
   core.finish();
-  addToProfile(machine);
+  record(kOwnRuns, machine);
   return machine.report();
 }
 

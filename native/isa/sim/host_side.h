@@ -26,9 +26,18 @@ class CoreSession {
  public:
   static constexpr bool kChecks = false;
   struct Running {};
+  struct Order {};
 
   CoreSession(const char*, const Launch&, const InLine&, const std::vector<Reach>&) {}
   Running run(uint32_t) { return {}; }
+};
+
+// Of what a library's kernel declares nothing is checked.
+struct DeclaredScope {
+  explicit DeclaredScope(const void*) noexcept {}
+};
+struct ItemScope {
+  ItemScope(uint32_t, uint32_t) noexcept {}
 };
 
 // Runs `body` on the calling thread; nullptr.

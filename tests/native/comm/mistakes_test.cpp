@@ -26,7 +26,8 @@ std::string steady(std::string text) {
 std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
   constexpr int kRanks = 3;
   LocalRanks ranks(kRanks);
-  Windows windows(ranks, static_cast<uint64_t>(count) * 4, 0);
+  // Room behind the arguments, which no kernel of a launch may touch.
+  Windows windows(ranks, static_cast<uint64_t>(count) * 4 * (kRanks + 1), 0);
   std::vector<std::string> messages(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {
     const std::vector<float> in(static_cast<size_t>(count), 1.0f);
@@ -80,6 +81,8 @@ TEST(Mistakes, AreToldAsThePageOnKernelsSays) {
   expectRefused("past_the_end", 1000, "outside-memory");
   expectRefused("no_flag", 1000, "tile-race");
   expectRefused("wrong_need", 1000, "memory-race");
+  expectRefused("needs_nobody", 1000, "memory-race");
+  expectRefused("leaves_at_once", 1000, "memory-race");
 }
 
 }  // namespace
