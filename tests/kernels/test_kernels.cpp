@@ -176,9 +176,9 @@ struct Vocabulary : LibraryKernel {
 }  // namespace
 }  // namespace windlass
 
-WINDLASS_KERNEL_LIBRARY(windlass::libraryKernel<windlass::Vocabulary>("vocabulary"),
-                        windlass::libraryKernel<windlass::Shift>("shift"),
+WINDLASS_KERNEL_LIBRARY(windlass::libraryKernel<windlass::Shift>("shift"),
                         windlass::libraryKernel<windlass::RingGather>("ring_gather"),
                         windlass::libraryKernel<windlass::Scalars>("scalars"),
                         windlass::libraryKernel<windlass::Lost>("lost"),
-                        windlass::libraryKernel<windlass::Gate>("gate"))
+                        windlass::libraryKernel<windlass::Gate>("gate"),
+                        windlass::libraryKernel<windlass::Vocabulary>("vocabulary"))
