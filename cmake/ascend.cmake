@@ -39,6 +39,7 @@ function(windlass_ascend_library target)
     DEPENDS "${PROJECT_SOURCE_DIR}/kernels/launcher.cpp" ${sources}
     COMMENT "Compiling the kernels of ${target} by ${WINDLASS_BISHENG}"
     VERBATIM)
+  add_custom_target(${name}_launcher DEPENDS "${launcher}")
   add_library(${name}_kernels OBJECT "${PROJECT_SOURCE_DIR}/kernels/entry.cpp")
   target_link_libraries(${name}_kernels PUBLIC windlass_options)
   string(TOUPPER "${target}" upper)
@@ -54,4 +55,5 @@ function(windlass_ascend_library target)
     COMMENT "Linking lib${name}.so"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${name} ALL DEPENDS "${library}")
+  add_dependencies(${name} ${name}_launcher)
 endfunction()
