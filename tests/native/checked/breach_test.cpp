@@ -249,6 +249,32 @@ std::vector<Mistake> operandMistakes() {
          pto::TEXPANDS(b, 1.0f);
          pto::TADD(sum, a, b);
        })},
+      {Rule::kShape, "a sum with a scalar into fewer rows",
+       "tiles of 3 rows and 32 columns, 4 rows",
+       onOneCore([](TestMachine&, bool broken) {
+         F32 a(4, 32), sum(broken ? 3 : 4, 32);
+         pto::TASSIGN(a, 0);
+         pto::TASSIGN(sum, kF32Bytes);
+         pto::TEXPANDS(a, 1.0f);
+         pto::TADDS(sum, a, 1.0f);
+       })},
+      {Rule::kShape, "a move into fewer rows", "TMOV: tile f32 16x32 at 2048 and",
+       onOneCore([](TestMachine&, bool broken) {
+         F32 a(4, 32), b(broken ? 3 : 4, 32);
+         pto::TASSIGN(a, 0);
+         pto::TASSIGN(b, kF32Bytes);
+         pto::TEXPANDS(a, 1.0f);
+         pto::TMOV(b, a);
+       })},
+      {Rule::kShape, "a cast into fewer rows", "TCVT: tiles of 3 rows and 32 columns, 4 rows",
+       onOneCore([](TestMachine&, bool broken) {
+         F32 from(4, 32);
+         Tile<int32_t, 16, 32> to(broken ? 3 : 4, 32);
+         pto::TASSIGN(from, 0);
+         pto::TASSIGN(to, kF32Bytes);
+         pto::TEXPANDS(from, 1.0f);
+         pto::TCVT(to, from, pto::RoundMode::CAST_RINT);
+       })},
       {Rule::kRowLimit, "4096 rows", "tensor f32 1x1x1x4096x1",
        onOneCore([](TestMachine& test, bool) {
          Tile<float, 4096, 8> tile(4096, 1);
@@ -471,6 +497,12 @@ std::vector<Mistake> rankMistakes() {
          alignas(64) int32_t own = 0;
          notify(test, 0, 0, broken ? &own : test.signal(1, 0).data(), pto::comm::NotifyOp::Set);
        }},
+      {Rule::kOutsideMemory, "a cache line of no memory", "dcci: a line of no memory",
+       onOneCore([](TestMachine& test, bool broken) {
+         const int32_t own = 0;
+         dcci(broken ? &own : static_cast<const void*>(test.in[0].data()),
+              cache_line_t::SINGLE_CACHE_LINE);
+       })},
       {Rule::kMemoryRace, "a load without a wait", "rank 1, block 0, instruction 3, TLOAD: tensor",
        [](TestMachine& test, bool broken) { handOver(test, {true, true, !broken, true}); }},
       {Rule::kMemoryRace, "two ranks write one place", "may still write it",
