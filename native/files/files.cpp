@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +43,21 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
 }
 
+// As posix_fallocate, which takes all that a file system has before it says that this isn't enough:
+// others would find it full meanwhile.
+int reserve(int file, uint64_t bytes) {
+  struct statvfs about;
+  if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 &&
+      bytes / about.f_frsize > about.f_bavail) {
+    return ENOSPC;
+  }
+  int number = 0;
+  do {
+    number = bytes == 0 ? 0 : posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  } while (number == EINTR);
+  return number;
+}
+
 bool flagsUnknown(int number) {
   return number == EINVAL || number == ENOSYS || number == ENOTSUP;
 }
@@ -63,11 +79,7 @@ int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
   if (file.get() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be created: %s%s", path, std::strerror(errno),
                 errno == EMFILE ? "; raise the limit (ulimit -n)" : "");
-  int number = 0;
-  do {
-    number = bytes == 0 ? 0 : posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-  } while (number == EINTR);
-  if (number != 0) {
+  if (const int number = windlass::reserve(file.get(), bytes); number != 0) {
     unlink(path);
     return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path,
                 static_cast<windlass::Unsigned>(bytes), std::strerror(number));
