@@ -47,18 +47,20 @@ class Comm::Handover final : public OffloadPeers {
 };
 
 Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Deadline& deadline) {
+  // Of a step of something else there is none, and no root.
   const Collective* collective = collectiveOf(call.descriptor.operation());
-  const auto brings = [&](Holds holds, const void* data) {
-    return data != nullptr && (!isRoots(holds) || launch.root == rank_);
+  const auto brings = [&](Holds Collective::* which, const void* data) {
+    return data != nullptr &&
+           (collective == nullptr || !isRoots(collective->*which) || launch.root == rank_);
   };
   Offload::Operation operation = {
       operationName(call.descriptor.operation()), kernel, &launch, group_->config().offloadCores,
       {}};
-  if (brings(collective->in, call.args.in)) {
+  if (brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
     operation.buffers.inBytes = inExtent(call);
   }
-  if (brings(collective->out, call.args.out)) {
+  if (brings(&Collective::out, call.args.out)) {
     operation.buffers.out = call.args.out;
     operation.buffers.outBytes = outExtent(call);
   }
@@ -75,7 +77,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Dead
     return own->run(operation, peers, &culprit, &error);
   });
   if (code == WL_OK || culprit == kNobody) return code;
-  if (culprit == rank_) return publishDevice(error);
+  // Without an error it is memory that this rank has none of, which is told already.
+  if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);
   // That rank says why.
   return wait([] { return false; }, culprit, deadline);
 }

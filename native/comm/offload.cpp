@@ -152,7 +152,8 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     *culprit = window_.culprit();
     if (code != WL_OK) return code;
   }
-  ++sequence_;
+  // Never 0, which is what the word that stops cores is until then.
+  if (++sequence_ == 0) ++sequence_;
   const Places own = placesOf(stated_[peers.rank()], peers.ranks(), operation.cores);
   auto* const part = static_cast<unsigned char*>(window_.part(peers.rank()));
   Code code = WL_OK;

@@ -29,6 +29,7 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
   if (device_ != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   const uint32_t ranks = exchange.ranks();
+  culprit_ = exchange.rank();
   if (ranks > kMostDeviceRanks) {
     return fail(error, WL_UNSUPPORTED, "%u ranks: a device's context holds %u", ranks,
                 kMostDeviceRanks);
@@ -244,6 +245,7 @@ Code DeviceWindow::close(wl_error_t* error) {
     part = Part();
   }
   device_ = nullptr;
+  bytes_ = 0;
   return code;
 }
 

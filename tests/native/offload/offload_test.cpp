@@ -86,6 +86,24 @@ TEST(Offload, GoesThroughTheDevicesAndGivesAllBack) {
   EXPECT_EQ(held(), 0);
 }
 
+// Ranks agree on what it is a step of, and the kernel is that of all-gather-v.
+TEST(Offload, AStepOfSomethingElseGoesThroughTheDevices) {
+  reset();
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const int64_t counts[kRanks] = {5, 0, 3000};
+    const std::vector<unsigned char> own(static_cast<size_t>(counts[rank]),
+                                         static_cast<unsigned char>(rank + 1));
+    std::vector<unsigned char> all(3005, 0);
+    Error error;
+    EXPECT_EQ(wl_exchange_v(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
+                            counts, 0, &error),
+              WL_OK)
+        << error.message;
+    for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i < 5 ? 1 : 3) << i;
+  });
+}
+
 TEST(Offload, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   reset();
   allReduceTwice();
