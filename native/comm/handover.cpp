@@ -77,8 +77,7 @@ Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Dead
     return own->run(operation, peers, &culprit, &error);
   });
   if (code == WL_OK || culprit == kNobody) return code;
-  // Without an error it is memory that this rank has none of, which is told already.
-  if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);
+  if (culprit == rank_) return publishDevice(error);
   // That rank says why.
   return wait([] { return false; }, culprit, deadline);
 }

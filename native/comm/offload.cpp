@@ -81,20 +81,25 @@ void Offload::onItsThread(const std::function<void()>& body) {
 Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                   wl_error_t* error) {
   *culprit = peers.rank();
+  Code code = WL_OK;
+  const auto noRoom = [&] {
+    *culprit = peers.rank();
+    code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
+  };
   try {
     if (!thread_.joinable()) start();
+    onItsThread([&] {
+      try {
+        code = runHere(operation, peers, culprit, error);
+      } catch (const std::bad_alloc&) {
+        noRoom();
+      }
+    });
   } catch (const std::system_error&) {
     return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
+  } catch (const std::bad_alloc&) {
+    noRoom();
   }
-  Code code = WL_OK;
-  onItsThread([&] {
-    try {
-      code = runHere(operation, peers, culprit, error);
-    } catch (const std::bad_alloc&) {
-      *culprit = peers.rank();
-      code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
-    }
-  });
   return code;
 }
 

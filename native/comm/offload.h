@@ -54,8 +54,7 @@ class Offload {
   Offload& operator=(const Offload&) = delete;
 
   // Collective: every rank has entered the operation. Where it fails on one rank it fails on all:
-  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it. Throws
-  // std::bad_alloc.
+  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
 
  private:

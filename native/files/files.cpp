@@ -47,7 +47,7 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
 // others would find it full meanwhile.
 int reserve(int file, uint64_t bytes) {
   struct statvfs about;
-  if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 &&
+  if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 && about.f_frsize > 0 &&
       bytes / about.f_frsize > about.f_bavail) {
     return ENOSPC;
   }
