@@ -9,6 +9,8 @@
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
 #include "kernels/chunk.h"
+#include "kernels/expert_combine.h"
+#include "kernels/expert_dispatch.h"
 #include "kernels/in_line.h"
 #include "kernels/offload.h"
 #include "kernels/one_sided.h"
@@ -70,6 +72,12 @@ Code offloaded(Comm& comm, const Call& call) {
               kLimits.name);
 }
 
+[[maybe_unused]] Code noExperts(Comm&, const Call& call) {
+  return fail(call.error, WL_UNSUPPORTED,
+              "expert dispatch and combine don't run on %s yet: its devices run collectives alone",
+              kLimits.name);
+}
+
 // Where each rank is a device, its cores alone run kernels.
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
@@ -88,6 +96,8 @@ constexpr Kernel makeKernel() {
     return {{onCpu<K>, onDevice<K>}};
   } else if constexpr (IsSame<K, Redistribute>::value) {
     return {{noTransfer, noTransfer}};
+  } else if constexpr (IsSame<K, ExpertDispatch>::value || IsSame<K, ExpertCombine>::value) {
+    return {{noExperts, noExperts}};
   } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
     return {{onCpu<K>, onCpu<K>}};
   } else {
@@ -285,6 +295,8 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<ReduceScatterV, ReduceScatterVReads>>()}};
   kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, AllToAllVPackedReads>>;
   kernels.redistribute = kernel<Redistribute>;
+  kernels.expertDispatch = kernel<ExpertDispatch>;
+  kernels.expertCombine = kernel<ExpertCombine>;
   kernels.put = put;
   kernels.accumulate = accumulate;
   kernels.get = get;

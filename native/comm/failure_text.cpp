@@ -229,6 +229,13 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
       out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
               count);
       break;
+    case WL_OP_EXPERT_DISPATCH:
+      out.add("(%s, %s)", dtypeName(descriptor.dtype()),
+              descriptor.root() == 1 ? "routed anew" : "routed as before");
+      break;
+    case WL_OP_EXPERT_COMBINE:
+      out.add("(%s)", dtypeName(descriptor.dtype()));
+      break;
     case WL_OP_LAUNCH: {
       const auto id = static_cast<uint32_t>(descriptor.root());
       const LoadedKernel* kernel = loadedKernel(id);

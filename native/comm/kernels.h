@@ -89,6 +89,8 @@ struct Kernels {
   Collective collectives[WL_OP_COUNT];
   Kernel allToAllVPacked;
   Kernel redistribute;
+  Kernel expertDispatch;
+  Kernel expertCombine;
 
   // One-sided; kernels/one_sided.h.
   // nullptr, or what the target doesn't allow of it, until the thread's next.

@@ -36,6 +36,10 @@ const char* operationName(int32_t operation) {
       return "transfer";
     case WL_OP_LAUNCH:
       return "launch";
+    case WL_OP_EXPERT_DISPATCH:
+      return "expert-dispatch";
+    case WL_OP_EXPERT_COMBINE:
+      return "expert-combine";
     case WL_OP_PUT:
       return "put";
     case WL_OP_GET:

@@ -22,7 +22,7 @@ constexpr uint32_t kAscendIntegers = setOf(DType::kI32, DType::kU32, DType::kI16
 
 constexpr Limits kSimLimits = {
     "sim", uint64_t{16} << 20, uint64_t{192} << 10, false, 0, 0xffffffffu, 0xffffffffu,
-    0xffffffffu,
+    0xffffffffu, true,
 };
 // Of UB, less what casts take of it on A2/A3.
 constexpr Limits kA2A3SimLimits = {
@@ -34,6 +34,7 @@ constexpr Limits kA2A3SimLimits = {
     kMostDeviceRanks,
     detail::kAscendFloats,
     detail::kAscendFloats | detail::kAscendIntegers,
+    false,
 };
 constexpr Limits kA5SimLimits = {
     "a5sim",
@@ -45,6 +46,7 @@ constexpr Limits kA5SimLimits = {
     detail::kAscendFloats | detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
     detail::kAscendFloats | detail::kAscendIntegers |
         detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
+    false,
 };
 
 // The same rules, of devices that run kernels by themselves.

@@ -10,6 +10,8 @@
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
 #include "kernels/chunk.h"
+#include "kernels/expert_combine.h"
+#include "kernels/expert_dispatch.h"
 #include "kernels/in_line.h"
 #include "kernels/offload.h"
 #include "kernels/one_sided.h"
@@ -32,7 +34,8 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
           Eager<ReduceScatter>, AllReduceOnePhase, AllReduceTwoPhase, AllReduceRing,
           AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
           Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
-          ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute>(launch, line, at);
+          ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute, ExpertDispatch,
+          ExpertCombine>(launch, line, at);
 }
 
 WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {

@@ -67,6 +67,12 @@ constexpr int32_t kReduceOpCount = 5;
 
 constexpr uint32_t kMaxDims = 16;
 
+// Elements of a row that share a scale where it is quantised.
+constexpr uint32_t kQuantBlock = 128;
+WL_CORE constexpr uint64_t quantBlocks(uint64_t elements) {
+  return (elements + kQuantBlock - 1) / kQuantBlock;
+}
+
 // Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
 // line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
 // kByOperation streams where the operation in whose phase it stands moves more than caches hold.
@@ -92,6 +98,7 @@ struct Limits {
   // Dtypes that casts take and give, and that reductions take: 1 << dtype of each.
   uint32_t casts;
   uint32_t reduces;
+  bool quantises;  // it has TQUANT
 
   constexpr bool hasCast(DType from, DType to) const {
     return from == to || (casts >> static_cast<int>(from) & casts >> static_cast<int>(to) & 1) != 0;

@@ -121,7 +121,9 @@ typedef enum wl_operation {
   WL_OP_SHRINK = 29,
   WL_OP_MEMORY_POOL = 30, /* memory pool creation */
   WL_OP_LAUNCH = 31,      /* of a library's kernel */
-  WL_OP_COUNT = 32
+  WL_OP_EXPERT_DISPATCH = 32,
+  WL_OP_EXPERT_COMBINE = 33,
+  WL_OP_COUNT = 34
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -675,6 +677,74 @@ typedef enum wl_argument_kind { WL_ARGUMENT_TENSOR = 0, WL_ARGUMENT_SCALAR = 1 }
 WL_API int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
                          const int64_t* arguments, uint64_t words, int64_t deadline_ns,
                          wl_error_t* error);
+
+/* ---- expert parallelism ---- */
+
+/* What all ranks of a communicator have alike: rank r has experts / ranks of the experts, from
+ * r * experts / ranks on. */
+typedef struct wl_experts {
+  uint32_t struct_size;
+  int32_t dtype;      /* of tokens: f64 f32 f16 bf16 f8e5m2 f8e4m3 */
+  uint32_t ranks;     /* the communicator's */
+  uint32_t experts;   /* a multiple of ranks */
+  uint32_t top_k;     /* experts of a token, at most: 1 to WL_MAX_TOP_K */
+  uint32_t alignment; /* an expert's rows begin at a multiple of so many */
+  uint32_t quantised; /* 1: tokens of f32, f16 or bf16 go as f8e4m3, with an f32 scale for each 128
+                         elements of a row: s = max(largest magnitude, 1e-4) / 448 and
+                         q = element * (1 / s), to nearest even */
+  uint32_t reserved;
+  uint64_t hidden;    /* elements of a token */
+  uint64_t tokens;    /* that a rank brings, at most */
+  uint64_t rows;      /* that a rank has room for */
+} wl_experts_t;
+#define WL_MAX_TOP_K 64
+
+/* Of a rank's table, in which it notes where its tokens go: its bytes, and the offsets of two
+ * arrays of i32, for each of its experts the first row and how many it got. And of its buffer: its
+ * bytes, and where scales (f32, ceil(hidden / 128) a row, where quantised) and records begin, behind
+ * the rows, at 0. A record is {i32 rank, i32 token, i32 slot, f32 weight}; rank -1: the row is
+ * nobody's, between the rows of two experts. */
+typedef struct wl_experts_layout {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t table_bytes;
+  uint64_t starts_at;
+  uint64_t gets_at;
+  uint64_t buffer_bytes;
+  uint64_t scales_at;
+  uint64_t records_at;
+} wl_experts_layout_t;
+WL_API int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout_t* layout,
+                                 wl_error_t* error);
+
+/* Notes in the table of this rank where `count` tokens go, and sends nothing.
+ *
+ * ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1 for none, each at most once for a token.
+ * weights: [count, top_k] of f32, or NULL: 1. */
+WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* table,
+                                uint64_t count, const void* ids, int32_t ids_dtype,
+                                const float* weights, wl_error_t* error);
+/* Collective: puts the tokens that the table has noted, a row each, into the buffers of the ranks
+ * whose experts they are for, in the order of experts, then of ranks, then of tokens; and a record
+ * for each row. A token is read once, and quantised once. Again, with tables that all ranks leave as
+ * they are: tokens go where the last ones went.
+ *
+ * table, buffer: this rank's, of the layout's sizes, in windows of comm, at the same place on every
+ * rank. tokens: [count, hidden].
+ *
+ * WL_INVALID_ARGUMENT of all ranks, with nothing moved, where the experts of any get more rows than
+ * it has room for. */
+WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, const wl_experts_t* experts, void* table,
+                                   void* buffer, const void* tokens, uint64_t count,
+                                   int64_t deadline_ns, wl_error_t* error);
+/* Collective: token t of `out`, [count, hidden], of as many as the dispatch brought, = the sum over its experts, in
+ * the order of its ids, of the weight times the row of `outputs` at which the dispatch put it: in
+ * f32, or f64 of f64, each step rounded, and once to `dtype`. None: zeros.
+ *
+ * outputs: [rows, hidden] of `dtype`, in a window of comm; the buffer's own rows may be it. */
+WL_API int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* table,
+                                  const void* outputs, int32_t dtype, void* out,
+                                  uint64_t count, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has

@@ -96,6 +96,29 @@ class Floats {
     finish(box, from, sum);
   }
 
+  // dst = the sum of weights[s] * src[s] in array order, in f32, each product and each sum rounded;
+  // of no src zeros.
+  WL_CORE void foldWeighted(const Box& box, const ViewList& src, const float* weights) {
+    results_.begin();
+    F32 sum(box.rows, box.columns);
+    F32 product(box.rows, box.columns);
+    TASSIGN(sum, results_.sum());
+    TASSIGN(product, results_.term());
+    if (src.count == 0) TEXPANDS(sum, 0.0f);
+    for (uint32_t s = 0; s < src.count; ++s) {
+      const float weight = weights[s];
+      F32& into = s == 0 ? sum : product;
+      load(box, src[s],
+           [&](auto& term) {
+             TCVT(into, term, RoundMode::CAST_NONE);
+             TMULS(into, into, weight);
+           },
+           [&](F32& term) { TMULS(into, term, weight); });
+      if (s > 0) TADD(sum, sum, product);
+    }
+    finish(box, to_, sum);
+  }
+
   WL_CORE void end() {
     inputs_.end();
     results_.end();

@@ -78,4 +78,24 @@ WL_CORE void fold(uint32_t room, const Views& targets, const Views& sources, Red
   });
 }
 
+WL_CORE void foldWeighted(uint32_t room, const StridedView& target, const Views& sources,
+                          const float* weights) {
+  const auto one = [&](uint32_t) { return target; };
+  const Views list = viewsAt(1, one);
+  const ViewList dst(list);
+  const ViewList src(sources);
+  const Walk walk = walkOf(target, [&](const auto& visit) {
+    for (uint32_t s = 0; s < src.count; ++s) visit(src[s]);
+    visit(target);
+  });
+  if (walk.isEmpty) return;
+  if (!passesF32(target.dtype)) return refuse("TFOLD_WEIGHTED", target.dtype);
+  inForm(walk, [&](auto form) {
+    Floats<decltype(form)> floats(room, walk, dst, target.dtype);
+    forEachBox<decltype(form)>(walk,
+                               [&](const Box& box) { floats.foldWeighted(box, src, weights); });
+    floats.end();
+  });
+}
+
 }  // namespace windlass::ascend

@@ -19,6 +19,8 @@ WL_CORE void moveConvert(uint32_t room, const Views& dst, const StridedView& src
 WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& src);
 WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op, DType wire,
                   uint32_t terms);
+WL_CORE void foldWeighted(uint32_t room, const StridedView& dst, const Views& src,
+                          const float* weights);
 
 }  // namespace ascend
 
@@ -68,6 +70,29 @@ WL_CORE inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DT
   const auto source = [&](uint32_t s) { return viewOf(src, s); };
   ascend::fold(ascend::roomOf(tile), viewsAt(dst.count, target), viewsAt(src.count, source), op,
                dtype, terms);
+}
+
+// dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
+// `dtype`; of no src zeros.
+template <typename TileT>
+WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights,
+                                   int64_t elements, DType dtype, TileT& tile,
+                                   Stores = Stores::kByOperation) {
+  const int64_t one = 1;
+  const auto source = [&](uint32_t s) {
+    StridedView view = {nullptr, dtype, 1, &elements, &one};
+    src.list(src.context, s, 1, &view.data);
+    return view;
+  };
+  ascend::foldWeighted(ascend::roomOf(tile), {dst, dtype, 1, &elements, &one},
+                       viewsAt(src.count, source), weights);
+}
+// A maximum along a row is not among the instructions that both architectures are known to have:
+// kLimits.quantises says so, and nothing calls it.
+template <typename TileT>
+WL_CORE inline void TQUANT(const Rows&, const Rows&, const void*, int64_t, DType dtype, TileT&,
+                           Stores = Stores::kByOperation) {
+  ascend::refuse("TQUANT", dtype);
 }
 
 }  // namespace windlass

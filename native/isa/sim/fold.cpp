@@ -7,6 +7,7 @@
 #include "native/isa/sim/fold_steps.h"
 #include "native/isa/lists.h"
 #include "native/isa/sim/phase_scope.h"
+#include "native/isa/sim/row_list.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
 
@@ -57,30 +58,6 @@ bool foldsRows(ViewList& dst, ViewList& src) {
   }
   return true;
 }
-
-// Addresses of rows, a few of them at hand: a call for each would cost as much as a short fold.
-class RowList {
- public:
-  explicit RowList(const Rows& rows) : rows_(rows) { load(0); }
-
-  unsigned char* operator[](uint32_t row) {
-    if (row - first_ >= kAtHand) load(row / kAtHand * kAtHand);
-    return static_cast<unsigned char*>(addresses_[row - first_]);
-  }
-
- private:
-  static constexpr uint32_t kAtHand = 64;
-
-  void load(uint32_t first) {
-    const uint32_t left = rows_.count - first;
-    first_ = first;
-    rows_.list(rows_.context, first, left < kAtHand ? left : kAtHand, addresses_);
-  }
-
-  const Rows& rows_;
-  uint32_t first_ = 0;
-  void* addresses_[kAtHand];
-};
 
 // A fold of rows, without a traversal, which costs more than the fold of few elements.
 void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,

@@ -48,4 +48,18 @@ inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtyp
   TFOLD(dst, src, elements, dtype, op, terms, stores);
 }
 
+// dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
+// `dtype`; of no src zeros.
+template <typename TileT>
+inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements,
+                           DType dtype, TileT&, Stores stores = Stores::kByOperation) noexcept {
+  TFOLD_WEIGHTED(dst, src, weights, elements, dtype, stores);
+}
+// Every dst = f8e4m3 of the row at src over the scale of each block, and every one of `scales`.
+template <typename TileT>
+inline void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements,
+                   DType dtype, TileT&, Stores stores = Stores::kByOperation) noexcept {
+  TQUANT(dst, scales, src, elements, dtype, stores);
+}
+
 }  // namespace windlass

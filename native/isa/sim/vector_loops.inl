@@ -52,6 +52,7 @@ WINDLASS_INLINE bool isNan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f80
 
 #include "native/isa/sim/vector_casts.inl"
 #include "native/isa/sim/vector_folds.inl"
+#include "native/isa/sim/vector_scaled.inl"
 
 // Defined by the including file.
 static void copyLoop(void* dst, const void* src, size_t bytes);
@@ -119,6 +120,11 @@ constexpr VectorTable makeTable() {
   fillFolds<ReduceOp::kProduct>(table);
   table.divide[0] = divideFloat<F64>;
   table.divide[1] = divideFloat<F32>;
+  fillWeighs<true>(table.weigh);
+  fillWeighs<false>(table.addWeighed);
+  table.quantise[1] = quantiseBlock<copyF32>;
+  table.quantise[2] = quantiseBlock<castF16ToF32>;
+  table.quantise[3] = quantiseBlock<castBf16ToF32>;
   return table;
 }
 

@@ -50,6 +50,10 @@ constexpr size_t kCastBlock = 16;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
+// accumulator = weight * src, or += that, each step rounded.
+using WeighLoop = void (*)(void* accumulator, const void* src, float weight, size_t count);
+// dst = f8e4m3 of one block, of up to kQuantBlock elements, over its scale, which is the result.
+using QuantiseLoop = float (*)(void* dst, const void* src, size_t count);
 
 // The CPU sees no stream in rows that lie apart: they are fetched this many ahead.
 constexpr int64_t kMostRowsAhead = 32;
@@ -71,6 +75,10 @@ struct VectorTable {
   FoldLoop fold[kFoldOps][kDTypeCount];
   // f64 and f32 accumulators, by floatIndex.
   DivideLoop divide[2];
+  // By floatIndex of the source.
+  WeighLoop weigh[kFloatCount];
+  WeighLoop addWeighed[kFloatCount];
+  QuantiseLoop quantise[kFloatCount];  // nullptr: of f64 and f8
 };
 
 // nullptr where this CPU, or this build, lacks the path.

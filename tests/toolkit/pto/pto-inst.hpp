@@ -130,5 +130,9 @@ TOOLKIT_BY_SCALAR(TMAXS)
 TOOLKIT_BY_SCALAR(TMINS)
 TOOLKIT_BY_SCALAR(TDIVS)
 #undef TOOLKIT_BY_SCALAR
+template <typename TileT, typename... Events>
+RecordEvent TEXPANDS(TileT&, typename TileT::DType, Events&...) {
+  return {};
+}
 
 }  // namespace pto

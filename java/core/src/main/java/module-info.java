@@ -8,6 +8,7 @@ module org.windlass {
 
   exports org.windlass;
   exports org.windlass.layout;
+  exports org.windlass.experts;
   exports org.windlass.manifest;
   exports org.windlass.plan;
   exports org.windlass.redistribute;

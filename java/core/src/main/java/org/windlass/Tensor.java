@@ -183,6 +183,11 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return shape.length;
   }
 
+  /** Extent of dimension {@code dim}. */
+  public final long size(int dim) {
+    return shape[Objects.checkIndex(dim, shape.length)];
+  }
+
   /** Number of elements. */
   public final long numel() {
     return numel;

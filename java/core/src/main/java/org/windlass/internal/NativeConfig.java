@@ -58,6 +58,8 @@ public class NativeConfig implements InfoMapper {
                 "wl_window_t",
                 "wl_memory_pool_t",
                 "wl_kernel_library_t",
+                "wl_experts_t",
+                "wl_experts_layout_t",
                 "wl_transfer_t")
             .valueTypes("long")
             .cast()
@@ -67,6 +69,7 @@ public class NativeConfig implements InfoMapper {
     infoMap.put(new Info("int32_t").valueTypes("int").pointerTypes("long").cast());
     infoMap.put(new Info("int64_t").valueTypes("long").pointerTypes("long").cast());
     infoMap.put(new Info("uint64_t").valueTypes("long").pointerTypes("long").cast());
+    infoMap.put(new Info("float").valueTypes("float").pointerTypes("long").cast());
     infoMap.put(new Info("double").valueTypes("double").pointerTypes("double[]"));
     infoMap.put(new Info("char").valueTypes("byte").pointerTypes("byte[]").cast());
 

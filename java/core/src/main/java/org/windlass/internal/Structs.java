@@ -122,6 +122,39 @@ public final class Structs {
     }
   }
 
+  /** {@code wl_experts_t}. */
+  public static final class Experts {
+    public static final int SIZE = NativeStruct.bytes("wl_experts_t");
+    public static final int DTYPE = NativeStruct.offset("wl_experts_t", "dtype");
+    public static final int RANKS = NativeStruct.offset("wl_experts_t", "ranks");
+    public static final int EXPERTS = NativeStruct.offset("wl_experts_t", "experts");
+    public static final int TOP_K = NativeStruct.offset("wl_experts_t", "top_k");
+    public static final int ALIGNMENT = NativeStruct.offset("wl_experts_t", "alignment");
+    public static final int QUANTISED = NativeStruct.offset("wl_experts_t", "quantised");
+    public static final int HIDDEN = NativeStruct.offset("wl_experts_t", "hidden");
+    public static final int TOKENS = NativeStruct.offset("wl_experts_t", "tokens");
+    public static final int ROWS = NativeStruct.offset("wl_experts_t", "rows");
+
+    private Experts() {}
+  }
+
+  /** {@code wl_experts_layout_t}. */
+  public static final class ExpertsLayout {
+    public static final int SIZE = NativeStruct.bytes("wl_experts_layout_t");
+    public static final int TABLE_BYTES = offset("table_bytes");
+    public static final int STARTS_AT = offset("starts_at");
+    public static final int GETS_AT = offset("gets_at");
+    public static final int BUFFER_BYTES = offset("buffer_bytes");
+    public static final int SCALES_AT = offset("scales_at");
+    public static final int RECORDS_AT = offset("records_at");
+
+    private ExpertsLayout() {}
+
+    private static int offset(String field) {
+      return NativeStruct.offset("wl_experts_layout_t", field);
+    }
+  }
+
   /** {@code wl_record_t}. */
   public static final class Record {
     public static final int SIZE = NativeStruct.bytes("wl_record_t");

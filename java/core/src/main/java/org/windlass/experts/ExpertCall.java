@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import org.windlass.ClosedException;
+import org.windlass.Tensor;
+import org.windlass.internal.Access;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Memory;
+import org.windlass.internal.Native;
+
+/**
+ * The call of an {@link ExpertParallel} in progress: what it has pinned. Whoever is in that call uses
+ * it alone. Nothing is allocated unless it fails.
+ */
+final class ExpertCall {
+  private static final int MOST = 5;
+
+  private final Endpoint endpoint;
+  private final Memory[] pinned = new Memory[MOST];
+
+  ExpertCall(Endpoint endpoint) {
+    this.endpoint = endpoint;
+  }
+
+  /** Makes {@code thread} the one caller. */
+  void begin(Thread thread) {
+    endpoint.begin(thread);
+  }
+
+  /** Pins the tensor, which may be null, as number {@code index} of the call's. */
+  void pin(int index, Tensor tensor, String call, String name) {
+    if (tensor == null) {
+      return;
+    }
+    Memory memory = Access.MEMORY.of(tensor);
+    if (!memory.hold()) {
+      unpin();
+      endpoint.end();
+      throw new ClosedException(
+          call + ": " + name + " (" + tensor + ") is over memory that " + memory.ending());
+    }
+    pinned[index] = memory;
+  }
+
+  /** Ends it, by an exception unless {@code code} is Ok. */
+  void end(int code) {
+    if (code != Native.WL_OK) {
+      Memory[] held = pinned.clone();
+      forget();
+      throw endpoint.settle(code, held);
+    }
+    unpin();
+    endpoint.end();
+  }
+
+  private void unpin() {
+    for (Memory memory : pinned) {
+      if (memory != null) {
+        memory.unpin();
+      }
+    }
+    forget();
+  }
+
+  private void forget() {
+    for (int i = 0; i < MOST; i++) {
+      pinned[i] = null;
+    }
+  }
+}

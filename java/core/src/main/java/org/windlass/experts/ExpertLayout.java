@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import java.nio.ByteBuffer;
+import org.windlass.WindlassException;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+
+/**
+ * Options as the native side takes them, and where it puts things: sizes of a rank's table and buffer,
+ * and offsets in them, in bytes.
+ *
+ * @param experts a {@code wl_experts_t}
+ */
+record ExpertLayout(
+    ByteBuffer experts,
+    long tableBytes,
+    long startsAt,
+    long getsAt,
+    long bufferBytes,
+    long scalesAt,
+    long recordsAt) {
+
+  /** Of options that state how many rows a rank has room for; the native side checks them. */
+  static ExpertLayout of(ExpertOptions options, int ranks) {
+    Natives.require(WindlassException::of);
+    ByteBuffer experts = Structs.allocate(Structs.Experts.SIZE);
+    experts.putInt(0, Structs.Experts.SIZE);
+    experts.putInt(Structs.Experts.DTYPE, options.dtype().code());
+    experts.putInt(Structs.Experts.RANKS, ranks);
+    experts.putInt(Structs.Experts.EXPERTS, options.experts());
+    experts.putInt(Structs.Experts.TOP_K, options.topK());
+    experts.putInt(Structs.Experts.ALIGNMENT, options.alignment());
+    experts.putInt(Structs.Experts.QUANTISED, options.quantised() ? 1 : 0);
+    experts.putLong(Structs.Experts.HIDDEN, options.hidden());
+    experts.putLong(Structs.Experts.TOKENS, options.tokens());
+    experts.putLong(Structs.Experts.ROWS, options.rows());
+    ByteBuffer layout = Structs.allocate(Structs.ExpertsLayout.SIZE);
+    layout.putInt(0, Structs.ExpertsLayout.SIZE);
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_experts_lay_out(
+              NativeMemory.address(experts), NativeMemory.address(layout), scratch.error());
+      Failures.check(code, scratch, WindlassException::of);
+    }
+    return new ExpertLayout(
+        experts,
+        layout.getLong(Structs.ExpertsLayout.TABLE_BYTES),
+        layout.getLong(Structs.ExpertsLayout.STARTS_AT),
+        layout.getLong(Structs.ExpertsLayout.GETS_AT),
+        layout.getLong(Structs.ExpertsLayout.BUFFER_BYTES),
+        layout.getLong(Structs.ExpertsLayout.SCALES_AT),
+        layout.getLong(Structs.ExpertsLayout.RECORDS_AT));
+  }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import java.util.Objects;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+
+/**
+ * What all ranks of an {@link ExpertParallel} have alike. Start from {@link #of} and change what
+ * differs.
+ *
+ * @param experts of all ranks, as many of each: rank {@code r} of {@code n} has {@code experts / n},
+ *     from {@code r * experts / n} on
+ * @param topK experts of a token, at most: 1 to 64
+ * @param hidden elements of a token
+ * @param tokens that a rank brings to a dispatch, at most
+ * @param dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
+ * @param rows that a rank has room for; 0 means as many as can come to it, whatever the routers
+ *     choose: {@code n * tokens} times what a token may have of its experts, and what alignment adds
+ * @param alignment an expert's rows begin at a multiple of it
+ * @param quantised whether tokens, of f32, f16 or bf16, go as f8e4m3 with a scale in f32 for each 128
+ *     elements: {@code s = max(largest magnitude, 1e-4) / 448}, {@code q = element * (1 / s)}, rounded
+ *     to nearest even
+ */
+public record ExpertOptions(
+    int experts,
+    int topK,
+    long hidden,
+    long tokens,
+    DType dtype,
+    long rows,
+    int alignment,
+    boolean quantised) {
+  /** Checks what needs no communicator; {@link ExpertParallel#open} checks the rest. */
+  public ExpertOptions {
+    Objects.requireNonNull(dtype, "dtype");
+    atLeast(1, experts, "experts");
+    atLeast(1, topK, "topK");
+    atLeast(1, hidden, "hidden");
+    atLeast(1, tokens, "tokens");
+    atLeast(0, rows, "rows");
+    atLeast(1, alignment, "alignment");
+  }
+
+  /** Room for all that can come, rows side by side, tokens as they are. */
+  public static ExpertOptions of(int experts, int topK, long hidden, long tokens, DType dtype) {
+    return new ExpertOptions(experts, topK, hidden, tokens, dtype, 0, 1, false);
+  }
+
+  /** These options with room for so many rows on each rank; 0: for all that can come. */
+  public ExpertOptions withRows(long rows) {
+    return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
+  }
+
+  /** These options with another alignment of experts' rows. */
+  public ExpertOptions withAlignment(int alignment) {
+    return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
+  }
+
+  /** These options with another say over whether tokens are quantised. */
+  public ExpertOptions withQuantised(boolean quantised) {
+    return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
+  }
+
+  /** The most rows that can come to one of {@code ranks} ranks. */
+  long mostRows(int ranks) {
+    long own = experts / ranks;
+    long each = Math.multiplyExact(Math.multiplyExact(tokens, (long) ranks), Math.min(topK, own));
+    return Math.addExact(each, Math.multiplyExact(own, alignment - 1L));
+  }
+
+  private static void atLeast(long least, long value, String name) {
+    if (value < least) {
+      throw new InvalidArgumentException(
+          "experts: " + name + " is " + value + "; it must be " + least + " or more");
+    }
+  }
+}

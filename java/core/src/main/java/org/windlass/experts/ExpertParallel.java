@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import java.lang.ref.Reference;
+import java.util.Objects;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Operation;
+import org.windlass.Tensor;
+import org.windlass.Window;
+import org.windlass.internal.Access;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+
+/**
+ * Expert parallelism over the ranks of a communicator, each of which has some experts of a mixture and
+ * some tokens. A dispatch brings every token to the ranks of its experts, the caller works on the rows
+ * that came, and a combine brings the results back, weighed and added up.
+ *
+ * <pre>{@code
+ * try (var experts = ExpertParallel.open(comm, ExpertOptions.of(64, 6, 4096, 1024, BF16));
+ *     var routing = experts.routing()) {
+ *   experts.dispatch(routing, tokens, ids, weights);
+ *   for (int e = 0; e < experts.experts(); e++) {
+ *     work(e, routing.rows(e));                     // in place
+ *   }
+ *   experts.combine(routing, tokens);
+ * }
+ * }</pre>
+ *
+ * <p>Rows lie in the order of experts, then of the ranks that they are from, then of tokens, so that
+ * they and the sums are the same in every run. A token crosses once to each rank, whatever the number
+ * of its experts there. A dispatch and a combine are operations of the communicator: collective, one at
+ * a time, with its deadline and its failure record; once they have been called, they allocate nothing.
+ *
+ * <p>Rows hold what the last dispatch brought, by whatever routing, until the next one: a combine reads
+ * them, or other tensors of their shape, from the ranks where they lie.
+ */
+public final class ExpertParallel implements AutoCloseable {
+  private static final String DISPATCH = "expertDispatch";
+  private static final String COMBINE = "expertCombine";
+
+  private final Communicator communicator;
+  private final Endpoint endpoint;
+  private final ExpertOptions options;
+  private final ExpertLayout layout;
+  private final Window window;
+  private final ExpertCall call;
+  private final DistributedTensor rows;
+  private final DistributedTensor scales;
+  private final DistributedTensor sources;
+  private final DistributedTensor weights;
+
+  /** The {@code wl_experts_t}, in {@link #layout}. */
+  private final long shape;
+
+  private ExpertParallel(
+      Communicator communicator, ExpertOptions options, ExpertLayout layout, Window window) {
+    this.communicator = communicator;
+    this.endpoint = Access.ENDPOINT.of(communicator);
+    this.options = options;
+    this.layout = layout;
+    this.window = window;
+    this.shape = NativeMemory.address(layout.experts());
+    this.call = new ExpertCall(endpoint);
+    DType dtype = options.quantised() ? DType.F8E4M3 : options.dtype();
+    long count = options.rows();
+    rows = window.tensorAt(0, dtype, count, options.hidden());
+    scales =
+        options.quantised()
+            ? window.tensorAt(layout.scalesAt(), DType.F32, count, (options.hidden() + 127) / 128)
+            : null;
+    sources = window.tensorAt(layout.recordsAt(), DType.I32, count, 4).narrow(1, 0, 3);
+    weights = window.tensorAt(layout.recordsAt(), DType.F32, count, 4).select(1, 3);
+  }
+
+  /**
+   * Collective: makes room for the rows that come to each rank's experts.
+   *
+   * @param options the same on all ranks
+   * @throws InvalidArgumentException on all ranks if they aren't, or don't suit the communicator
+   * @throws org.windlass.UnsupportedException if this target can't do what they ask for
+   * @throws org.windlass.ResourceException if there is no memory for as many rows
+   */
+  public static ExpertParallel open(Communicator communicator, ExpertOptions options) {
+    Objects.requireNonNull(options, "options");
+    int ranks = communicator.size();
+    ExpertAgreement.check(communicator, options);
+    if (options.experts() % ranks != 0) {
+      throw new InvalidArgumentException(
+          "experts: there are " + options.experts() + " for " + ranks
+              + " ranks; it must be a multiple of the ranks");
+    }
+    ExpertOptions whole =
+        options.rows() > 0 ? options : options.withRows(options.mostRows(ranks));
+    ExpertLayout layout = ExpertLayout.of(whole, ranks);
+    return new ExpertParallel(
+        communicator, whole, layout, communicator.window(layout.bufferBytes()));
+  }
+
+  /** What all ranks have alike, with as many rows as there is room for. */
+  public ExpertOptions options() {
+    return options;
+  }
+
+  /** How many experts this rank has. */
+  public int experts() {
+    return options.experts() / communicator.size();
+  }
+
+  /** The number of this rank's first expert among those of all ranks. */
+  public int firstExpert() {
+    return communicator.rank() * experts();
+  }
+
+  /**
+   * Collective: where tokens of a dispatch go, to be used again and again; its memory is small beside
+   * rows.
+   */
+  public ExpertRouting routing() {
+    return new ExpertRouting(this, communicator.window(layout.tableBytes()), layout);
+  }
+
+  /** [rows, hidden]: the rows of this rank's experts, of the tokens' dtype, or f8e4m3 quantised. */
+  public DistributedTensor rows() {
+    return rows;
+  }
+
+  /**
+   * [rows, ceil(hidden / 128)] of f32: what elements of rows are multiplied by.
+   *
+   * @throws InvalidArgumentException where tokens go as they are
+   */
+  public DistributedTensor scales() {
+    if (scales == null) {
+      throw new InvalidArgumentException(
+          "scales: tokens go as " + options.dtype() + "; only quantised ones have scales");
+    }
+    return scales;
+  }
+
+  /**
+   * [rows, 3] of i32: the rank that a row is from, the token's number there, and which of the token's
+   * experts this is. All three are -1 in the rows that alignment leaves between two experts.
+   */
+  public DistributedTensor sources() {
+    return sources;
+  }
+
+  /** [rows] of f32: what the router weighs each row's expert by. */
+  public DistributedTensor weights() {
+    return weights;
+  }
+
+  /**
+   * Collective: brings tokens to their experts.
+   *
+   * @param routing gets where they go
+   * @param tokens [n, hidden] of the options' dtype, contiguous; n may differ between ranks and be 0
+   * @param ids [n, topK] of i32 or i64: an expert, or -1 for none, each at most once for a token
+   * @param weights [n, topK] of f32, which a combine multiplies by; null for 1 each
+   * @throws InvalidArgumentException if an id is no expert's, which it names with token and rank,
+   *     before anything is sent; and on all ranks if the experts of any get more rows than it has room
+   *     for, with nothing moved
+   */
+  public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      handOff(() -> dispatch(routing, tokens, ids, weights));
+      return;
+    }
+    requireOwn(DISPATCH, routing);
+    long count = Matrices.rows(DISPATCH, "tokens", tokens, options.dtype(), options.hidden());
+    DType ofIds = ids.dtype() == DType.I32 ? DType.I32 : DType.I64;
+    Matrices.require(DISPATCH, "ids", ids, ofIds, count, options.topK());
+    if (weights != null) {
+      Matrices.require(DISPATCH, "weights", weights, DType.F32, count, options.topK());
+    }
+    begin(thread, DISPATCH, routing);
+    call.pin(2, tokens, DISPATCH, "tokens");
+    call.pin(3, ids, DISPATCH, "ids");
+    call.pin(4, weights, DISPATCH, "weights");
+    int code =
+        Native.wl_experts_route(
+            endpoint.handle,
+            shape,
+            routing.table().address(),
+            count,
+            ids.address(),
+            ids.dtype().code(),
+            weights == null ? 0 : weights.address(),
+            endpoint.error);
+    if (code == Native.WL_OK) {
+      code = send(routing, tokens, count);
+    }
+    end(code, routing);
+    Reference.reachabilityFence(ids);
+    Reference.reachabilityFence(weights);
+    Reference.reachabilityFence(tokens);
+  }
+
+  /**
+   * Collective: brings tokens to where the last ones went by the same routing: as many on each rank, by
+   * the same weights. Nothing is counted or sorted.
+   */
+  public void dispatch(ExpertRouting routing, Tensor tokens) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      handOff(() -> dispatch(routing, tokens));
+      return;
+    }
+    requireOwn(DISPATCH, routing);
+    long count = Matrices.rows(DISPATCH, "tokens", tokens, options.dtype(), options.hidden());
+    begin(thread, DISPATCH, routing);
+    call.pin(2, tokens, DISPATCH, "tokens");
+    end(send(routing, tokens, count), routing);
+    Reference.reachabilityFence(tokens);
+  }
+
+  /** {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)}, while the caller computes. */
+  public Operation<Void> dispatchAsync(
+      ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+    return communicator.async(operations -> dispatch(routing, tokens, ids, weights));
+  }
+
+  /** {@link #dispatch(ExpertRouting, Tensor)}, while the caller computes. */
+  public Operation<Void> dispatchAsync(ExpertRouting routing, Tensor tokens) {
+    return communicator.async(operations -> dispatch(routing, tokens));
+  }
+
+  /** {@link #combine(ExpertRouting, DistributedTensor, Tensor)} of {@link #rows}, in place. */
+  public void combine(ExpertRouting routing, Tensor out) {
+    combine(routing, rows, out);
+  }
+
+  /**
+   * Collective: brings what experts made of their rows to the ranks whose tokens those are. Token
+   * {@code t} of {@code out} is the sum of weight times row over the token's experts in the order of
+   * its ids, in f32, or f64 of f64, each step rounded, and once to the dtype; zeros where it has no
+   * expert.
+   *
+   * @param routing of the dispatch
+   * @param outputs [rows, hidden] in a window of the communicator, at the same place on every rank: what
+   *     experts made of the rows of the same number
+   * @param out [n, hidden] of that dtype, contiguous, apart from {@code outputs}; of the n tokens of the
+   *     dispatch
+   */
+  public void combine(ExpertRouting routing, DistributedTensor outputs, Tensor out) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      handOff(() -> combine(routing, outputs, out));
+      return;
+    }
+    requireOwn(COMBINE, routing);
+    DType dtype = outputs.dtype();
+    Matrices.require(COMBINE, "outputs", outputs, dtype, options.rows(), options.hidden());
+    long count = Matrices.rows(COMBINE, "out", out, dtype, options.hidden());
+    Matrices.requireWritable(COMBINE, "out", out);
+    if (outputs.window().communicator() != communicator) {
+      throw new InvalidArgumentException(
+          COMBINE + ": outputs (" + outputs + ") lies in a window of another communicator");
+    }
+    begin(thread, COMBINE, routing);
+    call.pin(2, outputs, COMBINE, "outputs");
+    call.pin(3, out, COMBINE, "out");
+    end(
+        Native.wl_experts_combine(
+            endpoint.handle,
+            shape,
+            routing.table().address(),
+            outputs.address(),
+            dtype.code(),
+            out.address(),
+            count,
+            Deadline.DEFAULT,
+            endpoint.error),
+        null);
+    Reference.reachabilityFence(outputs);
+    Reference.reachabilityFence(out);
+  }
+
+  /** {@link #combine(ExpertRouting, DistributedTensor, Tensor)}, while the caller computes. */
+  public Operation<Void> combineAsync(
+      ExpertRouting routing, DistributedTensor outputs, Tensor out) {
+    return communicator.async(operations -> combine(routing, outputs, out));
+  }
+
+  /** Ends the use of its tensors on this rank. Idempotent. */
+  @Override
+  public void close() {
+    window.close();
+  }
+
+  private int send(ExpertRouting routing, Tensor tokens, long count) {
+    return Native.wl_experts_dispatch(
+        endpoint.handle,
+        shape,
+        routing.table().address(),
+        rows.address(),
+        tokens.address(),
+        count,
+        Deadline.DEFAULT,
+        endpoint.error);
+  }
+
+  private void begin(Thread thread, String what, ExpertRouting routing) {
+    call.begin(thread);
+    call.pin(0, rows, what, "rows");
+    call.pin(1, routing.table(), what, "routing");
+  }
+
+  /** Ends the call; {@code routing}, which may be null, learns what it has found. */
+  private void end(int code, ExpertRouting routing) {
+    if (code == Native.WL_OK && routing != null) {
+      routing.update();
+    }
+    call.end(code);
+    Reference.reachabilityFence(this);
+  }
+
+  private void handOff(Runnable body) {
+    endpoint.handOff(
+        () -> {
+          body.run();
+          return null;
+        });
+    Reference.reachabilityFence(this);
+  }
+
+  private void requireOwn(String what, ExpertRouting routing) {
+    if (!routing.isOf(this)) {
+      throw new InvalidArgumentException(
+          what + ": routing is of other experts; take one that routing() of these has made");
+    }
+  }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Tensor;
+import org.windlass.internal.Access;
+
+/** The checks of tensors that hold rows: a few compares, the text of a refusal apart from them. */
+final class Matrices {
+  private Matrices() {}
+
+  /** The rows of a contiguous tensor of rows of {@code columns} elements. */
+  static long rows(String call, String name, Tensor tensor, DType dtype, long columns) {
+    if (tensor.dtype() != dtype
+        || tensor.ndim() != 2
+        || tensor.size(1) != columns
+        || !tensor.isContiguous()) {
+      throw refused(call, name, tensor, "[n, " + columns + "]", dtype);
+    }
+    return tensor.size(0);
+  }
+
+  static void require(
+      String call, String name, Tensor tensor, DType dtype, long rows, long columns) {
+    if (tensor.dtype() != dtype
+        || tensor.ndim() != 2
+        || tensor.size(0) != rows
+        || tensor.size(1) != columns
+        || !tensor.isContiguous()) {
+      throw refused(call, name, tensor, "[" + rows + ", " + columns + "]", dtype);
+    }
+  }
+
+  static void requireWritable(String call, String name, Tensor tensor) {
+    if (Access.MEMORY.of(tensor).readOnly) {
+      throw new InvalidArgumentException(call + ": " + name + " (" + tensor + ") is read-only");
+    }
+  }
+
+  private static InvalidArgumentException refused(
+      String call, String name, Tensor tensor, String shape, DType dtype) {
+    return new InvalidArgumentException(
+        call + ": " + name + " is " + tensor + "; it must be contiguous, " + shape + " of " + dtype);
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expert combine: each rank gathers what experts made of its tokens, weighs it and adds it up.
+//
+// args     in   the rows of the rank's experts, where the dispatch before put them
+//          out  the rank's tokens, one each, written by itself alone
+//          aux  ExpertTable, as that dispatch left it
+// phases   one: of a token, the rows of all its experts are read once each, in the order in which
+//          the router named them; a token without any becomes zeros
+// signals  ENTER of every rank before rows are read; DONE of every rank before return, since they
+//          read this rank's rows
+// order    weight * row and the sum of those in f32, or f64 of f64, each step rounded, and once to
+//          the dtype
+#pragma once
+
+#include "kernels/expert_dispatch.h"
+
+namespace windlass {
+
+struct ExpertCombine : ExpertItems {
+  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
+  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
+    return kEveryRank;
+  }
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    ExpertTable& own = table(launch, rank);
+    for (uint64_t t = own.firstToken(block); t < own.endToken(block); ++t)
+      gather(launch, rank, own, t);
+  }
+
+  WL_CORE static void gather(const Launch& launch, uint32_t rank, ExpertTable& own,
+                             uint64_t token) {
+    const ExpertShape& shape = own.shape;
+    const uint64_t bytes = shape.hidden * sizeOf(launch.dtype);
+    const uint8_t* rows[kMostTopK];
+    float weights[kMostTopK];
+    uint32_t count = 0;
+    for (uint64_t slot = token * shape.topK; slot < (token + 1) * shape.topK; ++slot) {
+      const int32_t expert = own.expertOf()[slot];
+      if (expert < 0) continue;
+      const uint32_t from = static_cast<uint32_t>(expert) / shape.expertsOf();
+      weights[count] = own.recordOf()[slot].weight;
+      rows[count++] = launch.in(from) + static_cast<uint64_t>(own.rowOf()[slot]) * bytes;
+    }
+    FoldTile tile;
+    TASSIGN(tile, 0);
+    const auto row = [&](uint32_t i) { return rows[i]; };
+    TFOLD_WEIGHTED(launch.out(rank) + token * bytes, rowsAt(count, row), weights,
+                   static_cast<int64_t>(shape.hidden), launch.dtype, tile);
+  }
+};
+
+}  // namespace windlass

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// TFOLD_WEIGHTED and TQUANT: rows, a few of whose elements are in the first-level cache at a time.
+#include <cassert>
+
+#include "native/base/dtype.h"
+#include "native/isa/sim/float_mode.h"
+#include "native/isa/sim/phase_scope.h"
+#include "native/isa/sim/row_list.h"
+#include "native/isa/sim/traversal.h"
+#include "native/isa/sim/vector_table.h"
+
+namespace windlass {
+namespace {
+
+constexpr int64_t kFoldElements = 1024;
+constexpr int64_t kQuantElements = 4096;
+static_assert(kQuantElements % kQuantBlock == 0, "a block is not cut");
+
+size_t lesser(int64_t left, int64_t most) {
+  return static_cast<size_t>(left < most ? left : most);
+}
+
+void write(const VectorTable& table, void* dst, const void* src, size_t bytes, bool streams) {
+  if (streams) {
+    table.stream(dst, src, bytes);
+  } else {
+    copyBytes(dst, src, bytes);
+  }
+}
+
+}  // namespace
+
+void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
+                    Stores stores) noexcept {
+  if (!isFloat(dtype)) __builtin_unreachable();
+  const VectorTable& table = activeTable();
+  const int from = floatIndex(dtype);
+  const CastLoop finish = table.cast[floatIndex(accumulatorOf(dtype))][from];
+  const size_t bytes = sizeOf(dtype);
+  const bool streams = detail::streams(stores);
+  const DefaultFloatMode mode;
+  RowList sources(src);
+  alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
+  alignas(64) unsigned char result[kFoldElements * sizeof(double)];
+  auto* to = static_cast<unsigned char*>(dst);
+  if (src.count == 0) __builtin_memset(accumulator, 0, sizeof accumulator);
+  for (int64_t start = 0; start < elements; start += kFoldElements) {
+    const size_t count = lesser(elements - start, kFoldElements);
+    const size_t offset = static_cast<size_t>(start) * bytes;
+    for (uint32_t s = 0; s < src.count; ++s) {
+      const WeighLoop loop = s == 0 ? table.weigh[from] : table.addWeighed[from];
+      loop(accumulator, sources[s] + offset, weights[s], count);
+    }
+    if (streams) {
+      finish(result, accumulator, count);
+      table.stream(to + offset, result, count * bytes);
+    } else {
+      finish(to + offset, accumulator, count);
+    }
+  }
+  if (streams) drainStores();
+}
+
+void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
+            Stores stores) noexcept {
+  if (!isFloat(dtype)) __builtin_unreachable();
+  const VectorTable& table = activeTable();
+  const QuantiseLoop loop = table.quantise[floatIndex(dtype)];
+  assert(loop != nullptr && dst.count == scales.count);
+  const size_t bytes = sizeOf(dtype);
+  const bool streams = detail::streams(stores);
+  const DefaultFloatMode mode;
+  RowList targets(dst);
+  RowList targetScales(scales);
+  alignas(64) unsigned char values[kQuantElements];
+  float scale[kQuantElements / kQuantBlock];
+  const auto* from = static_cast<const unsigned char*>(src);
+  for (int64_t start = 0; start < elements; start += kQuantElements) {
+    const size_t count = lesser(elements - start, kQuantElements);
+    for (size_t at = 0; at < count; at += kQuantBlock) {
+      const size_t block = lesser(static_cast<int64_t>(count - at), kQuantBlock);
+      scale[at / kQuantBlock] =
+          loop(values + at, from + (static_cast<size_t>(start) + at) * bytes, block);
+    }
+    const size_t firstBlock = static_cast<size_t>(start) / kQuantBlock;
+    const size_t blocks = quantBlocks(count);
+    for (uint32_t d = 0; d < dst.count; ++d) {
+      write(table, targets[d] + start, values, count, streams);
+      copyBytes(targetScales[d] + firstBlock * sizeof(float), scale, blocks * sizeof(float));
+    }
+  }
+  if (streams) drainStores();
+}
+
+}  // namespace windlass

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of vector_loops.inl: elements times a weight, and blocks of elements over a scale of their
+// own.
+
+// accumulator = weight * src, or accumulator + weight * src, each step rounded.
+template <bool first, typename Value>
+WINDLASS_INLINE Value weighed(Value accumulator, Value weight, Value src) {
+  const Value product = weight * src;
+  return first ? product : accumulator + product;
+}
+
+template <typename F, bool first>
+WINDLASS_LOOP void weighFloat(void* accumulator, const void* src, float weight, size_t count) {
+  using Value = typename F::Value;
+  typename F::Any* a = static_cast<typename F::Any*>(accumulator);
+  const typename F::Any* s = static_cast<const typename F::Any*>(src);
+  const Value w = weight;
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) {
+    a[i] = weighed<first>(static_cast<Value>(a[i]), w, static_cast<Value>(s[i]));
+  }
+}
+
+template <bool first>
+WINDLASS_LOOP void weighBf16(void* accumulator, const void* src, float weight, size_t count) {
+  F32::Any* a = static_cast<F32::Any*>(accumulator);
+  const U16::Any* s = static_cast<const U16::Any*>(src);
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) {
+    const float value = floatOf(static_cast<uint32_t>(s[i]) << 16);
+    a[i] = weighed<first>(static_cast<float>(a[i]), weight, value);
+  }
+}
+
+template <CastLoop toF32, size_t SrcBytes, bool first>
+WINDLASS_LOOP void weighNarrow(void* accumulator, const void* src, float weight, size_t count) {
+  auto* a = static_cast<unsigned char*>(accumulator);
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  while (count > 0) {
+    const size_t n = count < kStage ? count : kStage;
+    castRun<toF32>(stage, s, n);
+    weighFloat<F32, first>(a, stage, weight, n);
+    s += n * SrcBytes;
+    a += n * sizeof(float);
+    count -= n;
+  }
+}
+
+// f8e4m3 of src / scale, by the reciprocal of the scale, which is the result: the largest magnitude
+// in the block, NaNs apart, over the largest f8e4m3.
+template <CastLoop toF32>
+WINDLASS_LOOP float quantiseBlock(void* dst, const void* src, size_t count) {
+  constexpr float kLeast = 1e-4f;
+  constexpr float kMost = 448.0f;
+  alignas(64) float values[kQuantBlock];
+  toF32(values, src, count);
+  // Magnitudes are in the order of their bits.
+  uint32_t largest = bitsOf(kLeast);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t magnitude = bitsOf(values[i]) & 0x7fffffffu;
+    const uint32_t counted = isNan(magnitude) ? 0 : magnitude;
+    largest = counted > largest ? counted : largest;
+  }
+  const float scale = floatOf(largest) / kMost;
+  const float reciprocal = 1.0f / scale;
+  for (size_t i = 0; i < count; ++i) values[i] = values[i] * reciprocal;
+  castRun<castF32ToNarrow<E4M3>>(dst, values, count);
+  return scale;
+}
+
+WINDLASS_INLINE void copyF32(void* dst, const void* src, size_t count) {
+  __builtin_memcpy(dst, src, count * sizeof(float));
+}
+
+template <bool first>
+constexpr void fillWeighs(WeighLoop* row) {
+  row[0] = weighFloat<F64, first>;
+  row[1] = weighFloat<F32, first>;
+  row[2] = weighNarrow<castF16ToF32, 2, first>;
+  row[3] = weighBf16<first>;
+  row[4] = weighNarrow<castNarrowToF32<E5M2>, 1, first>;
+  row[5] = weighNarrow<castNarrowToF32<E4M3>, 1, first>;
+}
