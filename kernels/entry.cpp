@@ -319,8 +319,14 @@ static constexpr auto kOffload = windlass_launch;
 static constexpr decltype(Target::offload) kOffload = nullptr;
 #endif
 
+static void foldWeighted(void* dst, const void* const* src, const float* weights, uint32_t count,
+                         int64_t elements, DType dtype, Stores stores) {
+  const auto row = [&](uint32_t s) { return src[s]; };
+  TFOLD_WEIGHTED(dst, rowsAt(count, row), weights, elements, dtype, stores);
+}
+
 constexpr Kernels kKernels = makeKernels();
-constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,      TFOLD,
+constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,       TFOLD,   foldWeighted,
                             isaPathName, targetRefusal, kTargetProfiler, kOffload};
 
 }  // namespace windlass

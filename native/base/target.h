@@ -22,6 +22,10 @@ struct Target {
   void (*fold)(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
                ReduceOp op, DType wire, Stores stores);
 
+  // dst = the sum of weights[s] * the row at src[s], of `count` rows of `elements` elements.
+  void (*foldWeighted)(void* dst, const void* const* src, const float* weights, uint32_t count,
+                       int64_t elements, DType dtype, Stores stores);
+
   // The code path in use, of those that the target has.
   const char* (*path)();
   // nullptr, or why a variable of the environment is not obeyed.

@@ -212,7 +212,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code runDirect(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>
   Code runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline);
-  // One ready item of each rank, or of each other rank; whether there was one.
+  // One ready item of each rank, by a worker; or of each other rank, by this one while it waits.
+  // Whether there was one.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
   Code offload(const Call& call, uint32_t kernel, const Launch& launch, Deadline& deadline);
@@ -234,7 +235,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K>
   void openPhase(const Launch& launch, uint32_t phase);
   template <class K>
-  bool runOpenPhase(const Launch& launch);
+  bool runOpenPhase(const Launch& launch, Waiter* interrupted);
   bool claims() const { return shownPhases_ != 0; }
   // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {
@@ -245,9 +246,11 @@ class alignas(kLine) Comm : private Waiter::Ends {
   };
   // The next unclaimed block of `owner` for this rank.
   Claim nextClaim(uint32_t owner, uint32_t phase) const;
-  // Runs the block unless somebody else claimed one since.
+  // Runs the block unless somebody else claimed one since. `interrupted`: the wait in which this
+  // rank does so; nullptr: none.
   template <class K>
-  bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim);
+  bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
+                  Waiter* interrupted);
   // Lets the blocks of `owner` in this phase be claimed.
   void offerItems(uint32_t owner, uint32_t phase, uint32_t blocks);
   void finishPhase(uint32_t owner, uint32_t phase);

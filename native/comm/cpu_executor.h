@@ -60,7 +60,7 @@ class Comm::Helped {
  private:
   static bool step(void* context) {
     const Helped& own = *static_cast<Helped*>(context);
-    return own.comm_.group_->oversubscribed() ? own.comm_.runOpenPhase<K>(own.launch_)
+    return own.comm_.group_->oversubscribed() ? own.comm_.runOpenPhase<K>(own.launch_, nullptr)
                                               : own.comm_.help<K>(own.launch_, true);
   }
 
@@ -127,7 +127,7 @@ Code Comm::runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline)
   while (const Claim claim = nextClaim(rank_, phase)) {
     const Code code = awaitNeed(K::needs(launch, rank_, claim.block, phase), phase, deadline);
     if (code != WL_OK) return code;
-    runClaimed<K>(launch, rank_, phase, claim);
+    runClaimed<K>(launch, rank_, phase, claim, nullptr);
   }
   const auto done = [&] {
     if (group_->done(rank_, sequence_, phase + 1)) return true;
@@ -161,7 +161,8 @@ bool Comm::help(const Launch& launch, bool ownToo) {
                          : group_->done(peer, sequence_, phase);
     }
     if (ready && phase == 0) ask<K>(launch, &ready);
-    helped = (ready && runClaimed<K>(launch, owner, phase, claim)) || helped;
+    Waiter* const interrupted = ownToo ? nullptr : &waiter_;
+    helped = (ready && runClaimed<K>(launch, owner, phase, claim, interrupted)) || helped;
   }
   return helped;
 }
@@ -195,7 +196,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
   const auto released = [&] {
     if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
     if (!claims()) return false;
-    runOpenPhase<K>(launch);
+    runOpenPhase<K>(launch, &waiter_);
     return lines.released.load(std::memory_order_acquire) >= sequence_;
   };
   const Code code = wait(released, kEveryRank, deadline);
@@ -228,7 +229,7 @@ void Comm::openPhase(const Launch& launch, uint32_t phase) {
 }
 
 template <class K>
-bool Comm::runOpenPhase(const Launch& launch) {
+bool Comm::runOpenPhase(const Launch& launch, Waiter* interrupted) {
   SharedLines& lines = group_->shared();
   const uint64_t open = lines.openPhase.load(std::memory_order_acquire);
   if (sequenceOf(open) != sequence_) return false;
@@ -238,7 +239,7 @@ bool Comm::runOpenPhase(const Launch& launch) {
   for (uint32_t step = 0; step < ranks; ++step) {
     const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
     while (const Claim claim = nextClaim(owner, phase)) {
-      if (!runClaimed<K>(launch, owner, phase, claim)) continue;
+      if (!runClaimed<K>(launch, owner, phase, claim, interrupted)) continue;
       ran = true;
       if (group_->failure() != nullptr) return true;
     }
@@ -247,7 +248,8 @@ bool Comm::runOpenPhase(const Launch& launch) {
 }
 
 template <class K>
-bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim) {
+bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
+                      Waiter* interrupted) {
   Work& work = group_->lines(owner).work;
   uint64_t word = claim.word;
   if (!work.next.compare_exchange_strong(word, word + claim.step, std::memory_order_acq_rel)) {
@@ -256,7 +258,8 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
   const uint32_t blocks = K::blocks(launch, owner);
   own_.state.item.store(Item{owner, phase, claim.block}.word(), std::memory_order_relaxed);
   own_.state.running.fetch_add(1, std::memory_order_relaxed);
-  K::phase(launch, owner, claim.block, phase);
+  const auto run = [&] { K::phase(launch, owner, claim.block, phase); };
+  interrupted == nullptr ? run() : interrupted->move(run);
   own_.state.running.fetch_sub(1, std::memory_order_relaxed);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
     offerItems(owner, phase + 1, blocks);

@@ -53,6 +53,7 @@ void Waiter::announce(int32_t awaited) {
 
 Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   const uint32_t awaited = look.awaited;
+  isSlow_ = true;
   group_.recorder(rank_).stampEntry();
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t now = clockNs();
@@ -86,6 +87,7 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   if (code != WL_OK && look()) code = WL_OK;
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   waitedNs_ += clockNs() - start;
+  isSlow_ = false;
   return code;
 }
 

@@ -56,9 +56,19 @@ class Waiter {
     return waitSlow(slow, deadline);
   }
 
-  // Nanoseconds in waits that turned slow since the last reset().
+  // Nanoseconds in waits that turned slow since the last reset(), without what the rank did in
+  // them for others.
   int64_t waitedNs() const { return waitedNs_; }
   void reset() { waitedNs_ = 0; }
+
+  // Runs `work`, which moves something, and counts it as no wait.
+  template <class Work>
+  void move(Work&& work) {
+    if (!isSlow_) return work();
+    const int64_t start = clockNs();
+    work();
+    waitedNs_ -= clockNs() - start;
+  }
 
   // Makes stores so far visible to ranks that sleep.
   void ring();
@@ -110,6 +120,7 @@ class Waiter {
   RankLines& own_;
   Ends& ends_;
   int64_t waitedNs_ = 0;
+  bool isSlow_ = false;  // a wait in progress
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;
 };

@@ -2,17 +2,15 @@
 // The physical floor of an operation: just the bytes that must move, with nothing around them.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "native/base/dtype.h"
 #include "native/base/error.h"
 #include "native/base/target.h"
+#include "native/floor/guarded.h"
 #include "native/floor/threads.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
@@ -54,21 +52,10 @@ void stream(const Move& move) {
   kTarget.move(&to, 1, viewOf(move.src), DType::kU8, Stores::kStreaming);
 }
 
-// How an operation writes so many bytes.
-Stores storesOf(uint64_t written, std::size_t threads) {
-  return written / threads >= kTarget.limits.streamingBytes ? Stores::kStreaming : Stores::kCached;
-}
-
 double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
                     int32_t iterations) {
   const bool streams = storesOf(written, jobs.size()) == Stores::kStreaming;
   return measure(jobs, cores, iterations, patternOf(DType::kU8), streams ? stream : copy);
-}
-
-void checkEqual(const std::byte* out, const std::byte* in, uint64_t bytes) {
-  if (std::memcmp(out, in, bytes) != 0) {
-    throw std::logic_error("the floor copied wrong bytes");
-  }
 }
 
 void checkCopied(const std::vector<Job<Move>>& jobs) {
@@ -351,27 +338,6 @@ double measureCopies(uint64_t bytes, uint64_t copies, DType from, DType to, int3
   return median;
 }
 
-// Runs `work` and turns what it throws into a code.
-template <class Work>
-int32_t guarded(wl_error_t* error, const Work& work) {
-  try {
-    work();
-    return WL_OK;
-  } catch (const Refused& e) {
-    return fail(error, e.code, "%s", e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "no memory to measure the floor: measure a smaller size");
-  } catch (const std::exception& e) {
-    return fail(error, WL_INTERNAL, "%s", e.what());
-  }
-}
-
-void require(bool holds, const char* message) {
-  if (!holds) {
-    throw Refused(WL_INVALID_ARGUMENT, message);
-  }
-}
-
 using MeasureOperation = double (*)(uint64_t ranks, uint64_t bytes, int32_t iterations);
 
 MeasureOperation measurer(int32_t operation) {
@@ -393,10 +359,6 @@ MeasureOperation measurer(int32_t operation) {
 
 bool isSummed(int32_t operation) {
   return operation == WL_OP_REDUCE_SCATTER || operation == WL_OP_ALL_REDUCE;
-}
-
-bool isDType(int32_t dtype) {
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT;
 }
 
 }  // namespace

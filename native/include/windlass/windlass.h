@@ -884,6 +884,19 @@ typedef struct wl_floor_config {
 } wl_floor_config_t;
 WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us,
                                 wl_error_t* error);
+/* The same of a dispatch and a combine, the sum of what either takes: every token is read once and
+ * written to each of its rows, which are streamed, and each row is read once, weighed and added up.
+ * `ids` are of all ranks, [ranks, tokens, top_k]; tokens are not quantised. */
+WL_API int32_t wl_floor_experts(const wl_experts_t* experts, const int32_t* ids, int32_t iterations,
+                                double* median_us, wl_error_t* error);
+/* What an exchange of parts does before and behind it to bring rows to experts, by one thread:
+ * row i of dst = row order[i] of src; and row t of dst = the sum over k of weights[t * top_k + k]
+ * times row order[t * top_k + k] of src. */
+WL_API int32_t wl_floor_permute(void* dst, const void* src, const int32_t* order, uint64_t rows,
+                                uint64_t row_bytes, wl_error_t* error);
+WL_API int32_t wl_floor_weigh(void* dst, const void* src, const int32_t* order,
+                              const float* weights, uint64_t tokens, uint32_t top_k,
+                              uint64_t hidden, int32_t dtype, wl_error_t* error);
 /* The same for `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Median over
  * iterations. */
 WL_API int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32_t to_dtype,

@@ -17,4 +17,9 @@ public record BenchCase(
     String launch,
     boolean plain,
     DType dtype,
-    Map<String, Object> details) {}
+    Map<String, Object> details) {
+  /** The same of an operation that is called so. */
+  BenchCase of(String op) {
+    return new BenchCase(op, target, launch, plain, dtype, details);
+  }
+}

@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 import org.windlass.Algorithm;
 import org.windlass.internal.JsonObject;
 
@@ -25,13 +26,14 @@ public record BenchResult(
     double streamMicros,
     double emptyMicros,
     double algorithmGBps,
-    OptionalDouble floorMicros) {
+    OptionalDouble floorMicros,
+    Map<String, Object> seen) {
 
   public static BenchResult of(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
     long[] samples = measurement.samples();
     double median = Stamps.quantile(samples, 0.5) / 1e3;
     return new BenchResult(
-        measured,
+        measured.of(workload.label(measured.op())),
         measurement.algorithm().orElse(Algorithm.AUTO),
         workload.ranks(),
         workload.bytes(),
@@ -42,7 +44,8 @@ public record BenchResult(
         measurement.streamNanos() / 1e3,
         Stamps.quantile(measurement.emptySamples(), 0.5) / 1e3,
         workload.receivedBytes() / (median * 1e3),
-        measurement.floorMicros());
+        measurement.floorMicros(),
+        measurement.seen());
   }
 
   /**
@@ -68,6 +71,7 @@ public record BenchResult(
     fields.put("empty_us", emptyMicros);
     fields.put("algbw_GBps", algorithmGBps);
     floorMicros.ifPresent(floor -> fields.put("floor_us", floor));
+    fields.putAll(seen);
     fields.put("verified", true);
     return JsonObject.line(
         json -> {
@@ -125,7 +129,18 @@ public record BenchResult(
         decimal(emptyMicros),
         decimal(algorithmGBps),
         floorMicros.isPresent() ? decimal(floorMicros.getAsDouble()) : "-",
-        floorMicros.isPresent() ? decimal(medianMicros / floorMicros.getAsDouble()) : "-");
+        floorMicros.isPresent() ? decimal(medianMicros / floorMicros.getAsDouble()) : "-")
+        + seenLine();
+  }
+
+  /** What else was seen, in a line of its own; nothing where that is nothing. */
+  private String seenLine() {
+    if (seen.isEmpty()) {
+      return "";
+    }
+    return seen.entrySet().stream()
+        .map(field -> field.getKey().replace('_', ' ') + " " + decimal((Double) field.getValue()))
+        .collect(Collectors.joining(", ", "  ", System.lineSeparator()));
   }
 
   private static String decimal(double value) {

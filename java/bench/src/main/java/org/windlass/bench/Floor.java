@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import org.windlass.DType;
 import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
@@ -51,6 +54,40 @@ public final class Floor {
               bytes, copies, from.code(), to.code(), iterations, median, scratch.error());
       Failures.check(code, scratch, WindlassException::of);
     }
+    return median[0];
+  }
+
+  /**
+   * A dispatch of tokens to experts and a combine of as many rows.
+   *
+   * @param ids of all ranks, [ranks, tokens, topK]; -1 is none
+   */
+  static double expertsMicros(ExpertTraffic of, int[] ids, int iterations) {
+    double[] median = new double[1];
+    ByteBuffer experts =
+        Structs.Experts.of(
+            of.dtype().code(),
+            of.ranks(),
+            of.experts(),
+            of.topK(),
+            1,
+            false,
+            of.hidden(),
+            of.tokens(),
+            Integer.MAX_VALUE);
+    ByteBuffer list = NativeMemory.copy(ids);
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_floor_experts(
+              NativeMemory.address(experts),
+              NativeMemory.address(list),
+              iterations,
+              median,
+              scratch.error());
+      Failures.check(code, scratch, WindlassException::of);
+    }
+    Reference.reachabilityFence(experts);
+    Reference.reachabilityFence(list);
     return median[0];
   }
 

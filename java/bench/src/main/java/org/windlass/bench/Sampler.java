@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.IntFunction;
@@ -70,6 +71,7 @@ public final class Sampler {
    * @param streamNanos mean of back-to-back calls
    * @param floorMicros empty where nothing has to move
    * @param algorithm the one that the operation ran; empty where it has one alone
+   * @param seen what the workload makes of the ranks' last calls
    */
   public record Measurement(
       List<Stamps> batches,
@@ -77,7 +79,8 @@ public final class Sampler {
       long[] emptySamples,
       double streamNanos,
       OptionalDouble floorMicros,
-      Optional<Algorithm> algorithm) {}
+      Optional<Algorithm> algorithm,
+      Map<String, Object> seen) {}
 
   /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
   public Measurement run() {
@@ -127,7 +130,8 @@ public final class Sampler {
         Stamps.sortedSamples(empty),
         mean(stream),
         Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor),
-        algorithm());
+        algorithm(),
+        workload.seen(group.communicators().get(0).report()));
   }
 
   /** Measured by one process, while the others sleep; NaN elsewhere, and where nothing moves. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
+import org.windlass.Report;
 
 /** One operation at one size: what the sampler runs, and what the result says about it. */
 public interface Workload {
@@ -37,6 +39,16 @@ public interface Workload {
 
   /** The size as the command line gives it. */
   long bytes();
+
+  /** What the command line calls it, where it does {@code op}. */
+  default String label(String op) {
+    return op;
+  }
+
+  /** What else the ranks' last calls say, once all is measured: fields of the result. */
+  default Map<String, Object> seen(Report report) {
+    return Map.of();
+  }
 
   /** Bytes that the rank which receives most receives from others. */
   long receivedBytes();

@@ -9,7 +9,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -28,10 +27,13 @@ import org.windlass.bench.BenchResult;
 import org.windlass.bench.ByteSize;
 import org.windlass.bench.CastWorkload;
 import org.windlass.bench.CollectiveWorkload;
+import org.windlass.bench.DispatchCombineWorkload;
+import org.windlass.bench.ExpertTraffic;
 import org.windlass.bench.LibrarySide;
 import org.windlass.bench.Operation;
 import org.windlass.bench.PutWorkload;
 import org.windlass.bench.RedistributeWorkload;
+import org.windlass.bench.RoutedExchangeWorkload;
 import org.windlass.bench.Sampler;
 import org.windlass.bench.Side;
 import org.windlass.bench.Sums;
@@ -68,6 +70,9 @@ import picocli.CommandLine.Spec;
       "  x floor     median by floor; - where nothing has to move",
       "Every output is compared with what the inputs give, before and after the timing [verified]; a"
           + " wrong one is status 6.",
+      "%ndispatch-combine takes --tokens of each rank to the experts that a router chose and back; bytes are"
+          + " those of a rank's tokens. Below stands, as the mean over all ranks, what it moved and"
+          + " what it waited; then the same work by all-to-all-v, with one permutation on either side.",
       "%n--from, --to, --shape and --mode are of redistribute, and so is --wire, which in cast is"
           + " the target's dtype.",
       "%nOn a2a3sim and a5sim, with ranks as threads, a table follows of what kernels did while each size"
@@ -85,10 +90,7 @@ import picocli.CommandLine.Spec;
 public final class BenchCommand implements Runnable {
   private static final String OPERATIONS =
       "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
-          + " redistribute and cast";
-
-  /** Operations that the command knows but this build does not measure. */
-  private static final Set<String> UNAVAILABLE = Set.of("dispatch-combine");
+          + " dispatch-combine, redistribute and cast";
 
   /** Operations of buffers whose size is an option. */
   private static final List<String> SIZED =
@@ -104,18 +106,22 @@ public final class BenchCommand implements Runnable {
 
   /** Operations that have buffers. */
   private static final List<String> BUFFERED =
-      Stream.concat(SIZED.stream(), Stream.of("redistribute")).toList();
+      Stream.concat(SIZED.stream(), Stream.of("redistribute", "dispatch-combine")).toList();
 
   private static final Map<String, List<String>> ONLY_FOR =
-      Map.of(
-          "--bytes", SIZED,
-          "--dtype", BUFFERED,
-          "--buffers", BUFFERED,
-          "--from", List.of("redistribute"),
-          "--to", List.of("redistribute"),
-          "--shape", List.of("redistribute"),
-          "--mode", List.of("redistribute"),
-          "--wire", List.of("redistribute", "cast"));
+      Map.ofEntries(
+          Map.entry("--bytes", SIZED),
+          Map.entry("--dtype", BUFFERED),
+          Map.entry("--buffers", BUFFERED),
+          Map.entry("--from", List.of("redistribute")),
+          Map.entry("--to", List.of("redistribute")),
+          Map.entry("--shape", List.of("redistribute")),
+          Map.entry("--mode", List.of("redistribute")),
+          Map.entry("--wire", List.of("redistribute", "cast")),
+          Map.entry("--tokens", List.of("dispatch-combine")),
+          Map.entry("--hidden", List.of("dispatch-combine")),
+          Map.entry("--top-k", List.of("dispatch-combine")),
+          Map.entry("--experts", List.of("dispatch-combine")));
 
   /** In which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
@@ -154,8 +160,7 @@ public final class BenchCommand implements Runnable {
   @Option(
       names = "--dtype",
       paramLabel = "DTYPE",
-      defaultValue = "f32",
-      description = "Dtype (${DEFAULT-VALUE}).")
+      description = "Dtype (f32; dispatch-combine: bf16).")
   private String dtype;
 
   @Option(
@@ -191,6 +196,8 @@ public final class BenchCommand implements Runnable {
       description = "redistribute: global shape, such as 4096x4096.")
   private String shape;
 
+  @Mixin private ExpertTrafficOptions experts;
+
   @Mixin private JsonOption json;
 
   @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
@@ -203,7 +210,7 @@ public final class BenchCommand implements Runnable {
     List<Workload> workloads = workloads();
     requireFitting();
     BenchCase measured =
-        new BenchCase(op, target, moving.launch(), isPlain(), DType.parse(dtype), details());
+        new BenchCase(op, target, moving.launch(), isPlain(), dtype(), details());
     moving.onRanks(
         spec, workloads.get(0).ranks(), group -> measure(group, workloads, measured));
   }
@@ -266,9 +273,6 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    if (UNAVAILABLE.contains(op)) {
-      throw new UnsupportedException("bench " + op + ": this build does not measure it");
-    }
     requireOneOf("--buffers", buffers, "window", "plain");
     mode.chosen();
     RankCount.require("--ranks", ranks());
@@ -285,7 +289,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private List<Workload> workloads() {
-    DType type = DType.parse(dtype);
+    DType type = dtype();
     Side side = new LibrarySide(algorithm(), isPlain());
     Optional<Operation> collective = Operation.named(op);
     if (collective.isPresent()) {
@@ -300,6 +304,11 @@ public final class BenchCommand implements Runnable {
       case "cast" ->
           sized(type, b -> new CastWorkload(ranks(), b, type, wireOr(DType.BF16), isPlain()));
       case "redistribute" -> List.of(redistribute(type));
+      case "dispatch-combine" -> {
+        ExpertTraffic traffic = experts.traffic(ranks(), type);
+        yield List.of(
+            new DispatchCombineWorkload(traffic, isPlain()), new RoutedExchangeWorkload(traffic));
+      }
       default ->
           throw new InvalidArgumentException(
               "bench '"
@@ -387,6 +396,11 @@ public final class BenchCommand implements Runnable {
     return workload;
   }
 
+  private DType dtype() {
+    String byDefault = op.equals("dispatch-combine") ? "bf16" : "f32";
+    return DType.parse(dtype == null ? byDefault : dtype);
+  }
+
   private int ranks() {
     return ranks == null ? 2 : ranks;
   }
@@ -444,10 +458,16 @@ public final class BenchCommand implements Runnable {
       details.put("from", source.toString());
       details.put("to", Layout.parseTarget(layouts.to().get(), source).qualified());
       details.put("shape", shape);
-      details.put("wire", wireOr(DType.parse(dtype)).toString());
+      details.put("wire", wireOr(dtype()).toString());
       details.put("mode", mode.chosen().toString());
     } else if (op.equals("cast")) {
       details.put("wire", wireOr(DType.BF16).toString());
+    } else if (op.equals("dispatch-combine")) {
+      ExpertTraffic traffic = experts.traffic(ranks(), dtype());
+      details.put("tokens", traffic.tokens());
+      details.put("hidden", traffic.hidden());
+      details.put("top_k", traffic.topK());
+      details.put("experts", traffic.experts());
     }
     return details;
   }

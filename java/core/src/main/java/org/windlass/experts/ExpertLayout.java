@@ -28,17 +28,17 @@ record ExpertLayout(
   /** Of options that state how many rows a rank has room for; the native side checks them. */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require(WindlassException::of);
-    ByteBuffer experts = Structs.allocate(Structs.Experts.SIZE);
-    experts.putInt(0, Structs.Experts.SIZE);
-    experts.putInt(Structs.Experts.DTYPE, options.dtype().code());
-    experts.putInt(Structs.Experts.RANKS, ranks);
-    experts.putInt(Structs.Experts.EXPERTS, options.experts());
-    experts.putInt(Structs.Experts.TOP_K, options.topK());
-    experts.putInt(Structs.Experts.ALIGNMENT, options.alignment());
-    experts.putInt(Structs.Experts.QUANTISED, options.quantised() ? 1 : 0);
-    experts.putLong(Structs.Experts.HIDDEN, options.hidden());
-    experts.putLong(Structs.Experts.TOKENS, options.tokens());
-    experts.putLong(Structs.Experts.ROWS, options.rows());
+    ByteBuffer experts =
+        Structs.Experts.of(
+            options.dtype().code(),
+            ranks,
+            options.experts(),
+            options.topK(),
+            options.alignment(),
+            options.quantised(),
+            options.hidden(),
+            options.tokens(),
+            options.rows());
     ByteBuffer layout = Structs.allocate(Structs.ExpertsLayout.SIZE);
     layout.putInt(0, Structs.ExpertsLayout.SIZE);
     try (Scratch scratch = Scratch.take()) {

@@ -124,18 +124,43 @@ public final class Structs {
 
   /** {@code wl_experts_t}. */
   public static final class Experts {
-    public static final int SIZE = NativeStruct.bytes("wl_experts_t");
-    public static final int DTYPE = NativeStruct.offset("wl_experts_t", "dtype");
-    public static final int RANKS = NativeStruct.offset("wl_experts_t", "ranks");
-    public static final int EXPERTS = NativeStruct.offset("wl_experts_t", "experts");
-    public static final int TOP_K = NativeStruct.offset("wl_experts_t", "top_k");
-    public static final int ALIGNMENT = NativeStruct.offset("wl_experts_t", "alignment");
-    public static final int QUANTISED = NativeStruct.offset("wl_experts_t", "quantised");
-    public static final int HIDDEN = NativeStruct.offset("wl_experts_t", "hidden");
-    public static final int TOKENS = NativeStruct.offset("wl_experts_t", "tokens");
-    public static final int ROWS = NativeStruct.offset("wl_experts_t", "rows");
+    private static final int SIZE = NativeStruct.bytes("wl_experts_t");
+    private static final int DTYPE = NativeStruct.offset("wl_experts_t", "dtype");
+    private static final int RANKS = NativeStruct.offset("wl_experts_t", "ranks");
+    private static final int EXPERTS = NativeStruct.offset("wl_experts_t", "experts");
+    private static final int TOP_K = NativeStruct.offset("wl_experts_t", "top_k");
+    private static final int ALIGNMENT = NativeStruct.offset("wl_experts_t", "alignment");
+    private static final int QUANTISED = NativeStruct.offset("wl_experts_t", "quantised");
+    private static final int HIDDEN = NativeStruct.offset("wl_experts_t", "hidden");
+    private static final int TOKENS = NativeStruct.offset("wl_experts_t", "tokens");
+    private static final int ROWS = NativeStruct.offset("wl_experts_t", "rows");
 
     private Experts() {}
+
+    /** One that says so. */
+    public static ByteBuffer of(
+        int dtype,
+        int ranks,
+        int experts,
+        int topK,
+        int alignment,
+        boolean quantised,
+        long hidden,
+        long tokens,
+        long rows) {
+      ByteBuffer struct = allocate(SIZE);
+      struct.putInt(0, SIZE);
+      struct.putInt(DTYPE, dtype);
+      struct.putInt(RANKS, ranks);
+      struct.putInt(EXPERTS, experts);
+      struct.putInt(TOP_K, topK);
+      struct.putInt(ALIGNMENT, alignment);
+      struct.putInt(QUANTISED, quantised ? 1 : 0);
+      struct.putLong(HIDDEN, hidden);
+      struct.putLong(TOKENS, tokens);
+      struct.putLong(ROWS, rows);
+      return struct;
+    }
   }
 
   /** {@code wl_experts_layout_t}. */

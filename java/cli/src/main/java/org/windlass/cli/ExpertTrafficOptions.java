@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import org.windlass.DType;
+import org.windlass.bench.ExpertTraffic;
+import picocli.CommandLine.Option;
+
+/** The tokens of {@code windlass bench dispatch-combine}. */
+final class ExpertTrafficOptions {
+  @Option(
+      names = "--tokens",
+      paramLabel = "T",
+      defaultValue = "1024",
+      description = "dispatch-combine: tokens of each rank (${DEFAULT-VALUE}).")
+  private int tokens;
+
+  @Option(
+      names = "--hidden",
+      paramLabel = "D",
+      defaultValue = "4096",
+      description = "dispatch-combine: elements of a token (${DEFAULT-VALUE}).")
+  private int hidden;
+
+  @Option(
+      names = "--top-k",
+      paramLabel = "K",
+      defaultValue = "6",
+      description = "dispatch-combine: experts that a token goes to (${DEFAULT-VALUE}).")
+  private int topK;
+
+  @Option(
+      names = "--experts",
+      paramLabel = "E",
+      defaultValue = "16",
+      description = "dispatch-combine: experts of each rank (${DEFAULT-VALUE}).")
+  private int experts;
+
+  ExpertTraffic traffic(int ranks, DType dtype) {
+    return new ExpertTraffic(
+        ranks, tokens, hidden, topK, Math.multiplyExact(ranks, experts), dtype);
+  }
+}
