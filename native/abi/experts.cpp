@@ -55,7 +55,8 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   if (experts->quantised > 1) return bad(error, "quantised", experts->quantised, "it is 0 or 1");
   if (experts->quantised != 0) {
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
-      return fail(error, WL_UNSUPPORTED, "experts: %s tokens are not quantised; f32, f16 and bf16 are",
+      return fail(error, WL_UNSUPPORTED,
+                  "experts: %s tokens are not quantised; f32, f16 and bf16 are",
                   dtypeName(experts->dtype));
     }
     if (!kTarget.limits.quantises) {

@@ -701,9 +701,9 @@ typedef struct wl_experts {
 
 /* Of a rank's table, in which it notes where its tokens go: its bytes, and the offsets of two
  * arrays of i32, for each of its experts the first row and how many it got. And of its buffer: its
- * bytes, and where scales (f32, ceil(hidden / 128) a row, where quantised) and records begin, behind
- * the rows, at 0. A record is {i32 rank, i32 token, i32 slot, f32 weight}; rank -1: the row is
- * nobody's, between the rows of two experts. */
+ * bytes, and where scales (f32, ceil(hidden / 128) a row, where quantised) and records begin,
+ * behind the rows, at 0. A record is {i32 rank, i32 token, i32 slot, f32 weight}; rank -1: the row
+ * is nobody's, between the rows of two experts. */
 typedef struct wl_experts_layout {
   uint32_t struct_size;
   uint32_t reserved;
@@ -719,15 +719,15 @@ WL_API int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout
 
 /* Notes in the table of this rank where `count` tokens go, and sends nothing.
  *
- * ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1 for none, each at most once for a token.
- * weights: [count, top_k] of f32, or NULL: 1. */
+ * ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1 for none, each at most once for a
+ * token. weights: [count, top_k] of f32, or NULL: 1. */
 WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* table,
                                 uint64_t count, const void* ids, int32_t ids_dtype,
                                 const float* weights, wl_error_t* error);
 /* Collective: puts the tokens that the table has noted, a row each, into the buffers of the ranks
  * whose experts they are for, in the order of experts, then of ranks, then of tokens; and a record
- * for each row. A token is read once, and quantised once. Again, with tables that all ranks leave as
- * they are: tokens go where the last ones went.
+ * for each row. A token is read once, and quantised once. Again, with tables that all ranks leave
+ * as they are: tokens go where the last ones went.
  *
  * table, buffer: this rank's, of the layout's sizes, in windows of comm, at the same place on every
  * rank. tokens: [count, hidden].
@@ -737,9 +737,9 @@ WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* exper
 WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, const wl_experts_t* experts, void* table,
                                    void* buffer, const void* tokens, uint64_t count,
                                    int64_t deadline_ns, wl_error_t* error);
-/* Collective: token t of `out`, [count, hidden], of as many as the dispatch brought, = the sum over its experts, in
- * the order of its ids, of the weight times the row of `outputs` at which the dispatch put it: in
- * f32, or f64 of f64, each step rounded, and once to `dtype`. None: zeros.
+/* Collective: token t of `out`, [count, hidden], of as many as the dispatch brought, = the sum over
+ * its experts, in the order of its ids, of the weight times the row of `outputs` at which the
+ * dispatch put it: in f32, or f64 of f64, each step rounded, and once to `dtype`. None: zeros.
  *
  * outputs: [rows, hidden] of `dtype`, in a window of comm; the buffer's own rows may be it. */
 WL_API int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* table,

@@ -54,15 +54,15 @@ void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, Redu
            uint32_t terms, Stores stores) noexcept;
 
 // dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
-// `dtype`, a float: in f32, or f64 of f64, each product and each sum rounded, and once to the dtype.
-// No src: zeros. dst overlaps none of them.
+// `dtype`, a float: in f32, or f64 of f64, each product and each sum rounded, and once to the
+// dtype. No src: zeros. dst overlaps none of them.
 void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
                     Stores stores) noexcept;
 
-// Every dst = f8e4m3 of the row of `elements` elements of `dtype` at src, and every one of `scales`,
-// as many rows of f32, one for each kQuantBlock elements: s = max(the block's largest magnitude,
-// 1e-4) / 448, q = the element * (1 / s), to nearest even. NaNs stay, and have no part in s. f32,
-// f16 and bf16.
+// Every dst = f8e4m3 of the row of `elements` elements of `dtype` at src, and every one of
+// `scales`, as many rows of f32, one for each kQuantBlock elements: s = max(the block's largest
+// magnitude, 1e-4) / 448, q = the element * (1 / s), to nearest even. NaNs stay, and have no part
+// in s. f32, f16 and bf16.
 void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
             Stores stores) noexcept;
 

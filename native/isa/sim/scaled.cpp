@@ -20,8 +20,8 @@ size_t lesser(int64_t left, int64_t most) {
   return static_cast<size_t>(left < most ? left : most);
 }
 
-void write(const VectorTable& table, void* dst, const void* src, size_t bytes, bool streams) {
-  if (streams) {
+void write(const VectorTable& table, void* dst, const void* src, size_t bytes, bool past) {
+  if (past) {
     table.stream(dst, src, bytes);
   } else {
     copyBytes(dst, src, bytes);
@@ -30,14 +30,15 @@ void write(const VectorTable& table, void* dst, const void* src, size_t bytes, b
 
 }  // namespace
 
-void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
-                    Stores stores) noexcept {
+namespace detail {
+
+void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const float* weights,
+                  int64_t elements, DType dtype, Stores stores) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
-  const VectorTable& table = activeTable();
   const int from = floatIndex(dtype);
   const CastLoop finish = table.cast[floatIndex(accumulatorOf(dtype))][from];
   const size_t bytes = sizeOf(dtype);
-  const bool streams = detail::streams(stores);
+  const bool past = streams(stores);
   const DefaultFloatMode mode;
   RowList sources(src);
   alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
@@ -51,24 +52,23 @@ void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t el
       const WeighLoop loop = s == 0 ? table.weigh[from] : table.addWeighed[from];
       loop(accumulator, sources[s] + offset, weights[s], count);
     }
-    if (streams) {
+    if (past) {
       finish(result, accumulator, count);
       table.stream(to + offset, result, count * bytes);
     } else {
       finish(to + offset, accumulator, count);
     }
   }
-  if (streams) drainStores();
+  if (past) drainStores();
 }
 
-void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
-            Stores stores) noexcept {
+void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
+              int64_t elements, DType dtype, Stores stores) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
-  const VectorTable& table = activeTable();
   const QuantiseLoop loop = table.quantise[floatIndex(dtype)];
   assert(loop != nullptr && dst.count == scales.count);
   const size_t bytes = sizeOf(dtype);
-  const bool streams = detail::streams(stores);
+  const bool past = streams(stores);
   const DefaultFloatMode mode;
   RowList targets(dst);
   RowList targetScales(scales);
@@ -85,11 +85,23 @@ void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elemen
     const size_t firstBlock = static_cast<size_t>(start) / kQuantBlock;
     const size_t blocks = quantBlocks(count);
     for (uint32_t d = 0; d < dst.count; ++d) {
-      write(table, targets[d] + start, values, count, streams);
+      write(table, targets[d] + start, values, count, past);
       copyBytes(targetScales[d] + firstBlock * sizeof(float), scale, blocks * sizeof(float));
     }
   }
-  if (streams) drainStores();
+  if (past) drainStores();
+}
+
+}  // namespace detail
+
+void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
+                    Stores stores) noexcept {
+  detail::foldWeighted(activeTable(), dst, src, weights, elements, dtype, stores);
+}
+
+void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
+            Stores stores) noexcept {
+  detail::quantise(activeTable(), dst, scales, src, elements, dtype, stores);
 }
 
 }  // namespace windlass

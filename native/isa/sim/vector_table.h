@@ -102,5 +102,11 @@ void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores = Stores::kCached) noexcept;
 
+// The same of TFOLD_WEIGHTED and TQUANT.
+void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const float* weights,
+                  int64_t elements, DType dtype, Stores stores) noexcept;
+void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
+              int64_t elements, DType dtype, Stores stores) noexcept;
+
 }  // namespace detail
 }  // namespace windlass

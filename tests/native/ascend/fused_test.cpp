@@ -188,6 +188,34 @@ TEST_P(Macros, FoldsFloats) {
   });
 }
 
+TEST_P(Macros, FoldsWeightedRows) {
+  each([&] {
+    const DType dtype = anyFloat();
+    const std::vector<int64_t> shape = {static_cast<int64_t>(random_() % 20000)};
+    // Rows are contiguous.
+    const auto rows = [&](size_t count) {
+      std::vector<Operand> all;
+      while (all.size() < count) {
+        all.emplace_back(dtype, shape, false, random_);
+        if (all.back().view().strides[0] != 1) all.pop_back();
+      }
+      return all;
+    };
+    std::vector<Operand> src = rows(random_() % 7);
+    std::vector<Operand> dst = rows(1);
+    std::vector<float> weights;
+    for (size_t s = 0; s < src.size(); ++s)
+      weights.push_back(static_cast<float>(random_() % 1000) / 256 - 1);
+    const auto source = [&](uint32_t s) { return src[s].view().data; };
+    const Rows list = rowsAt(static_cast<uint32_t>(src.size()), source);
+    TFOLD_WEIGHTED(dst[0].expectedView().data, list, weights.data(), shape[0], dtype,
+                   Stores::kCached);
+    run(dst, src, [&](Room& room) {
+      TFOLD_WEIGHTED(dst[0].view().data, list, weights.data(), shape[0], dtype, room);
+    });
+  });
+}
+
 TEST_P(Macros, FoldsIntegers) {
   constexpr DType kIntegers[] = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
                                  DType::kI32, DType::kU32, DType::kBool};

@@ -35,18 +35,21 @@ class ExpertParallelTest {
     ranks.run(
         comm -> {
           for (int round = 0; round < rounds; round++) {
-            check(comm, randomCase(comm.size(), router, seed + round));
+            check(comm, randomCase(comm.size(), router, seed + round, DTYPES, true));
           }
         });
   }
 
-  private static ExpertCase randomCase(int ranks, ExpertCase.Router router, long seed) {
+  /** Of one of the dtypes, now and then quantised if that is to be. */
+  static ExpertCase randomCase(
+      int ranks, ExpertCase.Router router, long seed, DType[] dtypes, boolean quantises) {
     Random random = new Random(seed);
     int experts = ranks * (1 + random.nextInt(5));
     int topK = 1 + random.nextInt(Math.min(experts, 8));
     long[] hidden = {1, 7, 64, 128, 130, 513, 1100};
-    DType dtype = DTYPES[random.nextInt(DTYPES.length)];
-    boolean quantised = dtype.bytes() > 1 && dtype != DType.F64 && random.nextInt(3) == 0;
+    DType dtype = dtypes[random.nextInt(dtypes.length)];
+    boolean quantised =
+        quantises && dtype.bytes() > 1 && dtype != DType.F64 && random.nextInt(3) == 0;
     ExpertOptions options =
         ExpertOptions.of(
                 experts, topK, hidden[random.nextInt(hidden.length)], 1 + random.nextInt(40), dtype)
@@ -56,7 +59,7 @@ class ExpertParallelTest {
   }
 
   /** By a routing that is used twice, and tensors here and there. */
-  private static void check(Communicator comm, ExpertCase of) {
+  static void check(Communicator comm, ExpertCase of) {
     ExpertOptions options = of.options();
     int rank = comm.rank();
     int count = of.tokens(rank);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.experts;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.util.Random;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.testing.Launch;
+import org.windlass.testing.Processes;
+import org.windlass.testing.Ranks;
+
+/** The random dispatches of {@link ExpertParallelTest} by the instructions of Ascend's architectures. */
+@Timeout(300)
+class CheckedExpertsTest {
+  private static final boolean IS_LONG = Boolean.getBoolean("windlass.long");
+  private static final String SEED = "WINDLASS_TEST_SEED";
+  private static final DType[] DTYPES = {DType.BF16, DType.F32, DType.F16};
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3sim", "a5sim"})
+  void rowsAndSumsAreTheReferences(String target) throws Exception {
+    long seed = Long.getLong("windlass.seed", new Random().nextInt());
+    try (Processes processes = new Processes(CheckedExpertsTest.class, 1, folder)) {
+      processes.with("WINDLASS_TARGET", target).with(SEED, String.valueOf(seed));
+      Processes.Rank rank = processes.start("dispatch").get(0);
+      assertThat(rank.ended()).as("seed %d", seed).contains("on " + target, "refused");
+    }
+  }
+
+  static void dispatch() {
+    System.out.println("on " + Target.loaded() + ", seed " + System.getenv(SEED));
+    long seed = Long.parseLong(System.getenv(SEED));
+    int rounds = IS_LONG ? 100 : 4;
+    for (int count : new int[] {2, 4}) {
+      new Ranks(Launch.THREADS, count)
+          .run(
+              comm -> {
+                for (int round = 0; round < rounds; round++) {
+                  ExpertCase.Router router = ExpertCase.Router.values()[round % 3];
+                  ExpertParallelTest.check(
+                      comm,
+                      ExpertParallelTest.randomCase(
+                          comm.size(), router, seed + round, DTYPES, false));
+                }
+              });
+    }
+    try (var group = Communicator.local(1)) {
+      group.run(
+          comm ->
+              assertThatThrownBy(
+                      () ->
+                          ExpertParallel.open(
+                              comm,
+                              ExpertOptions.of(1, 1, 8, 1, DType.BF16).withQuantised(true)))
+                  .isInstanceOf(UnsupportedException.class)
+                  .hasMessageContaining("no instruction that finds the largest element"));
+    }
+    System.out.println("refused");
+  }
+}
