@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.lang.reflect.RecordComponent;
-import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,81 +15,13 @@ import java.util.TreeSet;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import javax.tools.Diagnostic;
-import javax.tools.DiagnosticCollector;
-import javax.tools.JavaCompiler;
-import javax.tools.JavaFileObject;
-import javax.tools.SimpleJavaFileObject;
-import javax.tools.StandardJavaFileManager;
-import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.windlass.CommunicatorOptions;
+import org.windlass.cli.documents.Pages;
 
-/** The pages against the sources: messages, settings, links and blocks of Java. */
+/** The pages against the sources: messages, settings, links and names; their blocks are BlocksTest's. */
 class DocumentsTest {
-  private static final Path ROOT = Path.of(System.getProperty("windlass.root"));
-
-  /** Names that fragments of Java in the pages use and don't declare. */
-  private static final String AROUND_FRAGMENT =
-      """
-      import static java.time.Duration.*;
-      import static org.windlass.DType.*;
-      import static org.windlass.layout.Placement.*;
-      import static org.windlass.ReduceOp.*;
-      import java.nio.*;
-      import java.nio.file.*;
-      import java.time.*;
-      import java.util.*;
-      import org.windlass.*;
-      import org.windlass.checkpoint.*;
-      import org.windlass.layout.*;
-      import org.windlass.plan.*;
-      import org.windlass.redistribute.*;
-      import org.windlass.reshard.*;
-
-      abstract class Fragment {
-        static final int HEAD = 128, HIDDEN = 1024, QUERIES = 2;
-        Communicator comm;
-        Window window;
-        Link link;
-        Batch batch;
-        interface Engine { void swap(Tensor weights, OptionalLong version); }
-        Engine engine;
-        DeviceMesh trainers, fleet, dp, tp;
-        Layout from, to;
-        Tensor gradients, weight, q, qkv, in, out, row;
-        DistributedTensor inbox;
-        Signals signals;
-        ByteBuffer buffer;
-        long heads, groups;
-        long[] qShape, sendCounts;
-        int peer, sent, received;
-        boolean serving;
-
-        abstract void compute();
-        abstract boolean train();
-        abstract void train(Communicator comm);
-        abstract void restore(Communicator to, Communicator from);
-        abstract void serve(Tensor tensor);
-
-        void fragment() {
-      %s
-        }
-      }
-      """;
-
-  @TempDir Path folder;
-
-  private static List<Path> pages() throws IOException {
-    List<Path> pages = new ArrayList<>();
-    for (Path place : List.of(ROOT, ROOT.resolve("docs"))) {
-      try (Stream<Path> files = Files.list(place)) {
-        files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
-      }
-    }
-    return pages;
-  }
+  private static final Path ROOT = Pages.ROOT;
 
   /** The files below, without what was built. */
   private static List<Path> sources(String place, String... endings) throws IOException {
@@ -178,7 +109,7 @@ class DocumentsTest {
   @Test
   void everyLinkLeadsSomewhere() throws IOException {
     List<String> broken = new ArrayList<>();
-    for (Path page : pages()) {
+    for (Path page : Pages.all()) {
       for (MatchResult link :
           Pattern.compile("\\]\\(([^)\\s]+)\\)").matcher(Files.readString(page)).results().toList()) {
         String[] target = link.group(1).split("#", 2);
@@ -206,7 +137,7 @@ class DocumentsTest {
   void everyNameOfTheCAbiStandsInItsHeaders() throws IOException {
     String headers = all(sources("native/include", ".h"));
     Set<String> unknown = new TreeSet<>();
-    for (Path page : pages()) {
+    for (Path page : Pages.all()) {
       if (page.endsWith("CHANGELOG.md")) {
         continue; // it tells of names that were
       }
@@ -218,72 +149,5 @@ class DocumentsTest {
           .forEach(unknown::add);
     }
     assertThat(unknown).containsExactly("wl_noun_verb"); // the form of such names
-  }
-
-  @Test
-  void everyBlockOfThePageOnKernelsIsQuotedFromTheSources() throws IOException {
-    String text =
-        flat(
-            all(sources("kernels", ".h", ".cpp"))
-                + all(sources("tests/consumer/kernels", ".cpp"))
-                + all(sources("tests/kernels", "mistakes.cpp"))
-                + all(sources("java/core/src", "Collectives.java")));
-    List<String> blocks =
-        Pattern.compile("(?ms)^```(\\w*)\\n(.*?)^```$")
-            .matcher(Files.readString(ROOT.resolve("docs/kernels.md")))
-            .results()
-            .filter(block -> List.of("", "cpp").contains(block.group(1)))
-            .map(block -> flat(block.group(2)))
-            .toList();
-    assertThat(blocks).hasSizeGreaterThan(2).allMatch(text::contains);
-  }
-
-  private static String flat(String text) {
-    return text.replaceAll("\\s+", " ").strip();
-  }
-
-  @Test
-  void everyBlockOfJavaCompiles() throws IOException {
-    int blocks = 0;
-    for (Path page : pages()) {
-      for (MatchResult block :
-          Pattern.compile("(?ms)^```java\\n(.*?)^```").matcher(Files.readString(page)).results().toList()) {
-        String code = block.group(1);
-        boolean whole = code.contains("class ");
-        String name = whole ? code.replaceFirst("(?s).*?class (\\w+).*", "$1") : "Fragment";
-        assertThat(errors(name, whole ? code : AROUND_FRAGMENT.formatted(code)))
-            .as("%s:%n%s", ROOT.relativize(page), code)
-            .isEmpty();
-        blocks++;
-      }
-    }
-    assertThat(blocks).isGreaterThan(5);
-  }
-
-  private List<String> errors(String name, String code) throws IOException {
-    JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
-    DiagnosticCollector<JavaFileObject> diagnostics = new DiagnosticCollector<>();
-    JavaFileObject file =
-        new SimpleJavaFileObject(URI.create("string:///" + name + ".java"), JavaFileObject.Kind.SOURCE) {
-          @Override
-          public CharSequence getCharContent(boolean ignoreEncodingErrors) {
-            return code;
-          }
-        };
-    try (StandardJavaFileManager manager = compiler.getStandardFileManager(diagnostics, null, null)) {
-      compiler
-          .getTask(
-              null,
-              manager,
-              diagnostics,
-              List.of("-proc:none", "-cp", System.getProperty("java.class.path"), "-d", folder.toString()),
-              null,
-              List.of(file))
-          .call();
-    }
-    return diagnostics.getDiagnostics().stream()
-        .filter(diagnostic -> diagnostic.getKind() == Diagnostic.Kind.ERROR)
-        .map(diagnostic -> diagnostic.toString())
-        .toList();
   }
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.documents;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.cli.documents.Treatment.How.CHECKED;
+import static org.windlass.cli.documents.Treatment.How.RUN;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * The blocks of commands. One of {@code windlass} and {@code java} runs as it stands there; one of
+ * builds and suites, which take too long for that, is held against what it names.
+ */
+final class ShellBlocks {
+  private static final Set<String> RUNNABLE = Set.of("windlass", "java", "jfr");
+  private static final Set<String> NEUTRAL = Set.of("export", "cd", "mkdir");
+
+  private final Sandbox sandbox;
+  private final BuildCommands builds;
+  private final Map<String, String> printed = new HashMap<>();
+
+  ShellBlocks(Sandbox sandbox) throws IOException {
+    this.sandbox = sandbox;
+    this.builds = BuildCommands.read();
+  }
+
+  /** What the last block that ran on a page has printed. */
+  Optional<String> printed(String page) {
+    return Optional.ofNullable(printed.get(page));
+  }
+
+  Treatment treat(Block block) throws Exception {
+    printed.remove(block.page());
+    List<List<String>> commands = CommandLines.of(block.text());
+    Set<String> runnable = new TreeSet<>();
+    Set<String> others = new TreeSet<>();
+    for (List<String> command : commands) {
+      String name = command.get(0).replaceFirst("^(\\./)?scripts/windlass$", "windlass");
+      if (!NEUTRAL.contains(name)) {
+        (RUNNABLE.contains(name) ? runnable : others).add(command.get(0));
+      }
+    }
+    assertThat(runnable.isEmpty() || others.isEmpty())
+        .as("%s: %s run and %s are checked; give them blocks of their own", block, runnable, others)
+        .isTrue();
+    assertThat(commands).as("%s: commands", block).isNotEmpty();
+    return others.isEmpty() ? run(block) : check(block, commands);
+  }
+
+  private Treatment run(Block block) throws Exception {
+    sandbox.checkpoint("IN");
+    sandbox.checkpoint("step-1000");
+    sandbox.run("rm -rf OUT serving");
+    printed.put(block.page(), sandbox.run(block.text()));
+    return new Treatment(RUN, "bash");
+  }
+
+  private Treatment check(Block block, List<List<String>> commands) throws IOException {
+    Set<String> run = new LinkedHashSet<>();
+    for (List<String> command : commands) {
+      if (!NEUTRAL.contains(command.get(0))) {
+        run.add(builds.check(block, command));
+      }
+    }
+    return new Treatment(CHECKED, "run by " + String.join("; ", run));
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.documents;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.cli.documents.Treatment.How.QUOTED;
+import static org.windlass.cli.documents.Treatment.How.RUN_ELSEWHERE;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/**
+ * The blocks that stand in a source, as {@code cpp quoted}, and those that {@code
+ * tests/consumer/run} takes from a page, compiles and runs, as {@code cpp consumer}.
+ */
+final class SourceBlocks {
+  /** Where sources lie that a page may quote, and what runs them. */
+  private static final Map<String, String> QUOTABLE = new LinkedHashMap<>();
+
+  static {
+    QUOTABLE.put("examples/src/main/java", "ExamplesTest");
+    QUOTABLE.put("kernels", "suite maven");
+    QUOTABLE.put("tests/kernels", "suite maven");
+    QUOTABLE.put("tests/consumer", "suite consumer");
+    QUOTABLE.put("java/core/src/main/java", "suite maven");
+    QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
+  }
+
+  /** A source without its white space. */
+  private record Text(String file, String text, String suite) {}
+
+  private final List<Text> sources = new ArrayList<>();
+
+  SourceBlocks() throws IOException {
+    for (Map.Entry<String, String> place : QUOTABLE.entrySet()) {
+      try (Stream<Path> files = Files.walk(Pages.ROOT.resolve(place.getKey()))) {
+        for (Path file :
+            files.filter(file -> file.toString().matches(".*\\.(java|cpp|h)")).toList()) {
+          String name = Pages.ROOT.relativize(file).toString();
+          if (!name.contains("/target/")) {
+            sources.add(new Text(name, flat(Files.readString(file)), place.getValue()));
+          }
+        }
+      }
+    }
+  }
+
+  private static String flat(String text) {
+    return text.replaceAll("\\s+", " ").strip();
+  }
+
+  Treatment quoted(Block block) {
+    String text = flat(block.text());
+    return sources.stream()
+        .filter(source -> source.text.contains(text))
+        .findFirst()
+        .map(source -> new Treatment(QUOTED, "from " + source.file + ", " + source.suite))
+        .orElseThrow(
+            () ->
+                new AssertionError(
+                    block
+                        + ": no source below "
+                        + QUOTABLE.keySet()
+                        + " has these lines one after the other"));
+  }
+
+  /** Such a block of docs/kernels.md is taken by the consumer's script, by its language. */
+  Treatment consumer(Block block) throws IOException {
+    String script = Files.readString(Pages.ROOT.resolve("tests/consumer/run"));
+    assertThat(script.contains("\nblock " + block.language() + " "))
+        .as(
+            "%s: tests/consumer/run takes blocks of this language, by a line 'block %s'",
+            block, block.language())
+        .isTrue();
+    assertThat(block.page())
+        .as("%s: the page of which tests/consumer/run takes blocks", block)
+        .isEqualTo("docs/kernels.md");
+    return new Treatment(RUN_ELSEWHERE, "suite consumer");
+  }
+}
