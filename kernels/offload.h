@@ -8,6 +8,7 @@
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
 #include "kernels/all_to_all_v.h"
+#include "kernels/barrier.h"
 #include "kernels/broadcast.h"
 #include "kernels/in_line.h"
 #include "kernels/reduce.h"
@@ -55,9 +56,11 @@ struct KernelList {
 };
 
 using OffloadedKernels =
-    KernelList<AllToAllPush, AllToAllPull, Broadcast, AllGather, AllGatherColumns, ReduceScatter,
-               AllReduceTwoPhase, AllReduceOnePhase, AllReduceRing, AllReduceBidirectionalRing,
-               Scatter, Gather, Reduce, AllToAllV, AllToAllVPacked, AllGatherV, ReduceScatterV>;
+    KernelList<Barrier, AllToAllPush, AllToAllPull, Broadcast, AllGather, AllGatherColumns,
+               ReduceScatter, AllReduceTwoPhase, AllReduceOnePhase, AllReduceRing,
+               AllReduceBidirectionalRing, Scatter, Gather, Reduce, AllToAllV, AllToAllVPacked,
+               AllGatherV, ReduceScatterV>;
+static_assert(OffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
 
 // Goes on with a core of the operation; true once it is over, or nobody waits for it any more.
 WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Launch& launch,

@@ -31,6 +31,7 @@ constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 struct FarPlan;  // native/comm/far.h
 struct Kernel;   // native/comm/kernels.h
+struct OffloadProgress;  // native/comm/offload.h
 enum class Executor : uint32_t;
 
 // What a rank's own addresses are of what it states as RankArgs.
@@ -216,7 +217,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Whether there was one.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
-  Code offload(const Call& call, uint32_t kernel, const Launch& launch, Deadline& deadline);
+  Code offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
+               Deadline& deadline);
+  // Waits until it is the operation's turn on the devices of its ranks.
+  Code awaitTurn(Deadline& deadline);
   // A core of this rank in the operation in progress, for the device executor.
   InLine inLine(uint32_t core) const;
   // What this rank's cores may touch in the operation in progress, which names it. Throws
@@ -327,6 +331,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishNoMemory();
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
+  // That rank's device is busy with another group's operation.
+  Code publishBusy(uint32_t culprit, const char* with, int64_t limitNs);
   // A core of that rank broke what the target allows.
   Code publishBreach(uint32_t culprit, const char* broken);
 
@@ -348,6 +354,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
   std::unique_ptr<Pulling> pulling_;  // null where all ranks live in this process
   bool isPulling_ = false;            // it runs the operation in progress
+  // Of the operation in progress, where devices run it and this one's has been asked.
+  const OffloadProgress* progress_ = nullptr;
 };
 
 }  // namespace windlass

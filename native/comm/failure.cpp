@@ -5,6 +5,7 @@
 #include "native/base/target.h"
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
+#include "native/comm/offload.h"
 
 namespace windlass {
 
@@ -108,10 +109,12 @@ Code Comm::publishSignalTimeout(int64_t limitNs) {
 }
 
 uint32_t Comm::shownSteps() const {
+  if (progress_ != nullptr) return progress_->phases;
   return isPulling_ && pulling_->steps() != 0 ? pulling_->steps() : shownPhases_;
 }
 
 uint32_t Comm::stepsOver(uint32_t rank) const {
+  if (progress_ != nullptr) return progress_->ranks[rank].over;
   if (isPulling_ && pulling_->steps() != 0) return pulling_->stepsOver(rank);
   if (group_->config().deviceCores == 0 || isPulling_) {
     const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
@@ -144,7 +147,8 @@ Code Comm::publishTimeout(int64_t limitNs) {
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
   if (!behind) {
-    const bool works = collect([&](uint32_t peer) {
+    // Nobody says for whom a device waits.
+    const bool works = progress_ == nullptr && collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
       return state.busy.load() != 0 && state.sequence.load() == sequence() &&
              state.operation.load() == current_.operation() &&
@@ -161,11 +165,14 @@ Code Comm::publishTimeout(int64_t limitNs) {
       const auto slowest = [&](uint32_t rank) {
         return fewest < shownSteps() && stepsOver(rank) == fewest;
       };
-      if (!collect(slowest) && slowest(rank_)) culprits[count++] = static_cast<int32_t>(rank_);
+      // A device that has nothing to wait for any more is behind by itself.
+      if (!collect(slowest) && (progress_ != nullptr || slowest(rank_)))
+        culprits[count++] = static_cast<int32_t>(rank_);
     }
   }
   return publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
     writeTimeout(out, *group_, rank_, current_, sequence(), culprits, count, behind, limitNs);
+    if (progress_ != nullptr) writeProgress(out, *progress_, culprits, count);
   });
 }
 
@@ -203,6 +210,16 @@ Code Comm::publishDevice(const wl_error_t& error) {
   const auto self = static_cast<int32_t>(rank_);
   return publish(static_cast<Code>(error.code), &self, 1, [&](Text& out) {
     out.add("rank %u: %s: %s", rank_, OperationText(own_.state).text(), error.message);
+  });
+}
+
+Code Comm::publishBusy(uint32_t culprit, const char* with, int64_t limitNs) {
+  const auto rank = static_cast<int32_t>(culprit);
+  return publish(WL_TIMEOUT, &rank, 1, [&](Text& out) {
+    out.add("rank %u waited %.3f s in %s for its turn: rank %u's device runs %s of another "
+            "communicator of this process, and runs one operation at a time",
+            rank_, static_cast<double>(limitNs) / 1e9, OperationText(own_.state).text(), culprit,
+            with);
   });
 }
 

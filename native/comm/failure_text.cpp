@@ -13,6 +13,7 @@
 #include "native/comm/kernel_library.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
+#include "native/comm/offload.h"
 
 namespace windlass {
 namespace {
@@ -305,6 +306,16 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");
   out.add(". See what %s doing, or give a longer deadline",
           count == 1 ? "that rank is" : "those ranks are");
+}
+
+void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
+                   uint32_t count) {
+  for (uint32_t i = 0; i < std::min(count, kDescribed); ++i) {
+    const OffloadProgress::Rank& rank = progress.ranks[static_cast<uint32_t>(culprits[i])];
+    out.add("%srank %d's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ",
+            culprits[i], rank.over, progress.phases);
+    if (rank.over < progress.phases) out.add(", its core %u no more", rank.core);
+  }
 }
 
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,

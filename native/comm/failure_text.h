@@ -9,6 +9,8 @@
 
 namespace windlass {
 
+struct OffloadProgress;  // native/comm/offload.h
+
 // "all-to-all(1024 x f32, push)".
 void describe(const Descriptor& descriptor, char* text, size_t room);
 
@@ -37,6 +39,9 @@ void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Desc
 void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                   uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
                   int64_t limitNs);
+// What their devices have ended of the operation.
+void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
+                   uint32_t count);
 // The process `pid` is gone or silent: `why`. Names what its `count` ranks, the first of which are
 // `ranks`, were in, and what the ranks of other processes are in.
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,

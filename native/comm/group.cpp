@@ -15,7 +15,7 @@
 #include "native/base/cpu.h"
 #include "native/base/process.h"
 #include "native/base/target.h"
-#include "native/comm/offload.h"
+#include "native/comm/offload_seats.h"
 #include "native/comm/watch.h"
 
 namespace windlass {
@@ -64,22 +64,18 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   // Not of the heap, which long-lived neighbours would keep from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
-  if (config.offloadCores > 0) {
-    group->offloadSeats_.reset(new (std::nothrow) OffloadSeat[config.ranks]);
-    if (group->offloadSeats_ == nullptr) return nullptr;
-    for (uint32_t rank = 0; rank < config.ranks; ++rank) group->offloadSeats_[rank].device = rank;
+  try {
+    if (config.offloadCores > 0) group->offloadSeats_.reset(new OffloadSeats(config.ranks));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
   return group->mapping_ == nullptr ? nullptr : group;
-}
-
-OffloadSeat& Group::offloadSeat(uint32_t rank) const {
-  return offloadSeats_[rank];
 }
 
 void Group::keepDevices(const Group& whole, const std::vector<uint32_t>& members) {
   if (offloadSeats_ == nullptr) return;
   for (uint32_t rank = 0; rank < members.size(); ++rank)
-    offloadSeats_[rank].device = whole.offloadSeats_[members[rank]].device;
+    (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[members[rank]].device;
 }
 
 void Group::decide(GroupConfig* config) {
@@ -94,6 +90,7 @@ void Group::decide(GroupConfig* config) {
 
 void Group::settle(uint32_t ranks) {
   config_.ranks = ranks;
+  if (offloadSeats_ != nullptr) offloadSeats_->settle(ranks);
   decide(&config_);
   ControlBlock::make(mapping_, config_);
   place(mapping_);

@@ -20,7 +20,7 @@
 namespace windlass {
 
 class Watch;
-struct OffloadSeat;
+class OffloadSeats;
 
 // How a rank names memory of its process, in a window or not.
 inline Place placeInAddressSpace(const void* memory) {
@@ -60,7 +60,7 @@ class Group {
 
   const ControlBlock& block() const { return block_; }
   // Where ranks have devices.
-  OffloadSeat& offloadSeat(uint32_t rank) const;
+  OffloadSeats& offloadSeats() const { return *offloadSeats_; }
   // The ranks of this group, which nobody has used yet, keep the devices that they have in `whole`.
   void keepDevices(const Group& whole, const std::vector<uint32_t>& members);
   const WindowBase* windows() const { return windows_; }
@@ -199,7 +199,7 @@ class Group {
   std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: there is none of that number
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // of the control block, where this group made it
-  std::unique_ptr<OffloadSeat[]> offloadSeats_;  // one a rank, where ranks have devices
+  std::unique_ptr<OffloadSeats> offloadSeats_;  // where ranks have devices
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
   std::mutex sweepMutex_;    // taken before mutex_: one thread unmaps windows

@@ -6,9 +6,14 @@
 #include "native/base/clock.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
-#include "native/comm/offload.h"
+#include "native/comm/offload_seats.h"
 
 namespace windlass {
+namespace {
+
+constexpr int64_t kTurnLookNs = 20'000'000;
+
+}  // namespace
 
 class Comm::Handover final : public OffloadPeers {
  public:
@@ -37,16 +42,38 @@ class Comm::Handover final : public OffloadPeers {
     }
     return WL_OK;
   }
-  Code ended() override { return comm_.ended(deadline_, clockNs()); }
+  bool goesOn() override {
+    return comm_.group().failure() == nullptr && !comm_.closes() && deadline_.left(clockNs()) > 0;
+  }
+  Code ended(const OffloadProgress& progress) override {
+    comm_.progress_ = &progress;
+    const Code code = comm_.ended(deadline_, clockNs());
+    comm_.progress_ = nullptr;
+    return code;
+  }
 
  private:
-  OffloadSeat& seatOf(uint32_t rank) const { return comm_.group().offloadSeat(rank); }
+  OffloadSeat& seatOf(uint32_t rank) const { return comm_.group().offloadSeats()[rank]; }
 
   Comm& comm_;
   Deadline& deadline_;
 };
 
-Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Deadline& deadline) {
+Code Comm::awaitTurn(Deadline& deadline) {
+  OffloadSeats::Busy busy = {};
+  const char* name = operationName(current_.operation());
+  while (!group_->offloadSeats().take(sequence_, name, kTurnLookNs, &busy)) {
+    const int64_t now = clockNs();
+    if (group_->failure() == nullptr && deadline.left(now) <= 0)
+      return publishBusy(busy.rank, busy.with, deadline.limitNs());
+    if (Code code = ended(deadline, now); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
+                   Deadline& deadline) {
+  if (Code code = awaitTurn(deadline); code != WL_OK) return code;
   // Of a step of something else there is none, and no root.
   const Collective* collective = collectiveOf(call.descriptor.operation());
   const auto brings = [&](Holds Collective::* which, const void* data) {
@@ -54,8 +81,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Dead
            (collective == nullptr || !isRoots(collective->*which) || launch.root == rank_);
   };
   Offload::Operation operation = {
-      operationName(call.descriptor.operation()), kernel, &launch, group_->config().offloadCores,
-      {}};
+      operationName(call.descriptor.operation()), kernel, &launch, phases,
+      group_->config().offloadCores, {}};
   if (brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
     operation.buffers.inBytes = inExtent(call);
@@ -72,8 +99,9 @@ Code Comm::offload(const Call& call, uint32_t kernel, const Launch& launch, Dead
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;
   const Code code = orNoMemory([&] {
-    std::unique_ptr<Offload>& own = group_->offloadSeat(rank_).offload;
-    if (own == nullptr) own.reset(new Offload(group_->offloadSeat(rank_).device));
+    OffloadSeat& seat = group_->offloadSeats()[rank_];
+    std::unique_ptr<Offload>& own = seat.offload;
+    if (own == nullptr) own.reset(new Offload(seat.device));
     return own->run(operation, peers, &culprit, &error);
   });
   if (code == WL_OK || culprit == kNobody) return code;

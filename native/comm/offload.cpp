@@ -4,13 +4,17 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <system_error>
 
 #include "native/base/clock.h"
 #include "native/base/target.h"
+#include "native/comm/kept_devices.h"
+#include "native/comm/signal.h"
 
 namespace windlass {
 namespace {
@@ -19,6 +23,9 @@ constexpr int64_t kLookNs = 20'000'000;
 // Of a kernel that was told to stop: it looks at every signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
 constexpr uint64_t kAlignment = 512;
+// Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
+constexpr int64_t kMeetingLimitNs = 1'000'000'000;
+constexpr const char* kMeeting = "the count of its cores";
 // Looks at a signal before a core looks whether it shall stop.
 constexpr uint32_t kLooks = 1024;
 
@@ -26,20 +33,42 @@ uint64_t aligned(uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// The word of line `index`.
+uint32_t lineAt(const std::vector<unsigned char>& lines, uint32_t index) {
+  uint32_t word = 0;
+  std::memcpy(&word, lines.data() + size_t{index} * kDeviceLineBytes, sizeof word);
+  return word;
+}
+
 }  // namespace
 
-Offload::~Offload() {
+uint32_t OffloadProgress::fewest() const {
+  uint32_t fewest = phases;
+  for (const Rank& rank : ranks) fewest = std::min(fewest, rank.over);
+  return fewest;
+}
+
+void Offload::beginToClose(bool keeps) {
   if (!thread_.joinable()) return;
-  onItsThread([this] {
-    window_.close(nullptr);
-    device_.close(nullptr);
-  });
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ends_ = true;
-  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closingBytes_ = window_.bytes();
+  keeps_ = keeps;
+  ends_ = true;
   changed_.notify_all();
+}
+
+bool Offload::closed(int64_t untilNs) {
+  if (!thread_.joinable()) return true;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
+    if (!changed_.wait_for(lock, left, [this] { return isClosed_; })) {
+      thread_.detach();
+      return false;
+    }
+  }
   thread_.join();
+  return true;
 }
 
 void Offload::start() {
@@ -61,7 +90,7 @@ void Offload::serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return body_ != nullptr || ends_; });
-    if (ends_) return;
+    if (body_ == nullptr) break;
     const std::function<void()>& body = *body_;
     lock.unlock();
     body();
@@ -69,6 +98,14 @@ void Offload::serve() {
     body_ = nullptr;
     changed_.notify_all();
   }
+  lock.unlock();
+  if (!keeps_) {
+    window_.close(nullptr);
+    device_.close(nullptr);
+  }
+  lock.lock();
+  isClosed_ = true;
+  changed_.notify_all();
 }
 
 void Offload::onItsThread(const std::function<void()>& body) {
@@ -104,7 +141,7 @@ Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* cul
 }
 
 Code Offload::open(wl_error_t* error) {
-  if (isOpen_) return WL_OK;
+  if (Code code = KeptDevices::check(number_, error); code != WL_OK || isOpen_) return code;
   if (Code code = acl::Acl::open(std::getenv("ASCEND_HOME_PATH"), &acl_, error); code != WL_OK)
     return code;
   const Code code = device_.open(acl_, static_cast<int32_t>(number_),
@@ -115,7 +152,7 @@ Code Offload::open(wl_error_t* error) {
 
 Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
-  const Stated own = {code, buffers.inBytes, buffers.outBytes, buffers.partBytes};
+  const Stated own = {code, cores_, buffers.inBytes, buffers.outBytes, buffers.partBytes};
   wl_error_t ofOthers = blankError();
   const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
   *culprit = peers.rank();
@@ -126,6 +163,20 @@ Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint
     if (stated_[rank].code == WL_OK) continue;
     *culprit = rank;
     return fail(error, static_cast<Code>(stated_[rank].code), "rank %u's device failed", rank);
+  }
+  return WL_OK;
+}
+
+Code Offload::checkExtents(uint32_t* culprit, wl_error_t* error) const {
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    const Stated& each = stated_[rank];
+    for (const uint64_t bytes : {each.in, each.out, each.parts}) {
+      if (bytes <= acl::DeviceWindow::kMostBytes) continue;
+      *culprit = rank;
+      return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
+                  static_cast<unsigned long long>(bytes),
+                  static_cast<unsigned long long>(acl::DeviceWindow::kMostBytes));
+    }
   }
   return WL_OK;
 }
@@ -145,6 +196,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   const Buffers& buffers = operation.buffers;
   stated_.resize(peers.ranks());
   if (Code code = agree(open(error), buffers, peers, culprit, error); code != WL_OK) return code;
+  if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
   uint64_t bytes = 0;
   for (const Stated& each : stated_)
     bytes = std::max(bytes, placesOf(each, peers.ranks(), operation.cores).end);
@@ -157,11 +209,10 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     *culprit = window_.culprit();
     if (code != WL_OK) return code;
   }
-  // Never 0, which is what the word that stops cores is until then.
-  if (++sequence_ == 0) ++sequence_;
+  Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
+  nextSequence();
   const Places own = placesOf(stated_[peers.rank()], peers.ranks(), operation.cores);
   auto* const part = static_cast<unsigned char*>(window_.part(peers.rank()));
-  Code code = WL_OK;
   const auto send = [&](uint64_t at, const void* from, uint64_t size) {
     if (code == WL_OK && size > 0) code = device_.toDevice(part + at, from, size, error);
   };
@@ -188,14 +239,91 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
   return code;
 }
 
+Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
+  nextSequence();
+  const uint32_t self = peers.rank();
+  const auto base = reinterpret_cast<uint64_t>(window_.part(self));
+  OffloadedOperation given = {};
+  given.kernel = kMeetingKernel;
+  given.launch.ranks = 1;
+  given.line = {0, 0, most, sequence_, false, kLooks, nullptr, 0};
+  given.windows[0] = base;
+  given.windowBytes = window_.bytes();
+  // Those that the rank writes in its own window.
+  given.lines[0] = base + uint64_t{self} * most * kDeviceLineBytes;
+  given.stop = base + placesOf(stated_[self], peers.ranks(), most).stop;
+  lines_.resize(most * kDeviceLineBytes);
+  Code code = device_.start(kMeeting, kTarget.offload, most, window_.context(), &given,
+                            sizeof given, error);
+  if (code != WL_OK) return code;
+  const int64_t start = clockNs();
+  do {
+    code = device_.await(kMeeting, kLookNs, error);
+  } while (code == WL_TIMEOUT && peers.goesOn() && clockNs() - start < kMeetingLimitNs);
+  if (code == WL_OK) {
+    cores_ = most;
+    return WL_OK;
+  }
+  if (code == WL_TIMEOUT) code = readLines(given, error);
+  const bool ended = stop(kMeeting, given);
+  if (code != WL_OK) return code;
+  uint32_t begun = 0;
+  for (uint32_t core = 0; core < most; ++core)
+    begun += lineAt(lines_, core) == given.line.word(0) ? 1 : 0;
+  if (!ended || begun == 0) {
+    return fail(error, WL_DEVICE,
+                "device %u began %u of %u cores within %lld ms%s: another program uses it, or it "
+                "is at fault",
+                number_, begun, most, static_cast<long long>((clockNs() - start) / 1'000'000),
+                ended ? "" : ", and did not end when it was told to");
+  }
+  cores_ = begun;
+  return WL_OK;
+}
+
+Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
+  const uint32_t cores = given.line.cores;
+  const uint32_t none = given.line.word(0);
+  if (Code code = readLines(given, error); code != WL_OK) return code;
+  for (uint32_t rank = 0; rank < given.launch.ranks; ++rank) {
+    OffloadProgress::Rank& of = progress_.ranks[rank];
+    of = {progress_.phases, 0};
+    for (uint32_t core = 0; core < cores; ++core) {
+      const uint32_t told = lineAt(lines_, rank * cores + core);
+      const uint32_t over = reached(told, none) ? told - none : 0;
+      if (over < of.over) of = {over, core};
+    }
+  }
+  return WL_OK;
+}
+
+Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
+  const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
+  return device_.fromDevice(lines_.data(), lines, lines_.size(), error);
+}
+
+bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
+  wl_error_t untold = blankError();
+  device_.toDevice(reinterpret_cast<void*>(given.stop), &given.line.sequence,
+                   sizeof given.line.sequence, &untold);
+  // Any other answer than that time is up is about a kernel that has ended.
+  if (device_.await(kernel, kStopLimitNs, &untold) != WL_TIMEOUT) return true;
+  device_.giveUp();
+  isStuck_ = true;
+  KeptDevices::add(number_, kernel);
+  return false;
+}
+
 Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                         wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();
+  uint32_t cores = operation.cores;
+  for (const Stated& each : stated_) cores = std::min(cores, each.cores);
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {self, 0, operation.cores, sequence_, false, kLooks, nullptr, 0};
+  given.line = {self, 0, cores, sequence_, false, kLooks, nullptr, 0};
   given.windowBytes = window_.bytes();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const auto base = reinterpret_cast<uint64_t>(window_.part(rank));
@@ -210,21 +338,34 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
     if (rank == self) given.stop = base + places.stop;
   }
   *culprit = self;
-  Code code = device_.start(operation.name, kTarget.offload, operation.cores, window_.context(),
-                            &given, sizeof given, error);
+  // No memory is taken while a kernel runs.
+  progress_.phases = operation.phases;
+  progress_.ranks.resize(ranks);
+  lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
+  Code code = device_.start(operation.name, kTarget.offload, cores, window_.context(), &given,
+                            sizeof given, error);
   if (code != WL_OK) return code;
+  bool goesOn = true;
   for (;;) {
-    code = device_.await(operation.name, kLookNs, error);
-    if (code != WL_TIMEOUT) return code;
-    if (const Code ended = peers.ended(); ended != WL_OK) {
-      code = device_.toDevice(reinterpret_cast<void*>(given.stop), &sequence_, sizeof sequence_,
-                              error);
-      if (code == WL_OK) code = device_.await(operation.name, kStopLimitNs, error);
-      if (code != WL_OK) device_.giveUp();
-      *culprit = kNobody;
-      return ended;
+    code = device_.await(operation.name, goesOn ? kLookNs : 0, error);
+    if (code == WL_OK) return WL_OK;
+    if (code != WL_TIMEOUT) {
+      stop(operation.name, given);
+      return code;
     }
+    if (!goesOn) break;
+    // It is looked at once more after that.
+    goesOn = peers.goesOn();
   }
+  code = look(given, error);
+  const Code why = code == WL_OK ? peers.ended(progress_) : code;
+  const bool hasEnded = stop(operation.name, given);
+  if (code != WL_OK) return code;
+  *culprit = kNobody;
+  // What has ended by itself meanwhile is as good as what had ended before.
+  const bool isWhole =
+      hasEnded && look(given, nullptr) == WL_OK && progress_.fewest() == progress_.phases;
+  return isWhole ? WL_OK : why;
 }
 
 }  // namespace windlass

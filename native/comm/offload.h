@@ -4,10 +4,8 @@
 // what comes of it is fetched from there.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -17,11 +15,27 @@
 
 namespace windlass {
 
+// How far the ranks of an operation that runs on their devices are, as their cores have told one of
+// them.
+struct OffloadProgress {
+  struct Rank {
+    uint32_t over;  // phases that all of its cores have ended
+    uint32_t core;  // the first of those that have ended no more
+  };
+  uint32_t phases;
+  std::vector<Rank> ranks;
+
+  // The fewest that any rank has ended.
+  uint32_t fewest() const;
+};
+
 // The other ranks, as one that hands an operation to its device sees them.
 class OffloadPeers : public acl::Exchange {
  public:
-  // Ok, or what ends every wait.
-  virtual Code ended() = 0;
+  // Whether there is time, and nothing has failed.
+  virtual bool goesOn() = 0;
+  // Why it does not go on; at the deadline all are told so, with who is least far.
+  virtual Code ended(const OffloadProgress& progress) = 0;
 
  protected:
   ~OffloadPeers() = default;
@@ -42,14 +56,15 @@ class Offload {
     const char* name;
     uint32_t kernel;
     const Launch* launch;
-    uint32_t cores;
+    uint32_t phases;
+    uint32_t cores;  // at most
     Buffers buffers;
   };
 
   // Nothing is opened yet.
   explicit Offload(uint32_t device) : number_(device) {}
-  // Gives all back. No device's kernels reach this one's window any more.
-  ~Offload();
+  // Once closed() has said so, or where nothing was opened.
+  ~Offload() = default;
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
@@ -57,10 +72,23 @@ class Offload {
   // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
 
+  // Whether a kernel runs on that did not end when it was told to: it may touch the windows of all
+  // ranks at any time.
+  bool isStuck() const { return isStuck_; }
+  // Has its thread give all back, or nothing where that `keeps`, and end. No device's kernels but
+  // such as are stuck reach the window any more.
+  void beginToClose(bool keeps);
+  // Whether the thread has ended by `untilNs` of clockNs(). Where it has not, a call of the runtime
+  // does not return, and this object has to stay.
+  bool closed(int64_t untilNs);
+  // Of the window, when it began to close.
+  uint64_t windowBytes() const { return closingBytes_; }
+
  private:
   // How far it has come, or what it needs, as ranks tell one another.
   struct Stated {
     int32_t code;
+    uint32_t cores;
     uint64_t in, out, parts;
   };
   // Where what a rank brings lies in its window.
@@ -79,36 +107,46 @@ class Offload {
   // States `code` of this rank; Ok once all have stated Ok.
   Code agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
              wl_error_t* error);
+  // Refuses what no window holds, on all ranks alike.
+  Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   static Places placesOf(const Stated& stated, uint32_t ranks, uint32_t cores);
+  // Finds out how many cores the device runs at a time: as many as meet, of `most`. More than those
+  // would wait for one another until the deadline.
+  Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
   Code runKernel(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                  wl_error_t* error);
+  // Reads the rank's lines, and from them how far each rank is.
+  Code readLines(const OffloadedOperation& given, wl_error_t* error);
+  Code look(const OffloadedOperation& given, wl_error_t* error);
+  // Has the kernel end that runs; whether it did. The thread then waits for it no more.
+  bool stop(const char* kernel, const OffloadedOperation& given);
+  void nextSequence() {
+    // Never 0, which is what the word that stops cores is until then.
+    if (++sequence_ == 0) ++sequence_;
+  }
 
   const uint32_t number_;
   acl::Acl acl_;
   acl::Device device_;
   acl::DeviceWindow window_;
   std::vector<Stated> stated_;
+  OffloadProgress progress_ = {};
+  std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window
+  uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
   bool isOpen_ = false;
+  bool isStuck_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()>* body_ = nullptr;
   bool ends_ = false;
+  bool keeps_ = false;
+  bool isClosed_ = false;
+  uint64_t closingBytes_ = 0;
   std::thread thread_;
-};
-
-// A rank of a group whose ranks have devices: which one, and what it tells the others on the host
-// while they hand over an operation.
-struct OffloadSeat {
-  static constexpr uint64_t kMostBytes = 64;
-
-  alignas(64) std::atomic<uint64_t> turn{0};
-  alignas(64) unsigned char said[2][kMostBytes] = {};
-  uint32_t device = 0;               // as the process counts them
-  std::unique_ptr<Offload> offload;  // the rank's own, from its first operation on
 };
 
 }  // namespace windlass

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "native/comm/executor.h"
+#include "native/comm/offload_seats.h"
 
 namespace windlass {
 
@@ -17,13 +18,15 @@ Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
   }
   return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
     shownPhases_ = 0;
+    const OffloadTurn turn(group_->offloadSeats(), rank_, sequence_);
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
     fillEntry(call, false);
     publishEntry();
     waiter_.announce(-1);
     code = awaitNeed(kEveryRank, 0, deadline);
-    if (code == WL_OK && K::phases(launch) > 0) code = offload(call, kernel, launch, deadline);
+    const uint32_t phases = K::phases(launch);
+    if (code == WL_OK && phases > 0) code = offload(call, kernel, phases, launch, deadline);
     if (code != WL_OK) return code;
     finishPhase(rank_, K::phases(launch));
     waiter_.announce(-1);

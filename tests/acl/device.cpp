@@ -24,8 +24,9 @@ std::vector<Reach> reachOf(const OffloadedOperation& operation) {
 
 class Running final : public stand_in::Work {
  public:
-  explicit Running(const OffloadedOperation& operation)
+  Running(const OffloadedOperation& operation, uint32_t coresAtOnce)
       : operation_(operation),
+        coresAtOnce_(coresAtOnce),
         launch_(operation_.launchHere()),
         session_("offloaded kernel", launch_, operation_.lineHere(0), reachOf(operation_)),
         at_(operation_.line.cores) {}
@@ -33,9 +34,15 @@ class Running final : public stand_in::Work {
   stand_in::Progress goOn(std::string* error) override {
     bool over = true;
     bool moved = false;
+    uint32_t begun = 0;
     for (uint32_t core = 0; core < at_.size(); ++core) {
       Position& at = at_[core];
       if (isOver_[core]) continue;
+      // One that has not begun waits for one that ends.
+      if (begun++ == coresAtOnce_) {
+        over = false;
+        break;
+      }
       const Position before = at;
       const auto running = session_.run(core);
       InLine own = operation_.lineHere(core);
@@ -52,6 +59,7 @@ class Running final : public stand_in::Work {
 
  private:
   const OffloadedOperation operation_;  // the launch's own copy
+  const uint32_t coresAtOnce_;
   const Launch launch_;
   CoreSession session_;
   std::vector<Position> at_;
@@ -67,6 +75,6 @@ extern "C" __attribute__((visibility("default"))) int32_t standInLaunch(uint32_t
   using namespace windlass;
   const auto& given = *static_cast<const OffloadedOperation*>(operation);
   if (context == nullptr || cores != given.line.cores || cores > WL_STAND_IN_CORES) return 107000;
-  stand_in::enqueue(stream, std::make_unique<Running>(given));
+  stand_in::enqueue(stream, std::make_unique<Running>(given, stand_in::coresOf(stream)));
   return 0;
 }

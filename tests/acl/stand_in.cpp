@@ -2,12 +2,13 @@
 // A stand-in for libascendcl.so, the Ascend runtime, made for tests of the host side: it has the
 // calls that Windlass makes, by their public names, over this host's memory. It records each call
 // with its arguments, fails the one that it's told to, refuses what the runtime's documents forbid,
-// and counts what was not given back. What it is told to do, and what it tells, stands at the end.
+// and counts what was not given back. A device runs the work of one stream at a time. What it is told to do, and what it tells, stands at the end.
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -54,6 +55,7 @@ struct Mapping {
   void* handle = nullptr;
 };
 struct Stream {
+  int device;
   std::deque<std::unique_ptr<stand_in::Work>> work;
 };
 struct Exported {
@@ -78,11 +80,15 @@ std::set<Stream*> streams;
 std::map<uint64_t, Exported> exported;
 std::map<int, int> setDevices;
 std::map<std::pair<int, int>, int> accessLooks;
+std::map<int, Stream*> running;       // by device: whose work has begun, and has not ended
+std::map<int, uint32_t> coresAtOnce;  // by device; as many as a kernel takes, where it is not there
+std::map<int, int> lateWaits;         // by device: that say that time is up, whatever has ended
+std::set<int> stuck;
+std::atomic<int> holding{-1};  // the device of which no call returns
 int initialised = 0;
 uint64_t nextHandle = 1;
 bool isProcessEach = false;
 bool reaches = true;
-bool isStuck = false;
 int looksForAccess = 2;
 thread_local int device = -1;
 thread_local std::string lastError;
@@ -126,7 +132,22 @@ __attribute__((format(printf, 1, 2))) int record(const char* format, ...) {
   return static_cast<int>(own.size()) == one.call ? one.error : 0;
 }
 
+// Whether the stream's work has its device.
+bool begins(Stream* stream) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  Stream*& runs = running[stream->device];
+  if (stuck.count(stream->device) != 0 || (runs != nullptr && runs != stream)) return false;
+  runs = stream;
+  return true;
+}
+
 }  // namespace
+
+uint32_t stand_in::coresOf(void* stream) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = coresAtOnce.find(static_cast<Stream*>(stream)->device);
+  return found == coresAtOnce.end() ? WL_STAND_IN_CORES : found->second;
+}
 
 void stand_in::enqueue(void* stream, std::unique_ptr<Work> work) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -134,8 +155,9 @@ void stand_in::enqueue(void* stream, std::unique_ptr<Work> work) {
 }
 
 #define CALL __attribute__((visibility("default")))
-#define BEGIN(...)                                \
-  const std::lock_guard<std::mutex> lock(mutex);  \
+#define BEGIN(...)                                      \
+  while (device >= 0 && holding == device) usleep(500); \
+  const std::lock_guard<std::mutex> lock(mutex);        \
   if (const int told = record(__VA_ARGS__); told != 0) return told;
 
 extern "C" {
@@ -143,11 +165,6 @@ extern "C" {
 CALL int aclInit(const char* configuration) {
   BEGIN("aclInit %s", configuration == nullptr ? "null" : configuration)
   return initialised++ == 0 ? 0 : 100002;
-}
-CALL int aclFinalize() {
-  BEGIN("aclFinalize")
-  initialised = 0;
-  return 0;
 }
 CALL int aclrtSetDevice(int32_t of) {
   BEGIN("aclrtSetDevice %d", of)
@@ -164,7 +181,7 @@ CALL int aclrtResetDevice(int32_t of) {
 }
 CALL int aclrtCreateStream(void** stream) {
   BEGIN("aclrtCreateStream")
-  auto* made = new Stream();
+  auto* made = new Stream{device, {}};
   streams.insert(made);
   *stream = made;
   return 0;
@@ -173,6 +190,7 @@ CALL int aclrtDestroyStream(void* stream) {
   BEGIN("aclrtDestroyStream")
   auto* of = static_cast<Stream*>(stream);
   if (streams.erase(of) == 0) return kRefused;
+  if (running[of->device] == of) running[of->device] = nullptr;
   delete of;
   return 0;
 }
@@ -182,30 +200,26 @@ CALL int aclrtSynchronizeStreamWithTimeout(void* stream, int32_t milliseconds) {
     BEGIN("aclrtSynchronizeStreamWithTimeout %d", milliseconds)
     if (streams.count(of) == 0 || milliseconds < 1) return kRefused;
   }
-  if (isStuck) {
-    usleep(static_cast<useconds_t>(milliseconds) * 1000);
-    return kTimedOut;
-  }
   // One thread uses a stream.
   const int64_t end = nowNs() + int64_t{milliseconds} * 1'000'000;
   while (!of->work.empty()) {
     std::string error;
-    switch (of->work.front()->goOn(&error)) {
-      case stand_in::Progress::kMoved:
-        break;
-      case stand_in::Progress::kOver:
-        of->work.pop_front();
-        continue;
-      case stand_in::Progress::kBroken:
-        of->work.pop_front();
-        lastError = error;
-        return kAicoreException;
-      case stand_in::Progress::kWaits:
-        sched_yield();
+    stand_in::Progress progress = stand_in::Progress::kWaits;
+    if (begins(of)) progress = of->work.front()->goOn(&error);
+    if (progress == stand_in::Progress::kWaits) sched_yield();
+    if (progress == stand_in::Progress::kOver || progress == stand_in::Progress::kBroken) {
+      of->work.pop_front();
+      const std::lock_guard<std::mutex> lock(mutex);
+      running[of->device] = nullptr;
+      if (progress == stand_in::Progress::kOver) continue;
+      lastError = error;
+      return kAicoreException;
     }
     if (nowNs() >= end) return kTimedOut;
   }
-  return 0;
+  const std::lock_guard<std::mutex> lock(mutex);
+  int& late = lateWaits[device];
+  return late > 0 && late-- > 0 ? kTimedOut : 0;
 }
 CALL int aclrtMalloc(void** memory, size_t bytes, int32_t policy) {
   BEGIN("aclrtMalloc %zu %d", bytes, policy)
@@ -408,7 +422,12 @@ CALL void standInReset() {
   calls.clear();
   injected.clear();
   accessLooks.clear();
-  isProcessEach = isStuck = false;
+  running.clear();
+  coresAtOnce.clear();
+  lateWaits.clear();
+  stuck.clear();
+  holding = -1;
+  isProcessEach = false;
   reaches = true;
   looksForAccess = 2;
 }
@@ -419,8 +438,28 @@ CALL void standInProcesses() {
 CALL void standInReaches(int does) {
   reaches = does != 0;
 }
-CALL void standInIsStuck(int is) {
-  isStuck = is != 0;
+// Whether kernels of the device go on.
+CALL void standInIsStuck(int on, int is) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (is != 0) {
+    stuck.insert(on);
+  } else {
+    stuck.erase(on);
+  }
+}
+// So many waits for the device say that time is up, though its kernel has ended.
+CALL void standInIsLate(int on, int waits) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  lateWaits[on] = waits;
+}
+// The device runs so many cores of a kernel at a time, and others after them.
+CALL void standInCores(int on, int cores) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  coresAtOnce[on] = static_cast<uint32_t>(cores);
+}
+// No call returns that is made on the device from here on; -1: all do.
+CALL void standInHold(int on) {
+  holding = on;
 }
 // The call of that number, from 1, that is made on the device fails.
 CALL void standInFail(int on, int call, int error) {
@@ -440,8 +479,7 @@ CALL const char* standInCall(int on, int number) {
 CALL int standInHeld() {
   const std::lock_guard<std::mutex> lock(mutex);
   return static_cast<int>(handles.size() + reserved.size() + mapped.size() + allocated.size() +
-                          streams.size() + setDevices.size()) +
-         (initialised > 0 ? 1 : 0);
+                          streams.size() + setDevices.size());
 }
 // Puts work on a stream, which runs once it is waited for.
 CALL void standInEnqueue(void* stream, void (*work)(void*, void*), void* context, void* arguments) {

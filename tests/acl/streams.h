@@ -18,6 +18,9 @@ class Work {
   virtual Progress goOn(std::string* error) = 0;
 };
 
+// How many cores of a kernel run at a time on the stream's device.
+uint32_t coresOf(void* stream);
+
 // It runs while the stream is waited for.
 void enqueue(void* stream, std::unique_ptr<Work> work);
 

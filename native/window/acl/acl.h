@@ -51,7 +51,6 @@ struct AclAccess {
 // call(result, name, arguments) for each of them.
 #define WINDLASS_ACL_CALLS(call)                                                                   \
   call(AclError, aclInit, (const char* configuration))                                             \
-  call(AclError, aclFinalize, ())                                                                  \
   call(AclError, aclrtSetDevice, (int32_t device))                                                 \
   call(AclError, aclrtResetDevice, (int32_t device))                                               \
   call(AclError, aclrtCreateStream, (AclStream * stream))                                          \

@@ -12,31 +12,14 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// The runtime as the devices of this process share it: started by the first, ended by the last if
-// nobody else had started it.
-class Runtime {
- public:
-  AclError open(const Acl& acl) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (users_ == 0) {
-      const AclError result = acl.aclInit(nullptr);
-      isOurs_ = result == kAclOk;
-      if (result != kAclOk && result != kAclInitialised) return result;
-    }
-    ++users_;
-    return kAclOk;
-  }
-  AclError close(const Acl& acl) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return --users_ == 0 && isOurs_ ? acl.aclFinalize() : kAclOk;
-  }
-
- private:
-  std::mutex mutex_;
-  uint32_t users_ = 0;
-  bool isOurs_ = false;
-};
-Runtime runtime;
+// Starts the runtime unless it is started. Nobody ends it but the end of the process: other
+// libraries of the process use it too, whoever started it.
+AclError startRuntime(const Acl& acl) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const AclError result = acl.aclInit(nullptr);
+  return result == kAclInitialised ? kAclOk : result;
+}
 
 }  // namespace
 
@@ -53,8 +36,7 @@ Code Device::open(const Acl& acl, int32_t device, const char* visible, wl_error_
   visible_ = visible == nullptr ? "" : visible;
   acl_ = &acl;
   number_ = device;
-  Code code = check(runtime.open(acl), "aclInit", error);
-  isInitialised_ = code == WL_OK;
+  Code code = check(startRuntime(acl), "aclInit", error);
   if (code == WL_OK) {
     code = check(acl.aclrtSetDevice(device), "aclrtSetDevice", error);
     isSet_ = code == WL_OK;
@@ -76,12 +58,11 @@ Code Device::close(wl_error_t* error) {
   if (arguments_ != nullptr) undo(acl_->aclrtFree(arguments_), "aclrtFree");
   if (stream_ != nullptr) undo(acl_->aclrtDestroyStream(stream_), "aclrtDestroyStream");
   if (isSet_) undo(acl_->aclrtResetDevice(number_), "aclrtResetDevice");
-  if (isInitialised_) undo(runtime.close(*acl_), "aclFinalize");
   acl_ = nullptr;
   arguments_ = nullptr;
   argumentBytes_ = 0;
   stream_ = nullptr;
-  isSet_ = isInitialised_ = isStuck_ = false;
+  isSet_ = isStuck_ = false;
   return code;
 }
 

@@ -63,7 +63,6 @@ class Device {
   AclStream stream_ = nullptr;
   void* arguments_ = nullptr;
   uint64_t argumentBytes_ = 0;
-  bool isInitialised_ = false;
   bool isSet_ = false;
   bool isStuck_ = false;
 };

@@ -43,6 +43,8 @@ class Exchange {
 
 class DeviceWindow {
  public:
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a part
+
   DeviceWindow() = default;
   ~DeviceWindow() { close(nullptr); }
   DeviceWindow(const DeviceWindow&) = delete;

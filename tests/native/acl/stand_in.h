@@ -25,7 +25,7 @@ struct StandIn {
   void (*reset)();
   void (*processes)();
   void (*reaches)(int does);
-  void (*isStuck)(int is);
+  void (*isStuck)(int on, int is);
   void (*fail)(int on, int call, int error);
   int (*calls)(int on);
   const char* (*call)(int on, int number);

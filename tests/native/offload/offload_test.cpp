@@ -2,42 +2,17 @@
 // Collectives that the host hands to devices, on a2a3 and a5, over the stand-in for their runtime:
 // whichever of its calls fails, every rank is told, the rank whose call it was is named, and
 // nothing stays behind.
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
+#include <atomic>
 #include <string>
 #include <vector>
 
 #include "tests/native/comm/local_ranks.h"
+#include "tests/native/offload/stand_in.h"
 
 namespace windlass_test {
 namespace {
 
-template <class Function>
-Function standIn(const char* name) {
-  static void* const library =
-      dlopen((std::string(std::getenv("ASCEND_HOME_PATH")) + "/lib64/libascendcl.so").c_str(),
-             RTLD_NOW);
-  const auto function = reinterpret_cast<Function>(dlsym(library, name));
-  EXPECT_NE(function, nullptr) << name;
-  return function;
-}
-void reset() {
-  standIn<void (*)()>("standInReset")();
-}
-void failCall(int device, int call) {
-  standIn<void (*)(int, int, int)>("standInFail")(device, call, 507899);
-}
-int callsOn(int device) {
-  return standIn<int (*)(int)>("standInCalls")(device);
-}
-int held() {
-  return standIn<int (*)()>("standInHeld")();
-}
-std::string call(int device, int number) {
-  return standIn<const char* (*)(int, int)>("standInCall")(device, number);
-}
+using namespace stand_in;
 
 constexpr int kRanks = 3;
 
@@ -131,6 +106,130 @@ TEST(Offload, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
     // A rank that holds its result may return it.
     EXPECT_TRUE(failed == 0 || outcomes[1].code != WL_OK) << text;
   }
+}
+
+// A rank's i-th element is rank + i.
+int32_t sumOnce(wl_comm_t* comm, int rank, int32_t algorithm, int64_t deadlineNs, Error* error) {
+  std::vector<int32_t> in(1000);
+  std::vector<int32_t> out(in.size(), -1);
+  for (int i = 0; i < 1000; ++i) in[static_cast<size_t>(i)] = rank + i;
+  const int32_t code = allReduce(comm, in.data(), out.data(), in.size(), WL_I32, WL_SUM, algorithm,
+                                 deadlineNs, error);
+  const int ranks = wl_comm_size(comm);
+  for (int i = 0; code == WL_OK && i < 1000; ++i)
+    EXPECT_EQ(out[static_cast<size_t>(i)], ranks * (ranks - 1) / 2 + ranks * i);
+  return code;
+}
+
+TEST(Offload, AtTheDeadlineTheRankIsNamedWhoseDeviceIsLeastFar) {
+  for (const int32_t algorithm : {WL_TWO_PHASE, WL_RING}) {
+    for (int slow = 0; slow < kRanks; ++slow) {
+      reset();
+      {
+        LocalRanks ranks(kRanks);
+        ranks.run([&](int rank, wl_comm_t* comm) {
+          Error error;
+          EXPECT_EQ(sumOnce(comm, rank, algorithm, 0, &error), WL_OK) << error.message;
+        });
+        isStuck(slow, true);
+        std::atomic<int> late{0};
+        ranks.run([&](int rank, wl_comm_t* comm) {
+          Error error;
+          const int32_t code = sumOnce(comm, rank, algorithm, 300 * kMs, &error);
+          // From here on that device's kernel may end by itself before it is told to stop, and with
+          // it those of others that are not late yet.
+          isStuck(slow, false);
+          if (code == WL_OK) return;
+          ++late;
+          EXPECT_EQ(code, WL_TIMEOUT);
+          ASSERT_EQ(error.culprit_count, 1) << error.message;
+          EXPECT_EQ(error.culprits[0], slow) << error.message;
+          const std::string behind = "rank " + std::to_string(slow) + "'s has ended 0 of ";
+          EXPECT_TRUE(contains(error.message, behind));
+          EXPECT_TRUE(contains(error.message, "its core 0 no more"));
+        });
+        EXPECT_GT(late, 0);
+      }
+      EXPECT_EQ(held(), 0);
+    }
+  }
+}
+
+// Kernels of two groups that take the same devices, of which each would wait for a peer behind the
+// other one's.
+TEST(Offload, CommunicatorsOnTheSameDevicesTakeTurns) {
+  reset();
+  constexpr int kTimes = 40;
+  LocalRanks ofOne(kRanks);
+  LocalRanks ofAnother(kRanks);
+  const auto sums = [](int rank, wl_comm_t* comm) {
+    for (int i = 0; i < kTimes; ++i) {
+      Error error;
+      ASSERT_EQ(sumOnce(comm, rank, WL_TWO_PHASE, 0, &error), WL_OK) << error.message;
+    }
+  };
+  std::thread beside([&] { ofAnother.run(sums); });
+  ofOne.run(sums);
+  beside.join();
+}
+
+TEST(Offload, WhoseTurnDoesNotComeByTheDeadlineIsToldWhatTheDeviceRuns) {
+  reset();
+  LocalRanks ofOne(kRanks);
+  LocalRanks ofAnother(kRanks);
+  const auto sumUp = [](LocalRanks& ranks, int64_t deadlineNs, int32_t expected, Error* error) {
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error own;
+      EXPECT_EQ(sumOnce(comm, rank, WL_TWO_PHASE, deadlineNs, &own), expected) << own.message;
+      if (rank == 0) *error = own;
+    });
+  };
+  Error error;
+  sumUp(ofOne, 0, WL_OK, &error);
+  sumUp(ofAnother, 0, WL_OK, &error);
+  isStuck(1, true);
+  const int before = callsOn(1);
+  std::thread beside([&] {
+    Error none;
+    sumUp(ofAnother, 0, WL_OK, &none);
+  });
+  EXPECT_TRUE(await([&] { return callsOn(1) > before; }));
+  sumUp(ofOne, 100 * kMs, WL_TIMEOUT, &error);
+  EXPECT_TRUE(contains(error.message, "device runs all-reduce of another communicator"));
+  isStuck(1, false);
+  beside.join();
+}
+
+// A core that has no place would wait for one that waits for it.
+TEST(Offload, AKernelTakesAsManyCoresAsEveryDeviceRunsAtATime) {
+  reset();
+  ASSERT_GT(deviceCores(), 1);
+  runsAtOnce(1, 1);
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    for (int i = 0; i < 2; ++i) {
+      Error error;
+      EXPECT_EQ(sumOnce(comm, rank, WL_RING, 0, &error), WL_OK) << error.message;
+    }
+  });
+}
+
+TEST(Offload, ADeviceThatBeginsNothingIsNamed) {
+  reset();
+  isStuck(1, true);
+  LocalRanks ranks(kRanks);
+  std::thread beside([] {
+    EXPECT_TRUE(await([] { return isToldToStop(1); }));
+    isStuck(1, false);
+  });
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    EXPECT_EQ(sumOnce(comm, rank, WL_TWO_PHASE, 0, &error), WL_DEVICE);
+    ASSERT_EQ(error.culprit_count, 1);
+    EXPECT_EQ(error.culprits[0], 1);
+    EXPECT_TRUE(contains(error.message, "device 1 began 0 of 2 cores"));
+  });
+  beside.join();
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the JNI library needs beside the C ABI: addresses and views of direct memory, the layout of
-// the ABI's structs, and the ABI version before any generated class is touched. Included once, by
-// the JNI source that JavaCPP generates.
+// the ABI's structs, and what is asked before any generated class is touched: the ABI version, and
+// what Ascend devices lack. Included once, by the JNI source that JavaCPP generates.
 #pragma once
 
 #include <jni.h>
@@ -157,6 +157,13 @@ extern "C" {
 
 JNIEXPORT jint JNICALL Java_org_windlass_internal_NativeLoader_abiVersion(JNIEnv*, jclass) {
   return static_cast<jint>(wl_abi_version());
+}
+
+// Why the runtime of Ascend devices isn't here; null where it is.
+JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_ascendRefusal(JNIEnv* env, jclass) {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  return wl_ascend_find(&error) == WL_OK ? nullptr : env->NewStringUTF(error.message);
 }
 
 JNIEXPORT jobject JNICALL Java_org_windlass_internal_NativeMemory_view(JNIEnv* env, jclass, jlong address,

@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which target's kernels a command runs, by its option, by the variable, and without either. */
 @Timeout(120)
@@ -57,6 +59,23 @@ class TargetOptionTest {
     assertThat(refused.status()).as(refused.err()).isEqualTo(3);
     assertThat(refused.err())
         .contains("environment variable WINDLASS_TARGET is \"a9sim\"", "a2a3sim", "windlass doctor");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"a2a3", "a5"})
+  void aVariableThatNamesDevicesTellsWhatTheOptionTells(String target) throws Exception {
+    String[] bench = {"bench", "barrier", "--seconds", "0.01"};
+    Cli byVariable = run(target, bench);
+    Cli byOption = run(null, "bench", "barrier", "--seconds", "0.01", "--target", target);
+    String whyNot = "target " + target + " is not available here: this build has no libwindlass-";
+    for (Cli refused : List.of(byVariable, byOption)) {
+      assertThat(refused.status()).as(refused.err()).isEqualTo(3);
+      assertThat(refused.err())
+          .contains(whyNot, "ASCEND_HOME_PATH (", "PTO_ISA_ROOT (", "libascendcl.so, does not open:");
+    }
+    assertThat(byVariable.err()).contains("environment variable WINDLASS_TARGET is \"" + target);
+    String told = byOption.err().substring(byOption.err().indexOf(whyNot));
+    assertThat(byVariable.err()).endsWith(told);
   }
 
   @Test

@@ -5,7 +5,10 @@ package org.windlass.internal;
 public final class AscendToolkit {
   private AscendToolkit() {}
 
-  /** Why {@code target} isn't in this build, with what was looked for here, and where. */
+  /**
+   * Why {@code target} isn't in this build, with what was looked for here, and where. Some target's
+   * library is loaded.
+   */
   public static String whyNot(String target) {
     if (NativeLoader.has(target)) {
       return "this process runs another target's kernels; WINDLASS_TARGET=" + target
@@ -21,10 +24,7 @@ public final class AscendToolkit {
   }
 
   private static String runtime() {
-    try (Scratch scratch = Scratch.take()) {
-      return Native.wl_ascend_find(scratch.error()) == Native.WL_OK
-          ? "the Ascend runtime, libascendcl.so, opens"
-          : Structs.text(scratch.errorBuffer(), Structs.Error.MESSAGE, Native.WL_ERROR_MESSAGE);
-    }
+    String refusal = NativeLoader.ascendRefusal();
+    return refusal == null ? "the Ascend runtime, libascendcl.so, opens" : refusal;
   }
 }

@@ -66,12 +66,18 @@ public final class NativeLoader {
   /** Asked for by {@link #select}; null: by nobody. */
   private static String selected;
 
+  /** Of devices' targets that aren't here, what has been told of the one that was named. */
+  private static String absence;
+
   private NativeLoader() {}
 
   /** Loads the libraries if this class loader has not loaded them yet. */
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
+      if (DEVICE_TARGETS.contains(target()) && !has(target())) {
+        throw new UnsatisfiedLinkError(absence());
+      }
       String from = find();
       int abi = abiVersion();
       if (abi != Native.WL_ABI_VERSION) {
@@ -107,6 +113,29 @@ public final class NativeLoader {
     return selected;
   }
 
+  /** What {@code --target} says of the target that is named, once another's library is loaded. */
+  private static String absence() {
+    if (absence == null) {
+      String target = target();
+      selected = TARGETS.get(0);
+      try {
+        find();
+        absence =
+            setting() + " is \"" + target + "\": target " + target + " is not available here: "
+                + AscendToolkit.whyNot(target);
+      } finally {
+        selected = target;
+      }
+    }
+    return absence;
+  }
+
+  private static String setting() {
+    return System.getProperty(TARGET_PROPERTY) != null
+        ? "system property " + TARGET_PROPERTY
+        : "environment variable " + TARGET_VARIABLE;
+  }
+
   /** Whether there is a library of that target. */
   public static boolean has(String target) {
     return TARGETS.contains(target) || DEVICE_TARGETS.contains(target) && isThere(library(target));
@@ -140,10 +169,7 @@ public final class NativeLoader {
     String target = target();
     if (!has(target)) {
       throw new UnsatisfiedLinkError(
-          (System.getProperty(TARGET_PROPERTY) != null
-                  ? "system property " + TARGET_PROPERTY
-                  : "environment variable " + TARGET_VARIABLE)
-              + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS)
+          setting() + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS)
               + "; without that setting, windlass doctor tells what others take");
     }
     return List.of(library(target), "lib" + NativeConfig.JNI_LIBRARY + ".so");
@@ -311,4 +337,7 @@ public final class NativeLoader {
   }
 
   private static native int abiVersion();
+
+  /** Why the Ascend runtime doesn't open, with what was looked for, and where; null: it does. */
+  static native String ascendRefusal();
 }

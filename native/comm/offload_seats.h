@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a group that have devices: which ones, what they tell one another on the host while
+// they hand over an operation, and whose turn it is. An operation has all devices of its group
+// before it begins on any: kernels of two groups, of which each waits for peers behind the other
+// one's, would wait until the deadline.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "native/comm/offload.h"
+
+namespace windlass {
+
+struct OffloadSeat {
+  static constexpr uint64_t kMostBytes = 64;
+
+  alignas(64) std::atomic<uint64_t> turn{0};
+  alignas(64) unsigned char said[2][kMostBytes] = {};
+  uint32_t device = 0;               // as the process counts them
+  uint64_t left = 0;                 // the last operation that the rank is out of
+  std::unique_ptr<Offload> offload;  // the rank's own, from its first operation on
+};
+
+class OffloadSeats {
+ public:
+  // Rank r has device r. Throws std::bad_alloc.
+  explicit OffloadSeats(uint32_t ranks) : ranks_(ranks), seats_(new OffloadSeat[ranks]) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = rank;
+  }
+  // Gives back what the devices hold, in no more than 5 s. What a kernel may still touch that did
+  // not end, or a call that does not return, is kept and counted: native/comm/kept_devices.h.
+  ~OffloadSeats();
+  OffloadSeats(const OffloadSeats&) = delete;
+  OffloadSeats& operator=(const OffloadSeats&) = delete;
+
+  OffloadSeat& operator[](uint32_t rank) const { return seats_[rank]; }
+  // There are so many ranks, or fewer than at first. Nobody has used them yet.
+  void settle(uint32_t ranks) { ranks_ = ranks; }
+
+  // Where it isn't the operation's turn: whose device is busy, and with what.
+  struct Busy {
+    uint32_t rank;
+    const char* with;
+  };
+  // Whether operation `sequence` of this group, called `name`, has all of its devices, within
+  // `limitNs`. Its ranks ask one after another, and each says when it is out.
+  bool take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy);
+  void leave(uint32_t rank, uint64_t sequence);
+
+ private:
+  bool takeNow(uint64_t sequence, const char* name, Busy* busy);
+
+  uint32_t ranks_;
+  const std::unique_ptr<OffloadSeat[]> seats_;
+  uint64_t taken_ = 0;  // the last operation that had its turn
+};
+
+// A rank's part in the turn of one operation.
+class OffloadTurn {
+ public:
+  OffloadTurn(OffloadSeats& seats, uint32_t rank, uint64_t sequence)
+      : seats_(seats), rank_(rank), sequence_(sequence) {}
+  ~OffloadTurn() { seats_.leave(rank_, sequence_); }
+  OffloadTurn(const OffloadTurn&) = delete;
+  OffloadTurn& operator=(const OffloadTurn&) = delete;
+
+ private:
+  OffloadSeats& seats_;
+  const uint32_t rank_;
+  const uint64_t sequence_;
+};
+
+}  // namespace windlass
