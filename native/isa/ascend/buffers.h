@@ -56,6 +56,18 @@ class Inputs {
     filled_[turn_] = true;
     turn_ = 1 - turn_;
   }
+  // Calls use() for what V does where there is nothing to load, between the same flags.
+  template <typename Use>
+  WL_CORE void none(const Use& use) {
+    const event_t id = eventOf(turn_);
+    if (filled_[turn_]) wait_flag(PIPE_V, PIPE_MTE2, id);
+    set_flag(PIPE_MTE2, PIPE_V, id);
+    wait_flag(PIPE_MTE2, PIPE_V, id);
+    use();
+    set_flag(PIPE_V, PIPE_MTE2, id);
+    filled_[turn_] = true;
+    turn_ = 1 - turn_;
+  }
   // MTE2 has seen V done with all.
   WL_CORE void end() {
     for (uint32_t turn = 0; turn < 2; ++turn) {

@@ -104,7 +104,7 @@ class Floats {
     F32 product(box.rows, box.columns);
     TASSIGN(sum, results_.sum());
     TASSIGN(product, results_.term());
-    if (src.count == 0) TEXPANDS(sum, 0.0f);
+    if (src.count == 0) inputs_.none([&] { TEXPANDS(sum, 0.0f); });
     for (uint32_t s = 0; s < src.count; ++s) {
       const float weight = weights[s];
       F32& into = s == 0 ? sum : product;

@@ -210,8 +210,10 @@ TEST_P(Macros, FoldsWeightedRows) {
     const Rows list = rowsAt(static_cast<uint32_t>(src.size()), source);
     TFOLD_WEIGHTED(dst[0].expectedView().data, list, weights.data(), shape[0], dtype,
                    Stores::kCached);
+    // As often as it takes for a flag that is left to be set twice.
     run(dst, src, [&](Room& room) {
-      TFOLD_WEIGHTED(dst[0].view().data, list, weights.data(), shape[0], dtype, room);
+      for (int i = 0; i < 3; ++i)
+        TFOLD_WEIGHTED(dst[0].view().data, list, weights.data(), shape[0], dtype, room);
     });
   });
 }

@@ -62,7 +62,7 @@ class ExpertCallsTest {
         comm -> {
           int n = comm.size();
           ExpertOptions options =
-              ExpertOptions.of(2 * n, 1, 4, 4, DType.F32).withAlignment(4).withRows(8);
+              ExpertOptions.of(2 * n, 1, 4, 4, DType.F32).withAlignment(4).withRows(4);
           try (var experts = ExpertParallel.open(comm, options);
               var routing = experts.routing();
               var tokens = Tensor.allocate(DType.F32, 4, 4).fill(7);
@@ -73,7 +73,7 @@ class ExpertCallsTest {
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessageContaining(
                     "the experts of rank 0 get " + 4 * n + " rows, with what alignment to 4 adds, and"
-                        + " it has room for 8; nothing has moved");
+                        + " it has room for 4; nothing has moved");
             assertThat(experts.rows().getDouble(0, 0)).isEqualTo(-1);
             // The communicator goes on.
             ids.fill((long) comm.rank() * 2);
