@@ -2,18 +2,26 @@
 package org.windlass.examples;
 
 import java.io.PrintStream;
+import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.experts.ExpertOptions;
+import org.windlass.experts.ExpertParallel;
+import org.windlass.experts.ExpertRouting;
 
 /**
- * Expert dispatch: every rank holds tokens and one expert. A router sends each token to an expert;
- * how many come, an expert learns as they come. It works on them and sends them back.
+ * Expert dispatch and combine: every rank holds tokens and some of the experts of a mixture. A router
+ * sends each token to up to six experts, wherever those are; they work on the rows that come; and what
+ * they make of a token comes back as one sum, weighed as the router says.
  */
 public final class ExpertDispatchExample {
-  private static final int TOKENS = 96;
-  private static final int HIDDEN = 64;
+  private static final int TOKENS = 128;
+  private static final int TOP_K = 6;
+  private static final int HIDDEN = 4096;
+  private static final int LOCAL_EXPERTS = 16;
+  private static final float WEIGHT = 0.125f;
 
   private ExpertDispatchExample() {}
 
@@ -22,87 +30,92 @@ public final class ExpertDispatchExample {
   }
 
   static void run(LocalGroup group, int ranks, PrintStream out) {
-    group.run(
-        comm -> {
-          long[] sent = new long[ranks];
-          int[] order = byExpert(comm.rank(), ranks, sent);
-          float[] values = new float[TOKENS * HIDDEN];
-          for (int i = 0; i < values.length; i++) {
-            values[i] = feature(comm.rank(), order[i / HIDDEN], i % HIDDEN);
-          }
-          long bytes = (ranks + 2L) * TOKENS * HIDDEN * Float.BYTES;
-          try (var window = comm.window(bytes)) {
-            var tokens = window.tensor(DType.F32, TOKENS, HIDDEN);
-            var arrived = window.tensor(DType.F32, (long) ranks * TOKENS, HIDDEN);
-            var returned = window.tensor(DType.F32, TOKENS, HIDDEN);
-            tokens.copyFrom(values);
-
-            long[] received = comm.allToAllv(tokens, sent, arrived);
-
-            work(comm.rank(), arrived.narrow(0, 0, sum(received) / HIDDEN));
-
-            comm.allToAllv(arrived, received, returned, sent);
-
-            returned.copyTo(values);
-            for (int i = 0; i < values.length; i++) {
-              int token = order[i / HIDDEN];
-              float expected = feature(comm.rank(), token, i % HIDDEN);
-              check(values[i], expected * (1 + expert(comm.rank(), token, ranks)));
-            }
-          }
-        });
+    group.run(comm -> step(comm, ranks));
     out.printf(
-        "expert-dispatch: %d ranks, %d tokens each came back from their experts as the golden"
-            + " ones%n",
-        ranks, TOKENS);
+        "expert-dispatch: %d ranks, %d tokens each came back from %d experts as the golden sums%n",
+        ranks, TOKENS, ranks * LOCAL_EXPERTS);
   }
 
-  /** The router's choice: uneven, and nobody's for the last expert of several. */
-  private static int expert(int rank, int token, int ranks) {
-    int choice = token * token + 7 * rank;
-    return ranks == 1 ? 0 : choice % (ranks - 1);
-  }
+  private static void step(Communicator comm, int ranks) {
+    ExpertOptions options =
+        ExpertOptions.of(ranks * LOCAL_EXPERTS, TOP_K, HIDDEN, TOKENS, DType.BF16);
+    try (var experts = ExpertParallel.open(comm, options);
+        var routing = experts.routing();
+        var tokens = Tensor.allocate(DType.BF16, TOKENS, HIDDEN);
+        var ids = Tensor.allocate(DType.I32, TOKENS, TOP_K);
+        var weights = Tensor.allocate(DType.F32, TOKENS, TOP_K).fill(WEIGHT)) {
+      tokens.copyFrom(features(comm.rank()));
+      ids.copyFrom(router(comm.rank(), options.experts()));
 
-  /** A rank's tokens in the order of their experts; {@code sent} becomes elements to each. */
-  private static int[] byExpert(int rank, int ranks, long[] sent) {
-    int[] order = new int[TOKENS];
-    int next = 0;
-    for (int expert = 0; expert < ranks; expert++) {
-      for (int token = 0; token < TOKENS; token++) {
-        if (expert(rank, token, ranks) == expert) {
-          order[next++] = token;
-          sent[expert] += HIDDEN;
-        }
-      }
+      experts.dispatch(routing, tokens, ids, weights);
+
+      work(experts, routing);
+
+      experts.combine(routing, tokens);
+
+      check(comm.rank(), tokens, options.experts());
     }
-    return order;
+  }
+
+  /** What the experts of a rank do: expert e of all multiplies its rows by 1 + e modulo 4. */
+  private static void work(ExpertParallel experts, ExpertRouting routing) {
+    for (int expert = 0; expert < experts.experts(); expert++) {
+      Tensor rows = routing.rows(expert);
+      float[] values = new float[(int) rows.numel()];
+      rows.copyTo(values);
+      for (int i = 0; i < values.length; i++) {
+        values[i] *= factor(experts.firstExpert() + expert);
+      }
+      rows.copyFrom(values);
+    }
+  }
+
+  private static int factor(int expert) {
+    return 1 + expert % 4;
+  }
+
+  /** The router's choice, [tokens, top-k]: uneven, -1 for none, and nothing for each eighth token. */
+  private static int[] router(int rank, int experts) {
+    int[] ids = new int[TOKENS * TOP_K];
+    for (int i = 0; i < ids.length; i++) {
+      int token = i / TOP_K;
+      int slot = i % TOP_K;
+      boolean none = token % 8 == 7 || (slot == 3 && token % 2 == 0);
+      ids[i] = none ? -1 : (token * token + rank * 5 + slot * 7) % experts;
+    }
+    return ids;
   }
 
   private static float feature(int rank, int token, int column) {
-    return rank * 512 + token * 4 + column / 16f;
+    return 8 * (1 + (rank + token + column) % 4);
   }
 
-  /** What an expert does to its tokens: multiplies them by one more than its number. */
-  private static void work(int expert, Tensor tokens) {
-    float[] values = new float[(int) tokens.numel()];
-    tokens.copyTo(values);
-    for (int i = 0; i < values.length; i++) {
-      values[i] *= 1 + expert;
+  private static float[] features(int rank) {
+    float[] features = new float[TOKENS * HIDDEN];
+    for (int i = 0; i < features.length; i++) {
+      features[i] = feature(rank, i / HIDDEN, i % HIDDEN);
     }
-    tokens.copyFrom(values);
+    return features;
   }
 
-  private static long sum(long[] counts) {
-    long sum = 0;
-    for (long count : counts) {
-      sum += count;
-    }
-    return sum;
-  }
-
-  private static void check(float found, float expected) {
-    if (found != expected) {
-      throw new VerificationFailedException("expected " + expected + ", found " + found);
+  private static void check(int rank, Tensor sums, int experts) {
+    int[] ids = router(rank, experts);
+    float[] found = new float[TOKENS * HIDDEN];
+    sums.copyTo(found);
+    for (int token = 0; token < TOKENS; token++) {
+      float factors = 0;
+      for (int slot = 0; slot < TOP_K; slot++) {
+        int expert = ids[token * TOP_K + slot];
+        factors += expert < 0 ? 0 : WEIGHT * factor(expert);
+      }
+      for (int column = 0; column < HIDDEN; column++) {
+        float golden = factors * feature(rank, token, column);
+        if (found[token * HIDDEN + column] != golden) {
+          throw new VerificationFailedException(
+              "token " + token + " of rank " + rank + ": expected " + golden + ", found "
+                  + found[token * HIDDEN + column]);
+        }
+      }
     }
   }
 }
