@@ -51,9 +51,7 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
   state->joined = member.joined.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   state->lost = member.lost.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   const uint32_t former = member.former;
-  state->former = block.shared().parent == 0 || former >= WL_MAX_RANKS
-                      ? -1
-                      : static_cast<int32_t>(former);
+  state->former = former >= WL_MAX_RANKS ? -1 : static_cast<int32_t>(former);
   state->pid = member.pid.load(std::memory_order_acquire);
   state->started = member.started.load(std::memory_order_relaxed);
   state->pid_namespace = member.pidNamespace.load(std::memory_order_relaxed);

@@ -114,7 +114,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     lines.state.awaited.store(-1, std::memory_order_relaxed);
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
     new (&block.members_[rank]) Member();
-    if (former != nullptr) block.members_[rank].former = former[rank];
+    block.members_[rank].former = former == nullptr ? kNobody : former[rank];
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)

@@ -182,7 +182,7 @@ struct alignas(kLine) Member {
   std::atomic<int32_t> pid;
   std::atomic<uint32_t> pidNamespace;
   std::atomic<uint64_t> started;
-  uint32_t former;  // its rank in the communicator that this one is a part of
+  uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
 };
 
 // How far the ranks of a failed communicator have come in making the next one

@@ -72,10 +72,12 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   return group->mapping_ == nullptr ? nullptr : group;
 }
 
-void Group::keepDevices(const Group& whole, const std::vector<uint32_t>& members) {
-  if (offloadSeats_ == nullptr) return;
-  for (uint32_t rank = 0; rank < members.size(); ++rank)
-    (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[members[rank]].device;
+void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    member(rank).former = members[rank];
+    if (offloadSeats_ != nullptr)
+      (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[members[rank]].device;
+  }
 }
 
 void Group::decide(GroupConfig* config) {

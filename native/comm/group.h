@@ -61,8 +61,9 @@ class Group {
   const ControlBlock& block() const { return block_; }
   // Where ranks have devices.
   OffloadSeats& offloadSeats() const { return *offloadSeats_; }
-  // The ranks of this group, which nobody has used yet, keep the devices that they have in `whole`.
-  void keepDevices(const Group& whole, const std::vector<uint32_t>& members);
+  // The ranks of this group, which nobody has used yet, are those ranks of `whole`: they keep their
+  // devices.
+  void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
   const WindowBase* windows() const { return windows_; }
   // Windows that are made while ranks live in several processes. A window is mapped everywhere
   // until the last rank has dropped it: its number is taken by one rank for all of them, its memory

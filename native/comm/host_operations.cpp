@@ -58,7 +58,7 @@ class Parting {
     findMembers(all, split.color, &members_);
     const auto members = static_cast<uint32_t>(members_.size());
     group_->settle(members);
-    group_->keepDevices(whole, members_);
+    group_->comeFrom(whole, members_);
     settled_ = true;
     for (uint32_t as = 0; as < members; ++as) {
       rankOf_[members_[as]] = as;

@@ -41,9 +41,8 @@ class Proposal {
     config.ranks = static_cast<uint32_t>(members.size());
     local_ = Group::create(config);
     if (local_ == nullptr) throw std::bad_alloc();
-    local_->keepDevices(whole, members);
+    local_->comeFrom(whole, members);
     block_ = local_->block();
-    for (uint32_t rank = 0; rank < size(); ++rank) block_.member(rank).former = members[rank];
     return WL_OK;
   }
   int32_t file() { return shared_.mapping().file(); }

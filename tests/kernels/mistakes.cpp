@@ -2,7 +2,7 @@
 // Ring shifts with one mistake each, which the checked targets refuse: docs/kernels.md has the
 // mistake, and what is said of it.
 //
-// args     in, out, steps as of the ring shift of tests/consumer
+// args     in, out, steps as of the ring shift of examples/kernels
 #include "windlass/kernel_library.h"
 
 using namespace windlass;

@@ -74,10 +74,40 @@ class OverlapTest {
             own.allGather(Tensor.allocate(DType.I32, 1).fill(parent.rank()), gathered);
             for (int i = 0; i < ranks.length; i++) {
               assertThat(gathered.getLong(i)).isEqualTo(ranks[i]);
+              assertThat(own.rankOf(ranks[i])).isEqualTo(i);
             }
+            assertThat(own.formerRanks()).isEqualTo(IntStream.of(ranks).boxed().toList());
           }
           Domain.close(domains);
           parent.barrier();
+        });
+  }
+
+  @OnRanks({1, 3, 4})
+  void ranksThatAreNoMembersAreRefusedByName(Ranks ranks) {
+    ranks.run(
+        whole -> {
+          int last = whole.size() - 1;
+          assertThat(whole.formerRanks()).isEmpty();
+          assertThatThrownBy(() -> whole.rankOf(0))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContaining("was made from no other communicator");
+          try (Communicator turned = whole.split(0, -whole.rank());
+              Communicator ends = turned.subset(last)) {
+            assertThat(turned.formerRanks())
+                .isEqualTo(IntStream.rangeClosed(0, last).map(i -> last - i).boxed().toList());
+            if (ends != null) {
+              assertThat(ends.formerRanks()).containsExactly(last); // in `turned`, not in `whole`
+              assertThat(ends.rankOf(last)).isZero();
+              for (int none : new int[] {-1, last + 1, Integer.MAX_VALUE}) {
+                assertThatThrownBy(() -> ends.rankOf(none))
+                    .isInstanceOf(InvalidArgumentException.class)
+                    .hasMessage(
+                        "rankOf: rank " + none + " is no member; the members are ranks [" + last + "]");
+              }
+            }
+          }
+          whole.barrier();
         });
   }
 

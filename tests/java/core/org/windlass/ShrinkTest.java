@@ -63,6 +63,7 @@ class ShrinkTest {
             int[] former = IntStream.range(0, ranks).filter(rank -> rank != 1).toArray();
             try (Communicator shrunk = comm.shrink(SOON)) {
               assertMembers(shrunk, comm.rank(), former);
+              assertThat(shrunk.formerRanks()).isEqualTo(IntStream.of(former).boxed().toList());
               assertThat(shrunk.deadline()).isEqualTo(comm.deadline());
               assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
               assertThatThrownBy(() -> comm.shrink(SOON))
@@ -254,6 +255,7 @@ class ShrinkTest {
       assertThat(lost.culprits()).containsExactly(2);
       try (Communicator shrunk = comm.shrink(SOON)) {
         assertMembers(shrunk, comm.rank(), 0, 1, 3);
+        assertThat(shrunk.formerRanks()).containsExactly(0, 1, 3);
         // Again, where nobody died.
         shrunk.barrier();
         if (shrunk.rank() == 0) {
@@ -269,6 +271,7 @@ class ShrinkTest {
             .hasMessageContaining("once more");
         try (Communicator again = shrunk.shrink(SOON)) {
           assertMembers(again, comm.rank(), 0, 1, 3);
+          assertThat(again.formerRanks()).containsExactly(0, 1, 2); // as it was numbered in `shrunk`
         }
       }
       System.out.println("went on");

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
+import org.windlass.examples.PlanTensors;
 
 class PlanCommandTest {
   private static Cli plan(Object... arguments) {
@@ -170,8 +171,11 @@ class PlanCommandTest {
   void theTableOfAModelIsAList(@TempDir Path folder) throws IOException {
     Path file = folder.resolve("model.json");
     try (PrintStream out = new PrintStream(file.toFile(), StandardCharsets.UTF_8)) {
-      ModelTable.load("qwen3-0.6b")
-          .printList(Parallelism.parse("pp=2,dp=2,tp=2"), Parallelism.parse("tp=4").at(8), out);
+      PlanTensors.print(
+          ModelTable.load("qwen3-0.6b"),
+          Parallelism.parse("pp=2,dp=2,tp=2"),
+          Parallelism.parse("tp=4").at(8),
+          out);
     }
     Cli done = plan("--tensors", file, "--summary", "--json");
     long bytes = 2 * 596_049_920L;

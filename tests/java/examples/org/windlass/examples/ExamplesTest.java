@@ -7,6 +7,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -16,8 +20,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Communicator;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.Target;
+import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
+import org.windlass.VerificationFailedException;
 
 @Timeout(60)
 class ExamplesTest {
@@ -71,19 +79,32 @@ class ExamplesTest {
     }
   }
 
+  /** The classes of the examples, by their files. */
+  private static List<Class<?>> classes() throws Exception {
+    Path sources =
+        Path.of(System.getProperty("windlass.root"), "examples/src/main/java/org/windlass/examples");
+    List<Class<?>> classes = new ArrayList<>();
+    try (Stream<Path> files = Files.list(sources)) {
+      for (Path file : files.filter(each -> each.toString().endsWith("Example.java")).toList()) {
+        String name = file.getFileName().toString().replace(".java", "");
+        classes.add(Class.forName("org.windlass.examples." + name));
+      }
+    }
+    return classes;
+  }
+
   @Test
-  void mainsTakeTargetAndRanks() {
-    AllToAllExample.main(new String[] {"--target", "sim", "--ranks", "2"});
-    BroadcastExample.main(new String[] {"--ranks", "3"});
-    AllGatherExample.main(new String[] {"--ranks", "3"});
-    ReduceScatterExample.main(new String[] {"--ranks", "3"});
-    AllReduceExample.main(new String[] {"--ranks", "3"});
-    ExpertDispatchExample.main(new String[] {"--ranks", "3"});
-    PutExample.main(new String[] {"--ranks", "3"});
-    OverlappingDomainsExample.main(new String[] {"--ranks", "3"});
-    WeightSyncExample.main(new String[] {});
-    FusedViewsExample.main(new String[] {});
-    ModelLayoutsExample.main(new String[] {});
+  void everyExampleHasAMainAndIsListed() throws Exception {
+    List<Class<?>> classes = classes();
+    assertThat(classes).hasSameSizeAs(Examples.all());
+    String[] arguments = {"--target", "sim", "--ranks", "2"};
+    for (Class<?> example : classes) {
+      example.getMethod("main", String[].class).invoke(null, (Object) arguments);
+    }
+  }
+
+  @Test
+  void wrongArgumentsOfAMainAreRefused() {
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--target", "a5"}))
         .isInstanceOf(UnsupportedException.class);
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--rank", "3"}))
@@ -92,6 +113,32 @@ class ExamplesTest {
         .isInstanceOf(InvalidArgumentException.class);
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--ranks", "two"}))
         .isInstanceOf(InvalidArgumentException.class);
+  }
+
+  @Test
+  void aKernelThatIsNotBuiltIsNamedWithWhatToDo() {
+    assertThatThrownBy(() -> OwnKernelExample.library(Target.A5))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageContaining("there is no ")
+        .hasMessageContaining("libring_shift-a5.so: build examples/kernels for a5 as docs/kernels.md says");
+  }
+
+  /** A check that lets anything pass checks nothing. */
+  @Test
+  void goldenValuesAreHeldElementByElement() {
+    try (Tensor tensor = Tensor.allocate(DType.F32, 3, 2)) {
+      Golden.fill(tensor, i -> i);
+      Golden.check(tensor, i -> i);
+      Golden.check(tensor, 0.25, i -> i + 0.25);
+      assertThatThrownBy(() -> Golden.check(tensor, 0.25, i -> i == 5 ? 5.5 : i))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessageStartingWith("element 5 of ")
+          .hasMessageEndingWith("expected 5.5, found 5.0");
+      tensor.setDouble(Double.NaN, 2, 0);
+      assertThatThrownBy(() -> Golden.check(tensor, 1, i -> i))
+          .hasMessageContaining("element 4 ")
+          .hasMessageEndingWith("expected 4.0, found NaN");
+    }
   }
 
   @Test

@@ -145,11 +145,11 @@ class ModelTableTest {
   @Test
   void theListNamesLikeTensorsOnce() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    ModelTable.load("qwen3-0.6b")
-        .printList(
-            Parallelism.parse("dp=2,tp=2"),
-            Parallelism.parse("tp=2").at(4),
-            new PrintStream(bytes, true, StandardCharsets.UTF_8));
+    PlanTensors.print(
+        ModelTable.load("qwen3-0.6b"),
+        Parallelism.parse("dp=2,tp=2"),
+        Parallelism.parse("tp=2").at(4),
+        new PrintStream(bytes, true, StandardCharsets.UTF_8));
     assertThat(bytes.toString(StandardCharsets.UTF_8))
         .hasLineCount(13)
         .contains(
@@ -172,7 +172,7 @@ class ModelTableTest {
         "layers many                | line 2: For input string: \"many\"",
       })
   void aLineThatIsNoneIsNamed(String line, String message) {
-    assertThatThrownBy(() -> ModelTable.read("m", List.of("# a model", line)))
+    assertThatThrownBy(() -> ModelTableReader.read("m", List.of("# a model", line)))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("m.tensors, " + message);
   }

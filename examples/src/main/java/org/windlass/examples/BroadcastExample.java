@@ -4,9 +4,8 @@ package org.windlass.examples;
 import java.io.PrintStream;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
-import org.windlass.VerificationFailedException;
 
-/** Broadcast: what the root has, all ranks have. Every rank is the root once. */
+/** Broadcast: what the root has, all ranks have. Any rank may be the root; each is, in turn. */
 public final class BroadcastExample {
   private static final int COUNT = 10_000;
 
@@ -21,21 +20,15 @@ public final class BroadcastExample {
         comm -> {
           try (var window = comm.window(COUNT * (long) Float.BYTES)) {
             var buffer = window.tensor(DType.F32, COUNT);
-            float[] values = new float[COUNT];
             for (int root = 0; root < ranks; root++) {
+              int from = root;
               if (comm.rank() == root) {
-                for (int i = 0; i < COUNT; i++) {
-                  values[i] = golden(root, i);
-                }
-                buffer.copyFrom(values);
+                Golden.fill(buffer, i -> value(from, i));
               }
 
               comm.broadcast(buffer, root);
 
-              buffer.copyTo(values);
-              for (int i = 0; i < COUNT; i++) {
-                check(values[i], golden(root, i));
-              }
+              Golden.check(buffer, i -> value(from, i));
             }
           }
         });
@@ -44,13 +37,7 @@ public final class BroadcastExample {
         ranks, ranks, COUNT);
   }
 
-  private static float golden(int root, int i) {
+  private static float value(int root, int i) {
     return root + i / 16f;
-  }
-
-  private static void check(float found, float expected) {
-    if (found != expected) {
-      throw new VerificationFailedException("expected " + expected + ", found " + found);
-    }
   }
 }

@@ -8,6 +8,7 @@ import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
+import org.windlass.examples.jobs.WeightSyncJobs;
 
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
@@ -52,28 +53,52 @@ public final class Examples {
               "all ranks get the sum over all, by each algorithm",
               AllReduceExample::run),
           new Example(
-              "expert-dispatch",
-              "tokens go to the experts of a mixture, and back",
-              ExpertDispatchExample::run),
+              "feed-forward",
+              "a layer with tensor parallelism: two matrices, one all-reduce",
+              FeedForwardExample::run),
           new Example(
-              "put", "every rank puts rows into its neighbour's window", PutExample::run),
+              "put-notify",
+              "every rank streams rows into its neighbour's window",
+              PutNotifyExample::run),
+          new Example(
+              "accumulate", "all ranks add into one rank's window", AccumulateExample::run),
+          new Example(
+              "domain-rank-map",
+              "some of the ranks as a communicator, and who is which rank there",
+              DomainRankMapExample::run),
           new Example(
               "overlapping-domains",
               "ranks that are in two communicators at once",
               OverlappingDomainsExample::run),
+          new Example(
+              "redistribute",
+              "a tensor from one layout to another, and terms to their sum",
+              RedistributeExample::run),
+          new Example(
+              "fused-views",
+              "q, k and v arrive as parts of one buffer, fused or interleaved",
+              FusedViewsExample::run),
+          new Example(
+              "stacked-views",
+              "experts arrive in one stack, tied embeddings twice",
+              StackedViewsExample::run),
+          new Example(
+              "model-layouts",
+              "replicated KV heads, padded vocabulary, pipeline stages, block scales",
+              ModelLayoutsExample::run),
           new Example(
               "weight-sync",
               "trainer weights move to an inference layout; as processes, between jobs",
               WeightSyncExample::run,
               Optional.of(WeightSyncJobs::run)),
           new Example(
-              "fused-views",
-              "weights arrive as parts of fused, interleaved and stacked buffers",
-              FusedViewsExample::run),
+              "expert-dispatch",
+              "tokens go to the experts of a mixture, and back",
+              ExpertDispatchExample::run),
           new Example(
-              "model-layouts",
-              "replicated KV heads, padded vocabulary, pipeline stages, block scales",
-              ModelLayoutsExample::run));
+              "own-kernel",
+              "a kernel in C++ of one's own, launched on every rank",
+              OwnKernelExample::run));
 
   private Examples() {}
 

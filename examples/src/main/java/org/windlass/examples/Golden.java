@@ -1,59 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.examples;
 
+import java.util.function.IntToDoubleFunction;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 
-/** What the weights of the examples hold, as a function of name, row and column. */
+/** Golden values: what the tensors of the examples hold, and the checks that hold them to it. */
 final class Golden {
+  /** What a matrix holds, as a function of row and column. */
+  @FunctionalInterface
+  interface Matrix {
+    double at(long row, long column);
+  }
+
   private Golden() {}
 
-  /** A whole number from -8 to 8, which every floating dtype holds. */
+  /** Sets each element of a tensor of a floating dtype, by its number in row-major order. */
+  static void fill(Tensor tensor, IntToDoubleFunction value) {
+    double[] values = new double[(int) tensor.numel()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = value.applyAsDouble(i);
+    }
+    tensor.copyFrom(values);
+  }
+
+  /** Holds each element, by its number in row-major order, against its golden value. */
+  static void check(Tensor tensor, IntToDoubleFunction golden) {
+    check(tensor, 0, golden);
+  }
+
+  /** The same, where an element may be {@code tolerance} off. */
+  static void check(Tensor tensor, double tolerance, IntToDoubleFunction golden) {
+    double[] values = new double[(int) tensor.numel()];
+    tensor.copyTo(values);
+    for (int i = 0; i < values.length; i++) {
+      double expected = golden.applyAsDouble(i);
+      // A NaN is wrong too.
+      if (!(Math.abs(values[i] - expected) <= tolerance)) {
+        throw new VerificationFailedException(
+            "element " + i + " of " + tensor + ": expected " + expected + ", found " + values[i]);
+      }
+    }
+  }
+
+  /** Sets the part of a matrix that a rank holds. */
+  static void fill(Tensor part, Region region, Matrix matrix) {
+    fill(part, inRegion(region, matrix));
+  }
+
+  /** Holds the part of a matrix that a rank holds against its golden values. */
+  static void check(Tensor part, Region region, Matrix golden) {
+    check(part, inRegion(region, golden));
+  }
+
+  /** By their number in the region, its elements. */
+  private static IntToDoubleFunction inRegion(Region region, Matrix matrix) {
+    Region.Interval rows = region.intervals(0).get(0);
+    Region.Interval columns = region.intervals(1).get(0);
+    return i ->
+        matrix.at(rows.start() + i / columns.length(), columns.start() + i % columns.length());
+  }
+
+  /** Of a weight: a whole number from -8 to 8, which every floating dtype holds. */
   static float value(String name, long row, long column) {
     return Math.floorMod(name.hashCode() + 31 * row + 7 * column, 17) - 8;
   }
 
-  /** This rank's rows of a matrix, padding left zero; null outside the mesh. */
+  /** This rank's rows of a weight, padding left zero; null outside the mesh. */
   static Tensor rows(TensorSpec spec, int rank) {
     if (!spec.layout().mesh().contains(rank)) {
       return null;
     }
     Tensor tensor = Tensor.allocate(spec.dtype(), spec.localShape(rank));
     Region region = spec.localRegion(rank);
-    Region.Interval rows = region.intervals(0).get(0);
-    Tensor real = tensor.narrow(0, 0, rows.length());
+    Tensor real = tensor.narrow(0, 0, region.extent(0));
     Tensor values = Tensor.allocate(DType.F32, real.shape());
-    float[] array = new float[(int) real.numel()];
-    long columns = real.shape()[1];
-    for (int i = 0; i < array.length; i++) {
-      array[i] = value(spec.name(), rows.start() + i / columns, i % columns);
-    }
-    real.copyFrom(values.copyFrom(array));
+    fill(values, region, (row, column) -> value(spec.name(), row, column));
+    real.copyFrom(values);
     return tensor;
   }
 
-  /** Checks that row {@code at} of a matrix is row {@code row} of the tensor {@code name}. */
+  /** Checks that row {@code at} of a matrix is row {@code row} of the weight {@code name}. */
   static void checkRow(Tensor matrix, long at, String name, long row) {
-    for (long column = 0; column < matrix.shape()[1]; column++) {
-      check(matrix, at, column, value(name, row, column), name + ", row " + row);
-    }
+    check(matrix.select(0, at), column -> value(name, row, column));
   }
 
   /** Checks that row {@code at} of a matrix is zero. */
   static void checkZeroRow(Tensor matrix, long at) {
-    for (long column = 0; column < matrix.shape()[1]; column++) {
-      check(matrix, at, column, 0, "padding");
-    }
-  }
-
-  private static void check(Tensor matrix, long at, long column, float expected, String what) {
-    double found = matrix.getDouble(at, column);
-    if (found != expected) {
-      throw new VerificationFailedException(
-          what + ", row " + at + " of " + matrix + ": expected " + expected + ", found " + found);
-    }
+    check(matrix.select(0, at), column -> 0);
   }
 }

@@ -24,19 +24,15 @@ public final class ModelLayoutsExample {
   private static final long HIDDEN = 8;
 
   private final Communicator comm;
-  private final int trainers;
   private final DeviceMesh trainer;
   private final DeviceMesh fleet;
   private final Batch batch;
 
   private ModelLayoutsExample(Communicator comm) {
     this.comm = comm;
-    trainers = Math.max(1, comm.size() / 2);
-    trainer = DeviceMesh.of("tp", trainers);
-    // A single rank is both trainer and inference.
-    fleet =
-        DeviceMesh.of("tp", Math.max(1, comm.size() - trainers))
-            .at(comm.size() == 1 ? 0 : trainers);
+    Sides sides = Sides.of(comm.size());
+    trainer = sides.trainer();
+    fleet = sides.fleet();
     batch = Batch.of(comm);
   }
 
@@ -99,7 +95,7 @@ public final class ModelLayoutsExample {
     long words = 250;
     return add(
         TensorSpec.of("embed", DType.BF16, trainer.layout(shard(0)), words, HIDDEN)
-            .padded(roundedUp(words, 64L * trainers), HIDDEN),
+            .padded(roundedUp(words, 64L * trainer.size()), HIDDEN),
         TensorSpec.of("embed", DType.BF16, fleet.layout(shard(0)), words, HIDDEN)
             .padded(roundedUp(words, 32L * fleet.size()), HIDDEN));
   }
@@ -110,8 +106,8 @@ public final class ModelLayoutsExample {
 
   /** A stage's layers are on a mesh over the stage's ranks alone. */
   private Runnable stages() {
-    int stages = trainers % 2 == 0 ? 2 : 1;
-    int stageRanks = trainers / stages;
+    int stages = trainer.size() % 2 == 0 ? 2 : 1;
+    int stageRanks = trainer.size() / stages;
     Runnable[] checks = new Runnable[4];
     for (int layer = 0; layer < checks.length; layer++) {
       int stage = layer * stages / checks.length;

@@ -6,7 +6,6 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
 
 /**
  * Overlapping domains: the ranks form a chain of pairs, {0,1}, {1,2}, {2,3} and so on, each a
@@ -43,8 +42,8 @@ public final class OverlappingDomainsExample {
    * @param right this rank and the one after it; this rank alone at its end
    */
   private static void runningSum(int rank, Communicator left, Communicator right) {
-    int[] sum = new int[COLUMNS];
-    try (var row = Tensor.allocate(DType.I32, COLUMNS)) {
+    float[] sum = new float[COLUMNS];
+    try (var row = Tensor.allocate(DType.F32, COLUMNS)) {
       if (left.size() == 2) {
         left.broadcast(row, 0);
         row.copyTo(sum);
@@ -53,18 +52,11 @@ public final class OverlappingDomainsExample {
         sum[i] += rank + i;
       }
       row.copyFrom(sum);
-      right.broadcast(row, 0);
-    }
-    check(rank, sum);
-  }
 
-  /** Ranks 0 to {@code rank} have added rank + i each. */
-  private static void check(int rank, int[] sum) {
-    for (int i = 0; i < COLUMNS; i++) {
-      int golden = rank * (rank + 1) / 2 + (rank + 1) * i;
-      if (sum[i] != golden) {
-        throw new VerificationFailedException("expected " + golden + ", found " + sum[i]);
-      }
+      // Ranks 0 to `rank` have added rank + i each.
+      Golden.check(row, i -> rank * (rank + 1) / 2 + (rank + 1) * i);
+
+      right.broadcast(row, 0);
     }
   }
 }

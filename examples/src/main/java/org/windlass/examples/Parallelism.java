@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.examples;
 
+import java.util.stream.IntStream;
 import org.windlass.InvalidArgumentException;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * How a model lies on consecutive ranks: {@code pp} pipeline stages, one after the other, of {@code
@@ -62,5 +66,36 @@ public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
   /** Ranks of all stages. */
   public int ranks() {
     return pp * stageRanks();
+  }
+
+  /**
+   * Of a tensor of a stage, cut among the tensor parallel ranks by {@code placement}, and whole on
+   * each replica. Where it has fewer units than there are ranks, several hold each.
+   */
+  Layout sharded(int stage, long[] shape, Placement placement) {
+    Placement whole = Placement.replicate();
+    if (placement instanceof Placement.Shard shard) {
+      long units = (shape[shard.dim()] - 1) / shard.unit() + 1;
+      if (units < tp && tp % units == 0) {
+        int kv = (int) units;
+        DeviceMesh mesh = DeviceMesh.of("dp", dp, "kv", kv, "rep", tp / kv);
+        return mesh.at(first(stage)).layout(whole, shard, whole);
+      }
+    }
+    return DeviceMesh.of("dp", dp, "tp", tp).at(first(stage)).layout(whole, placement);
+  }
+
+  /** Of one of the experts of a stage's layer: whole on one rank of each expert parallel group. */
+  Layout dealt(int stage, int expert, int experts) {
+    int place = expert * ep / experts;
+    int[] ranks =
+        IntStream.range(0, stageRanks() / ep)
+            .map(group -> first(stage) + group * ep + place)
+            .toArray();
+    return DeviceMesh.of("dp", ranks.length).ranks(ranks).layout(Placement.replicate());
+  }
+
+  private int first(int stage) {
+    return firstRank + stage * stageRanks();
   }
 }

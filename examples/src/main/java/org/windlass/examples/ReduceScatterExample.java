@@ -5,7 +5,6 @@ import java.io.PrintStream;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
-import org.windlass.VerificationFailedException;
 
 /**
  * Reduce-scatter: every rank has a row for each rank, and ends with the reduction of the rows that
@@ -21,33 +20,23 @@ public final class ReduceScatterExample {
   }
 
   static void run(LocalGroup group, int ranks, PrintStream out) {
+    int lastRank = ranks - 1;
     group.run(
         comm -> {
           try (var window = comm.window((ranks + 1L) * COLUMNS * Float.BYTES)) {
             var in = window.tensor(DType.F32, ranks, COLUMNS);
             var own = window.tensor(DType.F32, COLUMNS);
-            float[] values = new float[ranks * COLUMNS];
-            for (int i = 0; i < values.length; i++) {
-              values[i] = comm.rank() + base(i);
-            }
-            in.copyFrom(values);
-            float lastRank = ranks - 1;
-            float sumOfRanks = ranks * lastRank / 2;
+            Golden.fill(in, i -> base(i) + comm.rank());
+            int first = comm.rank() * COLUMNS; // where this rank's row begins in `in`
 
             comm.reduceScatter(in, own, ReduceOp.SUM);
 
-            float[] found = new float[COLUMNS];
-            own.copyTo(found);
-            for (int i = 0; i < COLUMNS; i++) {
-              check(found[i], ranks * base(comm.rank() * COLUMNS + i) + sumOfRanks);
-            }
+            int sumOfRanks = ranks * lastRank / 2;
+            Golden.check(own, i -> ranks * base(first + i) + sumOfRanks);
 
             comm.reduceScatter(in, own, ReduceOp.MAX);
 
-            own.copyTo(found);
-            for (int i = 0; i < COLUMNS; i++) {
-              check(found[i], base(comm.rank() * COLUMNS + i) + lastRank);
-            }
+            Golden.check(own, i -> base(first + i) + lastRank);
           }
         });
     out.printf(
@@ -58,11 +47,5 @@ public final class ReduceScatterExample {
   /** What rank 0 has for element {@code i} of all rows; rank r has r more. */
   private static float base(int i) {
     return i % 4099 / 8f;
-  }
-
-  private static void check(float found, float expected) {
-    if (found != expected) {
-      throw new VerificationFailedException("expected " + expected + ", found " + found);
-    }
   }
 }

@@ -8,7 +8,6 @@ import java.util.Set;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -39,12 +38,11 @@ public final class WeightSyncExample {
   }
 
   static void run(LocalGroup group, int ranks, PrintStream out) {
-    int trainers = Math.max(1, ranks / 2);
+    Sides sides = Sides.of(ranks);
+    int trainers = sides.trainer().size();
     int dp = trainers % 2 == 0 ? 2 : 1;
     DeviceMesh trainer = DeviceMesh.of("dp", dp, "tp", trainers / dp);
-    // A single rank is both trainer and inference.
-    DeviceMesh inference =
-        DeviceMesh.of("tp", Math.max(1, ranks - trainers)).at(ranks == 1 ? 0 : trainers);
+    DeviceMesh inference = sides.fleet();
     Weight[] weights = {
       weight("embed", 512, 64, trainer.layout(WHOLE, ROWS), inference.layout(ROWS)),
       weight("down", 64, 256, trainer.layout(SUM, COLUMNS), inference.layout(COLUMNS)),
@@ -94,7 +92,8 @@ public final class WeightSyncExample {
         }
         if (link.receives()) {
           for (Weight w : weights) {
-            check(w, rank, transfer.tensor(w.name), step);
+            Region region = w.inference.localRegion(w.shape, rank);
+            Golden.check(transfer.tensor(w.name), region, golden(w, step));
           }
         }
       }
@@ -112,7 +111,8 @@ public final class WeightSyncExample {
     for (Weight w : weights) {
       Region region = w.trainer.localRegion(w.shape, rank);
       int terms = w.trainer.hasPartial() ? dp : 1;
-      sources.get(w.name).copyFrom(golden(w.name, region, step, 1f / terms));
+      Golden.Matrix golden = golden(w, step);
+      Golden.fill(sources.get(w.name), region, (row, column) -> golden.at(row, column) / terms);
     }
   }
 
@@ -140,41 +140,9 @@ public final class WeightSyncExample {
     return targets;
   }
 
-  private static void check(Weight w, int rank, Tensor target, long step) {
-    float[] expected = golden(w.name, w.inference.localRegion(w.shape, rank), step, 1f);
-    float[] found = new float[expected.length];
-    Tensor.allocate(DType.F32, target.shape()).copyFrom(target).copyTo(found);
-    for (int i = 0; i < found.length; i++) {
-      if (found[i] != expected[i]) {
-        throw new VerificationFailedException(
-            w.name
-                + " of step "
-                + step
-                + " on rank "
-                + rank
-                + ": expected "
-                + expected[i]
-                + ", found "
-                + found[i]);
-      }
-    }
-  }
-
-  /**
-   * The values of a region of a weight after a step: whole numbers up to 64, which bf16 holds
-   * exactly, times scale.
-   */
-  private static float[] golden(String name, Region region, long step, float scale) {
-    float[] values = new float[(int) region.numel()];
-    Region.Interval rows = region.intervals(0).get(0);
-    Region.Interval columns = region.intervals(1).get(0);
-    int next = 0;
-    for (long row = rows.start(); row < rows.end(); row++) {
-      for (long column = columns.start(); column < columns.end(); column++) {
-        long mixed = name.hashCode() + 31 * row + 7 * column + 3 * step;
-        values[next++] = (Math.floorMod(mixed, 128) - 64) * scale;
-      }
-    }
-    return values;
+  /** A whole number up to 64, which bf16 holds exactly. */
+  private static Golden.Matrix golden(Weight w, long step) {
+    return (row, column) ->
+        Math.floorMod(w.name.hashCode() + 31 * row + 7 * column + 3 * step, 128) - 64;
   }
 }

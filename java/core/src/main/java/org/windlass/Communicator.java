@@ -4,6 +4,7 @@ package org.windlass;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import org.windlass.internal.Access;
@@ -228,6 +229,39 @@ public final class Communicator extends Collectives implements AutoCloseable {
     } finally {
       Reference.reachabilityFence(list);
     }
+  }
+
+  /**
+   * Which ranks of another communicator the ranks of this one are, in rank order: of the one from
+   * which {@link #subset}, {@link #split} or {@link #shrink} made it. Empty where none did. From any
+   * thread at any time.
+   */
+  public List<Integer> formerRanks() {
+    try {
+      return RankLook.former(endpoint);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * The rank here of a rank of the communicator from which {@link #subset}, {@link #split} or {@link
+   * #shrink} made this one. From any thread at any time.
+   *
+   * @param former a rank there
+   * @throws InvalidArgumentException if it is no member here, or this communicator was made from no
+   *     other; the message lists the members
+   */
+  public int rankOf(int former) {
+    List<Integer> members = formerRanks();
+    int rank = members.indexOf(former);
+    if (rank < 0) {
+      throw new InvalidArgumentException(
+          members.isEmpty()
+              ? "rankOf: " + this + " was made from no other communicator"
+              : "rankOf: rank " + former + " is no member; the members are ranks " + members);
+    }
+    return rank;
   }
 
   /**

@@ -26,7 +26,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/src/main/java", "ExamplesTest");
     QUOTABLE.put("kernels", "suite maven");
     QUOTABLE.put("tests/kernels", "suite maven");
-    QUOTABLE.put("tests/consumer", "suite consumer");
+    QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
   }
@@ -69,7 +69,10 @@ final class SourceBlocks {
                         + " has these lines one after the other"));
   }
 
-  /** Such a block of docs/kernels.md is taken by the consumer's script, by its language. */
+  /**
+   * Such a block of docs/kernels.md is taken by the consumer's script, by its language. A kernel stands
+   * in a source too.
+   */
   Treatment consumer(Block block) throws IOException {
     String script = Files.readString(Pages.ROOT.resolve("tests/consumer/run"));
     assertThat(script.contains("\nblock " + block.language() + " "))
@@ -80,6 +83,9 @@ final class SourceBlocks {
     assertThat(block.page())
         .as("%s: the page of which tests/consumer/run takes blocks", block)
         .isEqualTo("docs/kernels.md");
+    if (block.language().equals("cpp")) {
+      quoted(block);
+    }
     return new Treatment(RUN_ELSEWHERE, "suite consumer");
   }
 }

@@ -68,8 +68,9 @@ final class ExampleCommand implements Runnable {
     RankCount.require("--ranks", ranks);
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null) {
+      int width = Examples.all().stream().mapToInt(each -> each.name().length()).max().orElse(1);
       for (Example example : Examples.all()) {
-        out.printf("%-16s %s%n", example.name(), example.summary());
+        out.printf("%-" + width + "s  %s%n", example.name(), example.summary());
       }
       return;
     }

@@ -89,6 +89,24 @@ public record RankLook(
         });
   }
 
+  /**
+   * Which rank of the communicator that this one comes from each of its ranks is, in rank order;
+   * empty where it comes from none.
+   */
+  public static List<Integer> former(Endpoint endpoint) {
+    ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
+    List<Integer> former = new ArrayList<>(endpoint.size);
+    for (int rank = 0; rank < endpoint.size; rank++) {
+      state.putInt(0, Structs.RankState.SIZE);
+      Native.wl_comm_state(endpoint.handle, rank, NativeMemory.address(state));
+      int of = state.getInt(Structs.RankState.FORMER);
+      if (of >= 0) {
+        former.add(of);
+      }
+    }
+    return List.copyOf(former);
+  }
+
   /** A look at every rank of {@code ranks}. */
   static List<RankLook> all(int ranks, Source source) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.examples;
+package org.windlass.examples.jobs;
 
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -12,13 +13,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
  * A process of a job that an example starts: a JVM like this one, which runs the {@code main} of a
- * class.
- * What it prints goes to whoever started it, line by line; it ends when that one does.
+ * class. What it prints goes to whoever started it, line by line; it ends when that one does.
  */
 final class JobProcess implements AutoCloseable {
   /** Variables of a launcher around this process, which would speak for its children too. */
@@ -86,6 +88,28 @@ final class JobProcess implements AutoCloseable {
     } catch (IOException | UncheckedIOException e) {
       // It was ended.
     }
+  }
+
+  /**
+   * In such a process: what it is given to read, line by line. The process ends when whoever started
+   * it does.
+   */
+  static BlockingQueue<String> linesOfParent() {
+    BlockingQueue<String> told = new LinkedBlockingQueue<>();
+    Thread parent = new Thread(() -> readUntilParentEnds(told), "parent");
+    parent.setDaemon(true);
+    parent.start();
+    return told;
+  }
+
+  private static void readUntilParentEnds(BlockingQueue<String> told) {
+    try (BufferedReader lines =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+      lines.lines().forEach(told::add);
+    } catch (IOException | UncheckedIOException e) {
+      // As at the end.
+    }
+    Runtime.getRuntime().halt(1);
   }
 
   /** Gives it a line to read. */

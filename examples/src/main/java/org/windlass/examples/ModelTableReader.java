@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.layout.Layout;
+
+/**
+ * The reader of model tables. A table is a text of lines {@code layers N} and {@code experts N},
+ * then a line for each tensor: its name, with {@code {layer}} and {@code {expert}}, dtype, shape,
+ * the placement among tensor parallel ranks as in layout strings, and {@code first} or {@code last}
+ * for the pipeline stage of one outside the layers. {@code #} begins a comment.
+ */
+final class ModelTableReader {
+  private ModelTableReader() {}
+
+  /**
+   * A table of a text.
+   *
+   * @throws InvalidArgumentException if a line is none; it names the table and the line
+   */
+  static ModelTable read(String name, List<String> text) {
+    Map<String, Integer> counts = new LinkedHashMap<>(Map.of("layers", 0, "experts", 0));
+    List<ModelTable.Line> lines = new ArrayList<>();
+    for (int i = 0; i < text.size(); i++) {
+      String[] words = text.get(i).replaceFirst("#.*", "").strip().split("\\s+");
+      try {
+        if (words.length == 2 && counts.containsKey(words[0])) {
+          counts.put(words[0], Integer.parseInt(words[1]));
+        } else if (words.length > 1) {
+          lines.add(line(words));
+        } else if (!words[0].isEmpty()) {
+          throw new InvalidArgumentException("expected a tensor's name, dtype, shape, placement");
+        }
+      } catch (InvalidArgumentException | NumberFormatException e) {
+        throw new InvalidArgumentException(
+            name + ".tensors, line " + (i + 1) + ": " + e.getMessage(), e);
+      }
+    }
+    return new ModelTable(name, counts.get("layers"), counts.get("experts"), lines);
+  }
+
+  private static ModelTable.Line line(String[] words) {
+    boolean ofLayers = words[0].contains("{layer}");
+    List<String> stages = ofLayers ? List.of() : List.of("first", "last");
+    if (words.length != (ofLayers ? 4 : 5) || !ofLayers && !stages.contains(words[4])) {
+      throw new InvalidArgumentException(
+          "expected name, dtype, shape, placement" + (ofLayers ? "" : " and first or last"));
+    }
+    return new ModelTable.Line(
+        words[0],
+        DType.parse(words[1]),
+        Arrays.stream(words[2].split("x")).mapToLong(Long::parseLong).toArray(),
+        Layout.parse("1:" + words[3]).placements().get(0),
+        words[words.length - 1].equals("last"));
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples;
+
+import java.io.PrintStream;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.windlass.DType;
+import org.windlass.Kernel;
+import org.windlass.KernelLibrary;
+import org.windlass.LocalGroup;
+import org.windlass.Target;
+import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
+
+/**
+ * A kernel of one's own: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}, which CMake
+ * builds into a library for each target. Every rank launches it, and what a rank holds goes to the
+ * rank that is so many steps further. docs/kernels.md goes through it.
+ */
+public final class OwnKernelExample {
+  /** More than the kernel moves through its two tiles at once. */
+  private static final int COUNT = 10_000;
+
+  private OwnKernelExample() {}
+
+  public static void main(String[] args) {
+    Examples.main(OwnKernelExample::run, args);
+  }
+
+  static void run(LocalGroup group, int ranks, PrintStream out) {
+    Target target = Target.loaded();
+    KernelLibrary library = KernelLibrary.load(library(target), target);
+    Kernel shift = library.kernel("ring_shift");
+    group.run(
+        comm -> {
+          try (var window = comm.window(COUNT * (long) Float.BYTES);
+              var in = Tensor.allocate(DType.F32, COUNT)) {
+            var arrived = window.tensor(DType.F32, COUNT);
+            Golden.fill(in, i -> value(comm.rank(), i));
+            for (int steps = 0; steps <= ranks; steps++) {
+              comm.launch(shift, in, arrived, steps);
+
+              int from = Math.floorMod(comm.rank() - steps, ranks);
+              Golden.check(arrived, i -> value(from, i));
+            }
+          }
+        });
+    out.printf(
+        "own-kernel: %s by 0 to %d of %d ranks, %d values each equal the golden ones%n",
+        shift.name(), ranks, ranks, COUNT);
+  }
+
+  /** The library for a target; the build puts it beside the jar of the examples. */
+  static Path library(Target target) {
+    Path here;
+    try {
+      here = Path.of(OwnKernelExample.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    } catch (URISyntaxException e) {
+      throw new IllegalStateException(e);
+    }
+    Path library = here.resolveSibling("libring_shift-" + target + ".so");
+    if (!Files.exists(library)) {
+      throw new UnsupportedException(
+          "own-kernel: there is no " + library + ": build examples/kernels for " + target
+              + " as docs/kernels.md says, and put the library there; scripts/windlass does so for"
+              + " sim, a2a3sim and a5sim");
+    }
+    return library;
+  }
+
+  private static float value(int rank, int i) {
+    return rank * COUNT + i;
+  }
+}
