@@ -67,6 +67,10 @@ public final class Examples {
               WeightSyncExample::run,
               Optional.of(WeightSyncJobs::run)),
           new Example(
+              "manifest",
+              "weights go from trainers to a fleet, as a comm manifest says",
+              ManifestExample::run),
+          new Example(
               "fused-views",
               "weights arrive as parts of fused, interleaved and stacked buffers",
               FusedViewsExample::run),

@@ -68,6 +68,13 @@ public record Bootstrap(int devices, List<Group> groups) {
     }
   }
 
+  /** A group as messages call it. */
+  String label(int group) {
+    return "group "
+        + group
+        + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");
+  }
+
   static Bootstrap of(CommManifest manifest, int devices) {
     if (devices < 1) {
       throw new InvalidArgumentException("devices is " + devices + "; it must be 1 or more");

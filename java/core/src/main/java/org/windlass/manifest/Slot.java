@@ -2,6 +2,7 @@
 package org.windlass.manifest;
 
 import java.util.Objects;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 
 /**
@@ -22,6 +23,14 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
   /** Its size on each rank, in bytes. */
   public long bytes() {
     return extent.bytes();
+  }
+
+  /** The dtype of the tensor that it becomes: u8 for bytes, and for elements of 4 bits. */
+  public DType dtype() {
+    if (extent instanceof Elements elements && elements.bitsPerElement() == elements.type().bits()) {
+      return elements.type().dtype().orElse(DType.U8);
+    }
+    return DType.U8;
   }
 
   /** How large a slot is: a number of elements, or of bytes. */
