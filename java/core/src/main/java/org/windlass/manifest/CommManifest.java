@@ -168,6 +168,7 @@ public record CommManifest(List<CommGroup> groups) {
   /**
    * What it means where devices 0 to {@code devices - 1} take part.
    *
+   * @param devices 1 to {@value Bootstrap#MAX_DEVICES}
    * @throws InvalidArgumentException if a group names another device, or a window is too large; it
    *     gives the place in the JSON
    */

@@ -10,8 +10,8 @@ import org.windlass.InvalidArgumentException;
  *
  * @param name by which a program asks for it; not empty, and no other slot's of its group
  * @param extent how large it is
- * @param loadFromHost whether a host tensor of that name is copied in before the program
- * @param storeToHost whether it is copied out to one after the program
+ * @param loadFromHost whether a host tensor of that name is moved in before the program
+ * @param storeToHost whether it is moved out to one after the program
  */
 public record Slot(String name, Extent extent, boolean loadFromHost, boolean storeToHost) {
   /** Checks the components. */
