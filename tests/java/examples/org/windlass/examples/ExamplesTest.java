@@ -82,6 +82,7 @@ class ExamplesTest {
     PutExample.main(new String[] {"--ranks", "3"});
     OverlappingDomainsExample.main(new String[] {"--ranks", "3"});
     WeightSyncExample.main(new String[] {});
+    ManifestExample.main(new String[] {"--ranks", "3"});
     FusedViewsExample.main(new String[] {});
     ModelLayoutsExample.main(new String[] {});
     assertThatThrownBy(() -> BroadcastExample.main(new String[] {"--target", "a5"}))
