@@ -3,6 +3,7 @@
 #include <new>
 
 #include "native/abi/handles.h"
+#include "native/base/free_memory.h"
 #include "native/comm/host_operations.h"
 
 using namespace windlass;
@@ -15,6 +16,10 @@ int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory, wl_er
 
 void wl_memory_free(void* memory) {
   freeMemory(memory);
+}
+
+uint64_t wl_memory_available(void) {
+  return FreeMemory::look().bytes;
 }
 
 int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,

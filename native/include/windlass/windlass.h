@@ -473,6 +473,9 @@ WL_API void wl_comm_free(wl_comm_t* comm);
 WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory,
                                wl_error_t* error);
 WL_API void wl_memory_free(void* memory);
+/* Bytes that this process may still take, by the machine and by its cgroups; UINT64_MAX where no
+ * limit is known. Takes some 50 us. */
+WL_API uint64_t wl_memory_available(void);
 
 /* Collective: `bytes`, the same on every rank, zeroed, aligned to 4096. */
 WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,

@@ -18,9 +18,12 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.manifest.Bootstrap;
+import org.windlass.manifest.CommContext;
+import org.windlass.manifest.CommContexts;
 import org.windlass.manifest.CommGroup;
 import org.windlass.manifest.CommManifest;
 import org.windlass.manifest.ElementType;
+import org.windlass.manifest.HostTensors;
 import org.windlass.manifest.Slot;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
@@ -125,6 +128,11 @@ final class Samples extends SampleValues {
     TensorSpec spec = (TensorSpec) of(TensorSpec.class);
     Supplier<Link> link =
         once(() -> Link.open(one.get(), "pair", DeviceMesh.of(1), DeviceMesh.of(1)));
+    CommManifest manifest = (CommManifest) of(CommManifest.class);
+    Supplier<CommContexts> contexts = once(() -> manifest.open(one.get()));
+    put(HostTensors.class, HostTensors::none);
+    put(CommContexts.class, contexts);
+    put(CommContext.class, () -> contexts.get().get(0));
     put(CommunicatorOptions.class, () -> options);
     put(LocalGroup.class, group);
     put(Communicator.class, one);

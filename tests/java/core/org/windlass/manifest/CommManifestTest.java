@@ -113,7 +113,11 @@ class CommManifestTest {
     assertThatThrownBy(() -> manifest.bootstrap(4))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessage("$.comm_groups[0].devices[0] is 4; there are devices 0 to 3");
-    assertThatThrownBy(() -> manifest.bootstrap(0)).isInstanceOf(InvalidArgumentException.class);
+    for (int devices : new int[] {0, -1, Bootstrap.MAX_DEVICES + 1, Integer.MAX_VALUE}) {
+      assertThatThrownBy(() -> manifest.bootstrap(devices))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("devices is " + devices);
+    }
   }
 
   @Test

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
@@ -20,6 +21,16 @@ class MutatedManifestTest {
   private static final int LEAST = 5_000;
   private static final Pattern PLACE =
       Pattern.compile("m\\.json: \\$(\\.[a-z_]+|\\[[0-9]+\\])*(: | ).*", Pattern.DOTALL);
+
+  private static final Pattern TOKEN =
+      Pattern.compile("\"(?:[^\"\\\\]|\\\\.)*\"|-?[0-9]+|true|false");
+  private static final List<String> WORDS =
+      List.of(
+          "0", "1", "2", "4", "8", "16", "32", "64", "-1", "1.5", "1e3", "2147483647", "2147483648",
+          "9223372036854775807", "9223372036854775808", "true", "false", "null", "[]", "{}", "\"\"",
+          "\"a\"", "\"name\"", "\"dtype\"", "\"size\"", "\"bits_per_element\"", "\"nbytes\"",
+          "\"load_from_host\"", "\"store_to_host\"", "\"int8\"", "\"uint4\"", "\"float32\"",
+          "\"bfloat16\"", "\"\\ud800\"", "\"\\u0000\"");
 
   private static int cases;
   private static int refused;
@@ -36,12 +47,13 @@ class MutatedManifestTest {
   void aMutatedManifestIsTakenOrRefusedWithItsPlace(long seed) {
     Random random = new Random(seed);
     CommManifest manifest = manifest(random);
-    String text = new String(manifest.toJson(), StandardCharsets.UTF_8);
-    assertThat(parse(text)).isEqualTo(manifest);
+    byte[] json = manifest.toJson();
+    assertThat(parse(json)).isEqualTo(manifest);
     cases++;
     try {
-      CommManifest taken = parse(Mutation.of(text, random));
-      assertThat(CommManifest.parse("m.json", taken.toJson())).isEqualTo(taken);
+      CommManifest taken =
+          parse(random.nextBoolean() ? Mutation.of(json, random) : exchanged(json, random));
+      assertThat(parse(taken.toJson())).isEqualTo(taken);
       assertThat(taken.bootstrap(1 << 10).groups()).hasSameSizeAs(taken.groups());
     } catch (InvalidArgumentException e) {
       refused++;
@@ -50,8 +62,21 @@ class MutatedManifestTest {
     }
   }
 
-  private static CommManifest parse(String text) {
-    return CommManifest.parse("m.json", text.getBytes(StandardCharsets.UTF_8));
+  private static CommManifest parse(byte[] json) {
+    return CommManifest.parse("m.json", json);
+  }
+
+  /** One key or value becomes another one of the text, or a word: the JSON stays well formed. */
+  private static byte[] exchanged(byte[] json, Random random) {
+    String text = new String(json, StandardCharsets.UTF_8);
+    List<MatchResult> tokens = TOKEN.matcher(text).results().toList();
+    MatchResult old = tokens.get(random.nextInt(tokens.size()));
+    String other =
+        random.nextBoolean()
+            ? WORDS.get(random.nextInt(WORDS.size()))
+            : tokens.get(random.nextInt(tokens.size())).group();
+    return (text.substring(0, old.start()) + other + text.substring(old.end()))
+        .getBytes(StandardCharsets.UTF_8);
   }
 
   private static CommManifest manifest(Random random) {

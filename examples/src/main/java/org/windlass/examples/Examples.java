@@ -92,6 +92,10 @@ public final class Examples {
               WeightSyncExample::run,
               Optional.of(WeightSyncJobs::run)),
           new Example(
+              "manifest",
+              "weights go from trainers to a fleet, as a comm manifest says",
+              ManifestExample::run),
+          new Example(
               "expert-dispatch",
               "tokens go to the experts of a mixture, and back",
               ExpertDispatchExample::run),

@@ -21,6 +21,9 @@ public record Bootstrap(int devices, List<Group> groups) {
   /** What the offset of each slot is a multiple of, in bytes. */
   public static final int ALIGNMENT = 64;
 
+  /** How many devices there are at most. */
+  public static final int MAX_DEVICES = 1 << 20;
+
   /** Checks the components. */
   public Bootstrap {
     groups = Copies.list(groups, "groups");
@@ -68,9 +71,17 @@ public record Bootstrap(int devices, List<Group> groups) {
     }
   }
 
+  /** A group as messages call it. */
+  String label(int group) {
+    return "group "
+        + group
+        + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");
+  }
+
   static Bootstrap of(CommManifest manifest, int devices) {
-    if (devices < 1) {
-      throw new InvalidArgumentException("devices is " + devices + "; it must be 1 or more");
+    if (devices < 1 || devices > MAX_DEVICES) {
+      throw new InvalidArgumentException(
+          "devices is " + devices + "; it must be 1 or more and at most " + MAX_DEVICES);
     }
     List<Group> groups = new ArrayList<>();
     for (CommGroup group : manifest.groups()) {

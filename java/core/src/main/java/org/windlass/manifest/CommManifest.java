@@ -6,16 +6,24 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.IntStream;
+import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
+import org.windlass.MismatchException;
+import org.windlass.ResourceException;
+import org.windlass.WindlassException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.JsonText;
 
 /**
@@ -37,6 +45,9 @@ public record CommManifest(List<CommGroup> groups) {
 
   /** The name that the file has, as a rule. */
   public static final String NAME = "comm_manifest.json";
+
+  /** The environment variable that names the file of {@link #fromEnvironment}. */
+  public static final String VARIABLE = "WINDLASS_MANIFEST";
 
   /** Checks the component. */
   public CommManifest {
@@ -74,6 +85,35 @@ public record CommManifest(List<CommGroup> groups) {
               (path, fault) -> new UncheckedIOException(fault)));
     } catch (UncheckedIOException e) {
       throw e.getCause();
+    }
+  }
+
+  /**
+   * Reads the manifest of this process: the file that environment variable {@value #VARIABLE} names,
+   * or else {@value #NAME} in the working directory.
+   *
+   * @throws InvalidArgumentException if there is none, or it holds no manifest
+   * @throws ResourceException if it can't be read
+   */
+  public static CommManifest fromEnvironment() {
+    return fromEnvironment(System.getenv(), Path.of(""));
+  }
+
+  static CommManifest fromEnvironment(Map<String, String> variables, Path folder) {
+    String named = variables.getOrDefault(VARIABLE, "");
+    Path file = named.isEmpty() ? folder.resolve(NAME) : Path.of(named);
+    try {
+      return read(file);
+    } catch (NoSuchFileException e) {
+      throw new InvalidArgumentException(
+          "there is no comm manifest: "
+              + (named.isEmpty()
+                  ? VARIABLE + " is not set, and " + file.toAbsolutePath() + " is not there"
+                  : VARIABLE + " is " + named + ", which is not there")
+              + "; set " + VARIABLE + " to the file, or start where " + NAME + " lies",
+          e);
+    } catch (IOException e) {
+      throw new ResourceException("comm manifest " + file + " can't be read: " + e, e);
     }
   }
 
@@ -128,10 +168,45 @@ public record CommManifest(List<CommGroup> groups) {
   /**
    * What it means where devices 0 to {@code devices - 1} take part.
    *
+   * @param devices 1 to {@value Bootstrap#MAX_DEVICES}
    * @throws InvalidArgumentException if a group names another device, or a window is too large; it
    *     gives the place in the JSON
    */
   public Bootstrap bootstrap(int devices) {
     return Bootstrap.of(this, devices);
+  }
+
+  /** {@link #open(Communicator, HostTensors, Duration)} of a manifest that asks for no host tensor. */
+  public CommContexts open(Communicator communicator) {
+    return open(communicator, HostTensors.none());
+  }
+
+  /** {@link #open(Communicator, HostTensors, Duration)} within the communicator's deadline. */
+  public CommContexts open(Communicator communicator, HostTensors hosts) {
+    Objects.requireNonNull(communicator, "communicator");
+    return open(communicator, hosts, communicator.deadline());
+  }
+
+  /**
+   * Collective: makes a communicator and a window for each group, in which the slots lie. Device
+   * {@code d} is rank {@code d} of {@code communicator}. When it returns, the host tensors of all
+   * ranks are in their slots, and what no tensor is loaded into is zero.
+   *
+   * <p>What one rank refuses all ranks get as the same exception, before any window is made, and the
+   * communicator lives.
+   *
+   * @param hosts this rank's: one for each slot of its groups that has {@code load_from_host} or
+   *     {@code store_to_host}
+   * @param deadline for all of it
+   * @throws InvalidArgumentException if the manifest has a device that is no rank, or a host tensor is
+   *     missing, unasked for or of another dtype or size than its slot
+   * @throws ResourceException if the windows take more than there is: it names the slot
+   * @throws MismatchException if ranks open different manifests; it says where they differ
+   */
+  public CommContexts open(Communicator communicator, HostTensors hosts, Duration deadline) {
+    Objects.requireNonNull(communicator, "communicator");
+    Objects.requireNonNull(hosts, "hosts");
+    Deadline until = Deadline.of(deadline, WindlassException::of);
+    return new Opening(this, communicator, hosts, until).open();
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.manifest;
 
 import java.util.Objects;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 
 /**
@@ -9,8 +10,8 @@ import org.windlass.InvalidArgumentException;
  *
  * @param name by which a program asks for it; not empty, and no other slot's of its group
  * @param extent how large it is
- * @param loadFromHost whether a host tensor of that name is copied in before the program
- * @param storeToHost whether it is copied out to one after the program
+ * @param loadFromHost whether a host tensor of that name is moved in before the program
+ * @param storeToHost whether it is moved out to one after the program
  */
 public record Slot(String name, Extent extent, boolean loadFromHost, boolean storeToHost) {
   /** Checks the components. */
@@ -22,6 +23,14 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
   /** Its size on each rank, in bytes. */
   public long bytes() {
     return extent.bytes();
+  }
+
+  /** The dtype of the tensor that it becomes: u8 for bytes, and for elements of 4 bits. */
+  public DType dtype() {
+    if (extent instanceof Elements elements && elements.bitsPerElement() == elements.type().bits()) {
+      return elements.type().dtype().orElse(DType.U8);
+    }
+    return DType.U8;
   }
 
   /** How large a slot is: a number of elements, or of bytes. */
