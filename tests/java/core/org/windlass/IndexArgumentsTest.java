@@ -30,6 +30,7 @@ class IndexArgumentsTest {
           Map.entry("dim0", 2),
           Map.entry("dim1", 2),
           Map.entry("index", 2),
+          Map.entry("expert", 2),
           Map.entry("coordinates", 1),
           Map.entry("place", 1),
           Map.entry("peer", 1),

@@ -34,6 +34,7 @@ class LayerRulesTest {
           "org.windlass.internal.store",
           "org.windlass.internal.rendezvous",
           "org.windlass",
+          "org.windlass.experts",
           "org.windlass.manifest",
           "org.windlass.layout",
           "org.windlass.plan",

@@ -12,7 +12,13 @@ import org.windlass.testing.SampleValues;
 
 class NullArgumentsTest extends NullArguments {
   NullArgumentsTest() {
-    super(Communicator.class, Set.of("Tensor.of(owner)", "Communicator.abort(reason)"));
+    super(
+        Communicator.class,
+        Set.of(
+            "Tensor.of(owner)",
+            "Communicator.abort(reason)",
+            "ExpertParallel.dispatch(weights)",
+            "ExpertParallel.dispatchAsync(weights)"));
   }
 
   @Override

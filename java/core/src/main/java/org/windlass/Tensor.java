@@ -185,7 +185,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /** Extent of dimension {@code dim}. */
   public final long size(int dim) {
-    return shape[Objects.checkIndex(dim, shape.length)];
+    ShapeChecks.checkDimension("size", "dim", dim, shape.length);
+    return shape[dim];
   }
 
   /** Number of elements. */

@@ -87,6 +87,7 @@ public final class ExpertParallel implements AutoCloseable {
    * @throws org.windlass.ResourceException if there is no memory for as many rows
    */
   public static ExpertParallel open(Communicator communicator, ExpertOptions options) {
+    Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
     int ranks = communicator.size();
     ExpertAgreement.check(communicator, options);
@@ -168,6 +169,8 @@ public final class ExpertParallel implements AutoCloseable {
    *     for, with nothing moved
    */
   public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+    requireGiven(routing, tokens);
+    Objects.requireNonNull(ids, "ids");
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> dispatch(routing, tokens, ids, weights));
@@ -208,6 +211,7 @@ public final class ExpertParallel implements AutoCloseable {
    * the same weights. Nothing is counted or sorted.
    */
   public void dispatch(ExpertRouting routing, Tensor tokens) {
+    requireGiven(routing, tokens);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> dispatch(routing, tokens));
@@ -224,11 +228,14 @@ public final class ExpertParallel implements AutoCloseable {
   /** {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)}, while the caller computes. */
   public Operation<Void> dispatchAsync(
       ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+    requireGiven(routing, tokens);
+    Objects.requireNonNull(ids, "ids");
     return communicator.async(operations -> dispatch(routing, tokens, ids, weights));
   }
 
   /** {@link #dispatch(ExpertRouting, Tensor)}, while the caller computes. */
   public Operation<Void> dispatchAsync(ExpertRouting routing, Tensor tokens) {
+    requireGiven(routing, tokens);
     return communicator.async(operations -> dispatch(routing, tokens));
   }
 
@@ -250,6 +257,7 @@ public final class ExpertParallel implements AutoCloseable {
    *     dispatch
    */
   public void combine(ExpertRouting routing, DistributedTensor outputs, Tensor out) {
+    requireGiven(routing, outputs, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> combine(routing, outputs, out));
@@ -286,6 +294,7 @@ public final class ExpertParallel implements AutoCloseable {
   /** {@link #combine(ExpertRouting, DistributedTensor, Tensor)}, while the caller computes. */
   public Operation<Void> combineAsync(
       ExpertRouting routing, DistributedTensor outputs, Tensor out) {
+    requireGiven(routing, outputs, out);
     return communicator.async(operations -> combine(routing, outputs, out));
   }
 
@@ -329,6 +338,17 @@ public final class ExpertParallel implements AutoCloseable {
           return null;
         });
     Reference.reachabilityFence(this);
+  }
+
+  private static void requireGiven(ExpertRouting routing, Tensor tokens) {
+    Objects.requireNonNull(routing, "routing");
+    Objects.requireNonNull(tokens, "tokens");
+  }
+
+  private static void requireGiven(ExpertRouting routing, Tensor outputs, Tensor out) {
+    Objects.requireNonNull(routing, "routing");
+    Objects.requireNonNull(outputs, "outputs");
+    Objects.requireNonNull(out, "out");
   }
 
   private void requireOwn(String what, ExpertRouting routing) {
