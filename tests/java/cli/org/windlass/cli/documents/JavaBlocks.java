@@ -62,6 +62,7 @@ final class JavaBlocks {
       import java.util.*;
       import org.windlass.*;
       import org.windlass.checkpoint.*;
+      import org.windlass.experts.*;
       import org.windlass.layout.*;
       import org.windlass.manifest.*;
       import org.windlass.plan.*;
