@@ -59,6 +59,7 @@ class Arguments {
       : comm_(comm),
         kernel_(kernel),
         name_(kernel, comm.comm.rank()),
+        misuses_(kernel),
         at_(words),
         end_(words + count),
         error_(error) {}
@@ -77,6 +78,7 @@ class Arguments {
   }
 
   const Argument* arguments() const { return arguments_; }
+  const LaunchMisuses* misuses() const { return &misuses_; }
   const uint64_t* stated() const { return stated_; }
   uint64_t bytes() const { return bytes_; }
 
@@ -131,12 +133,17 @@ class Arguments {
       return refuse("is %s, and must be %s", dtypeName(dtype), dtypeName(entry.dtype));
     Argument& argument = arguments_[number_];
     argument.dtype = static_cast<DType>(dtype);
+    argument.number = number_;
+    argument.isScalar = isScalar;
+    argument.misuses = &misuses_;
     stated_[number_] = 0;
+    if (isScalar) {
+      argument.word = static_cast<uint64_t>(words[2]);
+      stated_[number_] = argument.word;
+      return WL_OK;
+    }
     state(static_cast<uint64_t>(dtype));
-    if (!isScalar) return readTensor(entry, words, &argument);
-    argument.word = static_cast<uint64_t>(words[2]);
-    state(argument.word);
-    return WL_OK;
+    return readTensor(entry, words, &argument);
   }
 
   Code readTensor(const ArgumentEntry& entry, const int64_t* words, Argument* argument) {
@@ -224,12 +231,13 @@ class Arguments {
   const wl_comm_t& comm_;
   const LoadedKernel& kernel_;
   const LaunchName name_;
+  LaunchMisuses misuses_;
   const int64_t* at_;
   const int64_t* const end_;
   wl_error_t* const error_;
   uint32_t number_ = 0;
   uint64_t bytes_ = 0;
-  Argument arguments_[kMostArguments] = {};
+  Argument arguments_[kMostArguments + 1] = {};
   uint64_t stated_[kMostArguments] = {};
 };
 
@@ -285,8 +293,8 @@ int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t k
   }
   Arguments read(*comm, *found, arguments, words, error);
   if (Code code = read.read(); code != WL_OK) return code;
-  return launch(comm->comm, {found, read.arguments(), read.stated(), read.bytes(), deadline_ns,
-                             error});
+  return launch(comm->comm, {found, read.arguments(), read.misuses(), read.stated(), read.bytes(),
+                             deadline_ns, error});
 }
 
 }  // extern "C"

@@ -19,13 +19,14 @@ namespace windlass {
 template <class K>
 class Comm::Cores {
  public:
-  Cores(Comm& comm, const Call& call, const Launch& launch)
+  Cores(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline)
       : comm_(comm),
         launch_(launch),
+        lateNs_(lateIn(deadline)),
         open_(comm.workers_ != nullptr),
-        session_(nameOf(call, launch), launch, comm.inLine(0),
+        session_(nameOf(call, launch), launch, lineOf(0),
                  K::Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
-    for (uint32_t core = 0; core < count(); ++core) cores_[core].line = comm.inLine(core);
+    for (uint32_t core = 0; core < count(); ++core) cores_[core].line = lineOf(core);
     if (open_) comm.workers_->open(step, this);
   }
   ~Cores() { close(); }
@@ -60,6 +61,23 @@ class Comm::Cores {
     Position at;  // of whoever took it
     InLine line;
   };
+
+  // A kernel that waits by itself is told as such before a peer gives it up.
+  static int64_t lateIn(Deadline& deadline) {
+    const int64_t now = clockNs();
+    const int64_t left = deadline.left(now) - deadline.limitNs() / 8;
+    return left > INT64_MAX - now ? INT64_MAX : now + left;
+  }
+  InLine lineOf(uint32_t core) const {
+    InLine line = comm_.inLine(core);
+    line.patience = {ending, this};
+    return line;
+  }
+  static Ending ending(const void* operation) {
+    const Cores& own = *static_cast<const Cores*>(operation);
+    if (own.comm_.group_->failure() != nullptr) return Ending::kFailure;
+    return clockNs() < own.lateNs_ ? Ending::kNone : Ending::kDeadline;
+  }
 
   // What breaches call the kernel.
   static const char* nameOf(const Call& call, const Launch& launch) {
@@ -113,6 +131,7 @@ class Comm::Cores {
 
   Comm& comm_;
   const Launch& launch_;
+  const int64_t lateNs_;
   bool open_;
   typename K::Session session_;
   std::atomic<bool> lackMemory_{false};
@@ -175,7 +194,7 @@ Code Comm::runCores(const Call& call, const Launch& launch, Deadline& deadline) 
 
 template <class K>
 Code Comm::goOnWithCores(const Call& call, const Launch& launch, Deadline& deadline) {
-  Cores<K> cores(*this, call, launch);
+  Cores<K> cores(*this, call, launch, deadline);
   Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
   // A peer may have failed after its part: what this rank waited for is there then, though a
   // worker may have been about to see it.

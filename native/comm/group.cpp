@@ -47,7 +47,10 @@ void Group::suitTarget(GroupConfig* config) {
   }
   if (!kTarget.limits.isolatesRanks) return;
   config->spansProcesses = true;
-  if (config->deviceCores == 0) config->deviceCores = 1;
+  if (config->deviceCores == 0) {
+    constexpr uint32_t kMost = WL_MAX_DEVICE_CORES;
+    config->deviceCores = std::clamp(config->blocks, 1u, kMost);
+  }
 }
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {

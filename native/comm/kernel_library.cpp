@@ -35,12 +35,14 @@ class Checker {
     if (table->target[sizeof table->target - 1] != 0 || !isWord(table->target))
       return refuse(WL_INVALID_ARGUMENT, "the name of its target is none");
     if (std::strcmp(table->target, target) != 0) {
-      return refuse(WL_UNSUPPORTED, "it is built for target %s, and was to be for %s",
-                    table->target, target);
+      return refuse(WL_UNSUPPORTED, "it is built for target %s, and was to be for %s; load the "
+                    "file of %s, which windlass_add_kernel(... TARGETS %s) builds",
+                    table->target, target, target, target);
     }
     if (std::strcmp(table->target, kTarget.limits.name) != 0) {
-      return refuse(WL_UNSUPPORTED, "it is built for target %s, and this process runs %s",
-                    table->target, kTarget.limits.name);
+      return refuse(WL_UNSUPPORTED, "it is built for target %s, and this process runs %s; load "
+                    "the file of %s, or start the process with WINDLASS_TARGET=%s",
+                    table->target, kTarget.limits.name, kTarget.limits.name, table->target);
     }
     if (table->fingerprint != WINDLASS_KERNEL_FINGERPRINT) {
       return refuse(WL_UNSUPPORTED, "it is built with the headers of another Windlass (%016llx), "

@@ -130,14 +130,15 @@ Code plan(const Comm& comm, const LaunchCall& of, Launch* planned) {
       const uint32_t need = kernel.needs(launch, comm.rank(), block, k);
       if (names(need, launch.ranks)) continue;
       return fail(of.error, WL_INVALID_ARGUMENT,
-                  "%s: block %u of phase %u needs rank %u; there are %u", name.text(), block, k,
-                  need, launch.ranks);
+                  "%s: block %u of phase %u needs rank %u; ranks are 0 to %u, or kEveryRank or "
+                  "kNobody", name.text(), block, k, need, launch.ranks - 1);
     }
   }
   const uint32_t leave = kernel.leavesAfter(launch, comm.rank());
   if (names(leave, launch.ranks)) return WL_OK;
-  return fail(of.error, WL_INVALID_ARGUMENT, "%s: it leaves after rank %u; there are %u",
-              name.text(), leave, launch.ranks);
+  return fail(of.error, WL_INVALID_ARGUMENT,
+              "%s: it leaves after rank %u; ranks are 0 to %u, or kEveryRank or kNobody",
+              name.text(), leave, launch.ranks - 1);
 }
 
 }  // namespace
@@ -146,8 +147,42 @@ LaunchName::LaunchName(const LoadedKernel& kernel, uint32_t rank) {
   std::snprintf(text_, sizeof text_, "launch of %s on rank %u", kernel.entry->name, rank);
 }
 
+void LaunchMisuses::take(const Misuses* to, const Misuse& misuse) {
+  // The launch's own, which isn't const.
+  auto& own = const_cast<LaunchMisuses&>(static_cast<const LaunchMisuses&>(*to));
+  uint32_t none = kNone;
+  if (!own.told_.compare_exchange_strong(none, kWriting, std::memory_order_acq_rel)) return;
+  own.write(misuse);
+  own.told_.store(kWritten, std::memory_order_release);
+}
+
+void LaunchMisuses::write(const Misuse& misuse) {
+  const KernelEntry& kernel = *kernel_.entry;
+  const auto say = [this](const char* format, auto... values) {
+    std::snprintf(text_, sizeof text_, format, values...);
+  };
+  if (misuse.what == Misuse::kTile) return say("its code misuses a tile: %s", misuse.text);
+  if (misuse.what == Misuse::kNoSuchArgument) {
+    return say("its code takes argument %u, and the last is %u: %s", misuse.argument,
+               kernel.argumentCount - 1, kernel_.signature.c_str());
+  }
+  const ArgumentEntry& argument = kernel.arguments[misuse.argument];
+  if (misuse.what == Misuse::kOtherType) {
+    return say("its code takes argument %u, %s, for another type, of %llu bytes: %s",
+               misuse.argument, argument.name, static_cast<unsigned long long>(misuse.bytes),
+               kernel_.signature.c_str());
+  }
+  say("its code takes argument %u, %s, for a %s: %s", misuse.argument, argument.name,
+      misuse.what == Misuse::kNotScalar ? "scalar" : "tensor", kernel_.signature.c_str());
+}
+
 Code launch(Comm& comm, const LaunchCall& of) {
-  const KernelCall own = {of.kernel->entry, of.arguments};
+  const KernelCall own = {of.kernel->entry, of.arguments, of.kernel->entry->argumentCount,
+                          of.misuses};
+  const auto misused = [&] {
+    return fail(of.error, WL_INVALID_ARGUMENT, "%s: %s",
+                LaunchName(*of.kernel, comm.rank()).text(), of.misuses->text());
+  };
   uint64_t fingerprint = 0;
   for (uint32_t i = 0; i < own.kernel->argumentCount; ++i)
     fingerprint = mixed(fingerprint, of.stated[i]);
@@ -161,9 +196,12 @@ Code launch(Comm& comm, const LaunchCall& of) {
   call.error = of.error;
   Launch planned = comm.launchOf(call);
   planned.call = &own;
-  if (Code code = plan(comm, of, &planned); code != WL_OK) return code;
+  const Code refused = plan(comm, of, &planned);
+  if (of.misuses->isAny()) return misused();
+  if (refused != WL_OK) return refused;
   call.args = {of.stated, nullptr, &planned};
-  return comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
+  const Code code = comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
+  return of.misuses->isAny() ? misused() : code;
 }
 
 }  // namespace windlass

@@ -2,15 +2,37 @@
 // Launches of kernels of libraries: each is an operation of all ranks, like the collectives.
 #pragma once
 
+#include <atomic>
+
 #include "native/comm/comm.h"
 #include "native/comm/kernel_library.h"
 
 namespace windlass {
 
+// What the kernel of one launch does that its arguments don't allow: the first such thing.
+class LaunchMisuses : public Misuses {
+ public:
+  explicit LaunchMisuses(const LoadedKernel& kernel) : Misuses{take}, kernel_(kernel) {}
+
+  bool isAny() const { return told_.load(std::memory_order_acquire) == kWritten; }
+  // Once no thread runs the kernel.
+  const char* text() const { return text_; }
+
+ private:
+  enum : uint32_t { kNone, kWriting, kWritten };
+  static void take(const Misuses* to, const Misuse& misuse);
+  void write(const Misuse& misuse);
+
+  const LoadedKernel& kernel_;
+  std::atomic<uint32_t> told_{kNone};
+  char text_[512] = {};
+};
+
 // One launch as its rank states it, held against the kernel's table.
 struct LaunchCall {
   const LoadedKernel* kernel;
-  const Argument* arguments;
+  const Argument* arguments;  // and one behind the last, of nothing
+  const LaunchMisuses* misuses;
   // A fingerprint for each of what is the same of it on every rank.
   const uint64_t* stated;
   uint64_t bytes;  // of its tensors

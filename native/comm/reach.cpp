@@ -70,13 +70,15 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     for (uint32_t i = 0; i < kernel.argumentCount; ++i) {
       const Argument& argument = launch.argument(i);
       const uint64_t bytes = argument.elements * sizeOf(argument.dtype);
-      if (bytes == 0 || kernel.arguments[i].kind == ArgumentEntry::kScalar) continue;
-      if (kernel.arguments[i].kind == ArgumentEntry::kTensor) {
-        all.push_back({rank_, argument.at<void>(rank_), bytes, false});
+      const ArgumentEntry& entry = kernel.arguments[i];
+      if (bytes == 0 || entry.kind == ArgumentEntry::kScalar) continue;
+      const char* unwritten = entry.isWritten != 0 ? nullptr : entry.name;
+      if (entry.kind == ArgumentEntry::kTensor) {
+        all.push_back({rank_, argument.at<void>(rank_), bytes, false, unwritten});
         continue;
       }
       for (uint32_t rank = 0; rank < launch.ranks; ++rank)
-        all.push_back({rank, argument.at<void>(rank), bytes, true});
+        all.push_back({rank, argument.at<void>(rank), bytes, true, unwritten});
     }
     return all;
   }

@@ -136,10 +136,55 @@ struct LeavesAtOnce : RingShift {
   }
 };
 
+// A kernel writes what its table says that it writes, and nothing else.
+struct StoresToInput : RingShift {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    Row own = source(launch, rank);
+    Staging tile(count(launch));
+    TASSIGN(tile, 0);
+    TLOAD(tile, own);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TMULS(tile, tile, 2.0f);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(own, tile);
+  }
+};
+
+// Both items of a rank write the same.
+struct SameFromBoth : RingShift {
+  WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 2; }
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    Row from = source(launch, rank);
+    Row to = destination(launch, rank);
+    Staging ping(count(launch));
+    TASSIGN(ping, 0);
+    comm::TPUT(to, from, ping);
+  }
+};
+
+// Twice what it loads goes to the peer, by one tile and no flag back, again and again.
+struct OneTileInALoop : RingShift {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    for (int64_t at = 0; at < count(launch); at += 64) {
+      Row from = row(launch.argument(0).at<float>(rank) + at, 64);
+      Row to = row(launch.argument(1).at<float>(target(launch, rank)) + at, 64);
+      Staging tile(64);
+      TASSIGN(tile, 0);
+      TLOAD(tile, from);
+      TSTORE(to, tile);
+    }
+  }
+};
+
 WINDLASS_KERNEL_LIBRARY(libraryKernel<NeedsNobody>("needs_nobody"),
                         libraryKernel<LeavesAtOnce>("leaves_at_once"),
                         libraryKernel<WholeTiles>("whole_tiles"),
                         libraryKernel<OffsetInElements>("offset_in_elements"),
                         libraryKernel<PastTheEnd>("past_the_end"),
                         libraryKernel<NoFlag>("no_flag"),
-                        libraryKernel<WrongNeed>("wrong_need"))
+                        libraryKernel<WrongNeed>("wrong_need"),
+                        libraryKernel<StoresToInput>("stores_to_input"),
+                        libraryKernel<SameFromBoth>("same_from_both"),
+                        libraryKernel<OneTileInALoop>("one_tile_in_a_loop"))

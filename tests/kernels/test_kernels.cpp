@@ -85,7 +85,7 @@ struct Scalars : LibraryKernel {
 // Every rank waits for the phase of rank `holder`, which adds 1 to its `gate`, and lasts until that
 // is 2 or more.
 struct Gate : LibraryKernel {
-  static constexpr ArgumentEntry kArguments[] = {distributed("gate", DType::kI32),
+  static constexpr ArgumentEntry kArguments[] = {distributed("gate", DType::kI32).written(),
                                                  scalar("holder", DType::kI32)};
 
   static uint32_t phases(const Launch&) { return 2; }
@@ -126,6 +126,58 @@ struct Lost : LibraryKernel {
     return what(launch) == 2 ? launch.ranks : kNobody;
   }
   static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+};
+
+// Does with its arguments, or with a tile, what can't be done: `what` says what.
+struct Misused : LibraryKernel {
+  static constexpr ArgumentEntry kArguments[] = {
+      tensor("in", DType::kF32), tensor("out", DType::kF32).written(), scalar("what", DType::kI32)};
+  using Staging = Tile<TileType::Vec, float, 1, 1024, BLayout::RowMajor, 1, DYNAMIC>;
+
+  static int32_t what(const Launch& launch) { return launch.argument(2).scalar<int32_t>(); }
+  static uint32_t phases(const Launch& launch) {
+    return what(launch) == 0 ? 1 + static_cast<uint32_t>(launch.argument(3).elements) : 1;
+  }
+  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+    double sum = 0;
+    switch (what(launch)) {
+      case 1:
+        sum += static_cast<double>(launch.argument(0xffffffffu).elements);
+        break;
+      case 2:
+        sum += launch.argument(2).scalar<double>();
+        break;
+      case 3:
+        sum += *launch.argument(0).at<const int32_t>(rank);
+        break;
+      case 4:
+        sum += launch.argument(0).scalar<float>();
+        break;
+      case 5:
+        if (launch.argument(2).at<float>(rank) != nullptr) sum += 1;
+        break;
+      case 6:
+        place(launch, rank, 1 << 30);
+        break;
+      case 7:
+        place(launch, rank, 0);
+        break;
+      default:
+        break;
+    }
+    if (sum == 0.5) place(launch, rank, 0);
+  }
+  // The input's first element, through a tile there.
+  static void place(const Launch& launch, uint32_t rank, uint32_t offset) {
+    Row<float> from = row(launch.argument(0).at<float>(rank), 1);
+    Row<float> to = row(launch.argument(1).at<float>(rank), 1);
+    Staging tile(what(launch) == 7 ? 2000 : 1);
+    TASSIGN(tile, offset);
+    TLOAD(tile, from);
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    TSTORE(to, tile);
+  }
 };
 
 // out = floor(((in + 1) * 2 - in) / 4 + 3), by the instructions that the kernels of this tree don't
@@ -181,4 +233,5 @@ WINDLASS_KERNEL_LIBRARY(windlass::libraryKernel<windlass::Shift>("shift"),
                         windlass::libraryKernel<windlass::Scalars>("scalars"),
                         windlass::libraryKernel<windlass::Lost>("lost"),
                         windlass::libraryKernel<windlass::Gate>("gate"),
+                        windlass::libraryKernel<windlass::Misused>("misused"),
                         windlass::libraryKernel<windlass::Vocabulary>("vocabulary"))

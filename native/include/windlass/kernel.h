@@ -30,6 +30,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Marks what a target's cores run, and the host too. A build for cores of their own defines it.
 #ifndef WL_CORE
@@ -232,6 +233,30 @@ struct PartTable {
   WL_CORE Part* parts() { return reinterpret_cast<Part*>(this + 1); }
 };
 
+// Whether elements of that dtype are T's, or words of their size.
+template <class T>
+WL_CORE constexpr bool isOf(DType dtype) {
+  const bool isFloat = dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 ||
+                       dtype == DType::kF64;
+  if (sizeof(T) != sizeOf(dtype)) return false;
+  if constexpr (std::is_floating_point<T>::value) return isFloat;
+  if constexpr (std::is_integral<T>::value && std::is_signed<T>::value) return !isFloat;
+  return true;
+}
+
+// What a library's kernel does with an argument, or a tile, that can't be done with it.
+struct Misuse {
+  enum What : uint32_t { kNoSuchArgument, kNotScalar, kNotTensor, kOtherType, kTile };
+  What what;
+  uint32_t argument;
+  uint64_t bytes;    // of the type that it takes elements or the scalar for
+  const char* text;  // of a tile's: what is done
+};
+// Takes them, from any thread, of the launch whose it is.
+struct Misuses {
+  void (*tell)(const Misuses*, const Misuse&);
+};
+
 // An argument of a launch of a library's kernel.
 struct Argument {
   DType dtype;
@@ -241,14 +266,29 @@ struct Argument {
   uint64_t stride;    // from one rank's part to the next's, in bytes; 0: this rank's alone
   uint64_t elements;  // of a tensor
   int64_t shape[kMaxDims];
+  uint32_t number;
+  bool isScalar;
+  const Misuses* misuses;  // nullptr: nobody looks how it is used
 
+  // Where the rank's part of it begins; as bytes, or as elements of its dtype.
   template <class T>
   WL_CORE T* at(uint32_t rank) const {
+    if (misuses != nullptr) {
+      if (isScalar) tell(Misuse::kNotTensor, 0);
+      if constexpr (!std::is_void<T>::value) {
+        if (!isScalar && sizeof(T) > 1 && !isOf<std::remove_const_t<T>>(dtype))
+          tell(Misuse::kOtherType, sizeof(T));
+      }
+    }
     return reinterpret_cast<T*>(word + rank * stride);
   }
   template <class T>
   WL_CORE T scalar() const {
     static_assert(sizeof(T) <= sizeof word, "a scalar is a word at most");
+    if (misuses != nullptr) {
+      if (!isScalar) tell(Misuse::kNotScalar, 0);
+      if (isScalar && !isOf<T>(dtype)) tell(Misuse::kOtherType, sizeof(T));
+    }
     T value;
     __builtin_memcpy(&value, &word, sizeof value);
     return value;
@@ -258,6 +298,9 @@ struct Argument {
   WL_CORE int64_t rows() const {
     return columns() == 0 ? 0 : static_cast<int64_t>(elements) / columns();
   }
+  WL_CORE void tell(Misuse::What what, uint64_t bytes) const {
+    misuses->tell(misuses, {what, number, bytes, nullptr});
+  }
 };
 
 struct KernelEntry;  // windlass/kernel_table.h
@@ -266,7 +309,15 @@ struct KernelEntry;  // windlass/kernel_table.h
 // are a rank's own.
 struct KernelCall {
   const KernelEntry* kernel;
-  const Argument* arguments;
+  const Argument* arguments;  // and one behind the last, of nothing
+  uint32_t count;
+  const Misuses* misuses;  // or nullptr
+
+  WL_CORE const Argument& argument(uint32_t index) const {
+    if (index < count) return arguments[index];
+    if (misuses != nullptr) misuses->tell(misuses, {Misuse::kNoSuchArgument, index, 0, nullptr});
+    return arguments[count];
+  }
 };
 
 // One operation, as every rank sees it.
@@ -287,7 +338,7 @@ struct Launch {
   const WindowBase* windows;     // of this process
   const KernelCall* call;        // of a library's kernel: where its memory lies; or nullptr
 
-  WL_CORE const Argument& argument(uint32_t index) const { return call->arguments[index]; }
+  WL_CORE const Argument& argument(uint32_t index) const { return call->argument(index); }
   WL_CORE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
@@ -315,6 +366,14 @@ struct Launch {
   }
 };
 
+// When a kernel's looks at signals have to end, on targets that check: the host's answer for an
+// operation in progress, from any thread.
+enum class Ending : uint32_t { kNone, kFailure, kDeadline };
+struct Patience {
+  Ending (*ending)(const void* operation) = nullptr;  // nullptr: never
+  const void* operation = nullptr;
+};
+
 // One core of a rank in one operation, as the device executor runs it: kernels/in_line.h.
 struct InLine {
   uint32_t rank;
@@ -326,6 +385,7 @@ struct InLine {
   unsigned char* lines;  // rank 0's
   size_t lineStride;     // bytes from one rank's to the next's
   const uint64_t* apart = nullptr;  // of each rank, where they lie anywhere
+  Patience patience = {};
 
   // Where core `ofCore` of rank `of` signals to rank `owner`.
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
@@ -344,6 +404,7 @@ struct Reach {
   const void* data;
   uint64_t bytes;
   bool isWindow;
+  const char* unwritten = nullptr;  // the argument that it is, where its kernel doesn't write it
 };
 
 // What one rank reads of another's input, or of its output.

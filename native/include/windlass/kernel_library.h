@@ -13,6 +13,7 @@
 
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,21 @@ class InSession {
       return nullptr;
     }
   }
+  // Runs `body` on that core; false: its kernel was ended in it, now or before.
+  template <class Body>
+  static bool untilEnded([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core,
+                         const Body& body) {
+    if constexpr (Cores::kChecks) {
+      if (of(session).cores_.hasEnded(core)) return false;
+      try {
+        return body();
+      } catch (const typename Cores::Ended&) {
+        return false;
+      }
+    } else {
+      return body();
+    }
+  }
   // While it lives, its thread runs that core.
   static auto run([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core) {
     if constexpr (Cores::kChecks) {
@@ -132,18 +148,48 @@ template <class K>
 struct InLibrary : K {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const PhaseScope scope(launch);
-    const ItemScope item(block, k);
+    const ItemScope item(launch, block, k);
     K::phase(launch, rank, block, k);
   }
   static bool goOn(KernelSession* session, const Launch& launch, const InLine& own, Position& at) {
     [[maybe_unused]] const auto running = InSession<CoreSession>::run(session, own.core);
     const DeclaredScope declared(InSession<CoreSession>::order(session));
-    return runInLine<InLibrary>(launch, own, at);
+    return InSession<CoreSession>::untilEnded(
+        session, own.core, [&] { return runInLine<InLibrary>(launch, own, at); });
   }
 };
 
+// Stops the compiler by the function of K that is not as the executors call it.
+template <class K>
+constexpr void requireFunctions() {
+  using Const = const Launch&;
+  static_assert(std::is_same<std::remove_extent_t<decltype(K::kArguments)>,
+                             const ArgumentEntry>::value,
+                "a kernel has: static constexpr ArgumentEntry kArguments[]");
+  static_assert(std::is_convertible<decltype(&K::refuses), const char* (*)(Const)>::value,
+                "a kernel has: static const char* refuses(const Launch& launch)");
+  static_assert(std::is_convertible<decltype(&K::plan), void (*)(Launch&)>::value,
+                "a kernel has: static void plan(Launch& launch)");
+  static_assert(std::is_convertible<decltype(&K::phases), uint32_t (*)(Const)>::value,
+                "a kernel has: static uint32_t phases(const Launch& launch)");
+  static_assert(std::is_convertible<decltype(&K::blocks), uint32_t (*)(Const, uint32_t)>::value,
+                "a kernel has: static uint32_t blocks(const Launch& launch, uint32_t rank)");
+  static_assert(std::is_convertible<decltype(&K::needs),
+                                    uint32_t (*)(Const, uint32_t, uint32_t, uint32_t)>::value,
+                "a kernel has: static uint32_t needs(const Launch& launch, uint32_t rank, "
+                "uint32_t block, uint32_t phase)");
+  static_assert(std::is_convertible<decltype(&K::phase),
+                                    void (*)(Const, uint32_t, uint32_t, uint32_t)>::value,
+                "a kernel has: static void phase(const Launch& launch, uint32_t rank, "
+                "uint32_t block, uint32_t phase)");
+  static_assert(
+      std::is_convertible<decltype(&K::leavesAfter), uint32_t (*)(Const, uint32_t)>::value,
+      "a kernel has: static uint32_t leavesAfter(const Launch& launch, uint32_t rank)");
+}
+
 template <class K>
 constexpr KernelEntry libraryKernel(const char* name) {
+  requireFunctions<K>();
   return {name,
           K::kArguments,
           sizeof K::kArguments / sizeof K::kArguments[0],

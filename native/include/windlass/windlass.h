@@ -186,7 +186,8 @@ typedef struct wl_group_config {
   int32_t cores;           /* cores to assume; 0 = wl_allowed_cores() */
   int64_t deadline_ns;     /* default deadline of every operation; 0 = 60 s */
   int32_t blocks;          /* threads that a rank's long operations run on, its own included: 1 to
-                              WL_MAX_BLOCKS; 0 = one for each core that a rank has */
+                              WL_MAX_BLOCKS; 0 = one for each core that a rank has. On targets
+                              that check, the cores of a rank, up to WL_MAX_DEVICE_CORES; 0 = 1 */
   int32_t adjust_threads;  /* 1: operations may do to any thread that calls them what
                               wl_thread_adopt allows; 0 */
   int32_t device_cores;    /* 0: the cpu executor; 1 to WL_MAX_DEVICE_CORES: the device executor,

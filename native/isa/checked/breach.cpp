@@ -38,6 +38,8 @@ constexpr Words kWords[] = {
     {"outside-memory",
      "stay inside the rank's own memory and the windows of its peers, and in a launch inside its "
      "arguments"},
+    {"not-written",
+     "mark the argument `written()` where the kernel names it, or store elsewhere"},
     {"memory-race",
      "order the two: in a kernel, have the `needs` of the second name the rank of the first, a "
      "phase before; else pipe_barrier(PIPE_ALL), dsb(DSB_DDR), TNOTIFY after the first, TTEST, "
@@ -47,6 +49,9 @@ constexpr Words kWords[] = {
     {"signal-alignment", "keep a signal at a multiple of 4 bytes"},
     {"signal-writers", "give each writer a signal in a line of 64 bytes of its own"},
     {"peer-wait", "have the peer notify a signal in this rank's own memory, and wait for that"},
+    {"phase-waits",
+     "look at a signal once, or have `needs` name the rank whose phase before it follows: a phase "
+     "never waits"},
 };
 static_assert(sizeof kWords / sizeof *kWords == kRules);
 
@@ -60,12 +65,19 @@ const char* hintOf(Rule rule) {
 }
 
 std::string describe(const Origin& origin) {
-  return "instruction " + std::to_string(origin.number) + ", " + origin.instruction;
+  if (origin.number == 0) return origin.instruction;
+  return "instruction " + std::to_string(origin.number - origin.before) +
+         (origin.inItem ? " of phase " + std::to_string(origin.phase) : "") + ", " +
+         origin.instruction;
+}
+
+std::string placeOf(const Origin& origin) {
+  return "rank " + std::to_string(origin.rank) + ", block " +
+         std::to_string(origin.inItem ? origin.block : origin.core);
 }
 
 std::string Breach::text() const {
-  return std::string(nameOf(rule)) + ": kernel " + kernel + ", rank " +
-         std::to_string(origin.rank) + ", block " + std::to_string(origin.block) + ", " +
+  return std::string(nameOf(rule)) + ": kernel " + kernel + ", " + placeOf(origin) + ", " +
          describe(origin) + ": " + what + "; " + hintOf(rule);
 }
 

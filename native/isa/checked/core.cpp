@@ -93,7 +93,7 @@ std::string sizesOf(const TileRef& tile) {
 
 }  // namespace
 
-Core::Core(Machine& machine, uint32_t rank, uint32_t block)
+Core::Core(Machine& machine, uint32_t rank, uint32_t block, const Patience& patience)
     : machine_(machine),
       rank_(rank),
       block_(block),
@@ -102,7 +102,8 @@ Core::Core(Machine& machine, uint32_t rank, uint32_t block)
       queues_(kPipes, Queue(machine.pipes())),
       flags_(kPipes * kPipes * kFlagIds, Flag(machine.pipes())),
       random_(seedOf(machine, rank, block)),
-      drained_(machine.pipes()) {
+      drained_(machine.pipes()),
+      patience_(patience) {
   changeMood();
 }
 
@@ -122,7 +123,7 @@ Core& Core::current() {
 }
 
 void Core::finish() {
-  const Origin origin = begin("the kernel's end");
+  const Origin origin = {"the kernel's end", 0, rank_, block_};
   for (const Flag& flag : flags_) {
     if (!flag.pending) continue;
     const auto index = static_cast<size_t>(&flag - flags_.data());
@@ -156,7 +157,7 @@ uint64_t Core::common(const std::vector<Busy>& a, const std::vector<Busy>& b) {
 }
 
 Origin Core::begin(const char* name) {
-  return {name, ++issued_, rank_, block_};
+  return {name, ++issued_, rank_, block_, inItem_, item_, phase_, issuedBefore_};
 }
 
 void Core::reportClash(const std::optional<Clash>& clash, const Origin& origin) {
@@ -353,6 +354,12 @@ bool Core::isThere(const GlobalRef& tensor, const Origin& origin) {
          });
 }
 
+bool Core::isWritten(const char* unwritten, const std::string& what, const Origin& origin) {
+  return require(unwritten == nullptr, Rule::kNotWritten, origin, [&] {
+    return what + " lies in argument " + unwritten + ", which isn't `written()`";
+  });
+}
+
 bool Core::takes(Op op, DType dtype, const Origin& origin) {
   return require(machine_.architecture().has(op, dtype), Rule::kElementType, origin, [&] {
     return std::string(windlass::nameOf(dtype)) + " on " + machine_.architecture().name;
@@ -423,6 +430,7 @@ void Core::store(const GlobalRef& tensor, const TileRef& tile, bool adds, const 
   const Origin origin = begin(name);
   if (!fit(tensor, tile, origin)) return;
   if (adds && !takes(Op::kAtomicAdd, tile.dtype, origin)) return;
+  if (!isWritten(machine_.memory().unwritten(rank_, tensor), describe(tensor), origin)) return;
   const Issue now = {Pipe::kMte3, queue(Pipe::kMte3).clock, firstPipe_, origin};
   issue(Pipe::kMte3, origin, tensor.bytes(), {{&tile, false}}, [this, tile, tensor, adds] {
     const TileView from(buffer(), tile, tensor);
@@ -542,6 +550,10 @@ void Core::notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op) {
   const Region* region = machine_.memory().reach(rank_, address, sizeof *signal);
   ++counters_.notifies;
   if (!isUsable(region, address, origin)) return;
+  if (!isWritten(machine_.memory().unwritten(rank_, address, sizeof *signal),
+                 describeSignal(region, address), origin)) {
+    return;
+  }
   require(lastStore_ <= drained_[number(Pipe::kMte3)], Rule::kNotifyUnreleased, origin, [&] {
     return describeSignal(region, address) +
            " is written while what this core stored may not have reached memory";
@@ -556,12 +568,29 @@ bool Core::look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp) {
   const Origin origin = begin("TTEST");
   const auto address = reinterpret_cast<uint64_t>(signal);
   const Region* region = machine_.memory().reach(rank_, address, sizeof *signal);
-  if (!isUsable(region, address, origin)) return false;
-  require(region->rank == rank_, Rule::kPeerWait, origin,
-          [&] { return describeSignal(region, address); });
-  const bool seen = machine_.memory().look(signal, value, cmp, &queue(Pipe::kS).clock);
-  mustAcquire_ = mustAcquire_ || seen;
+  bool seen = false;
+  if (isUsable(region, address, origin)) {
+    require(region->rank == rank_, Rule::kPeerWait, origin,
+            [&] { return describeSignal(region, address); });
+    seen = machine_.memory().look(signal, value, cmp, &queue(Pipe::kS).clock);
+  }
+  if (seen) {
+    mustAcquire_ = true;
+  } else {
+    --issued_;  // looks in vain are as many as time makes them
+    endWhereLate(describeSignal(region, address), origin);
+  }
   return seen;
+}
+
+void Core::endWhereLate(const std::string& signal, const Origin& origin) {
+  if (!inItem_ || patience_.ending == nullptr) return;
+  const Ending ending = patience_.ending(patience_.operation);
+  if (ending == Ending::kNone) return;
+  require(ending != Ending::kDeadline, Rule::kPhaseWaits, origin,
+          [&] { return signal + " is looked at until the deadline has come"; });
+  hasEnded_ = true;
+  throw Ended();
 }
 
 // ---- the order in which pipes run

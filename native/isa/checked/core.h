@@ -21,7 +21,8 @@ namespace windlass::checked {
 
 class Core {
  public:
-  Core(Machine& machine, uint32_t rank, uint32_t block);
+  // `patience` says when its kernel's looks at signals have to end.
+  Core(Machine& machine, uint32_t rank, uint32_t block, const Patience& patience = {});
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -46,9 +47,18 @@ class Core {
   // that does not.
   void declare(const DeclaredOrder* order) { order_ = order; }
   void beginItem(uint32_t block, uint32_t phase) {
+    inItem_ = true;
     item_ = block;
     phase_ = phase;
+    issuedBefore_ = issued_;
   }
+  void endItem() {
+    inItem_ = false;
+    issuedBefore_ = 0;
+  }
+  // Thrown out of an item that looks at a signal when waits have to end.
+  struct Ended {};
+  bool hasEnded() const { return hasEnded_; }
 
   uint32_t block() const { return block_; }
   uint32_t blocks() const { return machine_.config().blocks; }
@@ -126,6 +136,10 @@ class Core {
   bool isUsable(const TileRef& tile, const Origin& origin);
   // Whether other ranks whose memory it is are there while the item runs, as its kernel declares.
   bool isThere(const GlobalRef& tensor, const Origin& origin);
+  // Whether the kernel may write to the argument; nullptr: it is none that it may not.
+  bool isWritten(const char* unwritten, const std::string& what, const Origin& origin);
+  // After a look that did not see what it looks for.
+  void endWhereLate(const std::string& signal, const Origin& origin);
   bool fit(const GlobalRef& tensor, const TileRef& tile, const Origin& origin);
   bool isUsable(const Region* region, uint64_t address, const Origin& origin);
   bool areUsable(std::initializer_list<const TileRef*> tiles, const Origin& origin);
@@ -161,8 +175,12 @@ class Core {
   Clock drained_;           // what the last dsb saw over
   bool mustAcquire_ = false;
   const DeclaredOrder* order_ = nullptr;
+  bool inItem_ = false;
   uint32_t item_ = 0;
   uint32_t phase_ = 0;
+  uint64_t issuedBefore_ = 0;  // the item
+  const Patience patience_;
+  bool hasEnded_ = false;
   Counters counters_;
   std::vector<Busy> loading_;  // of MTE2, in order
   std::vector<Busy> storing_;  // of MTE3

@@ -22,10 +22,6 @@ const char* verbOf(Touching touching) {
   return names[static_cast<int>(touching)];
 }
 
-std::string coreOf(const Origin& origin) {
-  return "rank " + std::to_string(origin.rank) + ", block " + std::to_string(origin.block);
-}
-
 bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
   switch (cmp) {
     case pto::comm::WaitCmp::EQ:
@@ -49,11 +45,12 @@ bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
 void GlobalMemory::add(const Region& region) {
   const auto isIt = [&](const Region& each) {
     return each.isWindow && each.rank == region.rank && each.data == region.data &&
-           each.bytes == region.bytes;
+           each.bytes == region.bytes && each.unwritten == region.unwritten;
   };
   const std::lock_guard<std::mutex> lock(regionsMutex_);
   if (region.isWindow && std::any_of(regions_.begin(), regions_.end(), isIt)) return;
   regions_.push_back(region);
+  if (region.unwritten != nullptr) hasUnwritten_ = true;
 }
 
 void GlobalMemory::drop(const Region& region) {
@@ -72,17 +69,39 @@ void GlobalMemory::drop(const Region& region) {
   segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(begin + region.bytes));
 }
 
-const Region* GlobalMemory::reach(uint32_t rank, uint64_t address, uint64_t bytes) const {
+template <typename Takes>
+const Region* GlobalMemory::find(uint32_t rank, uint64_t address, uint64_t bytes,
+                                 const Takes& takes) const {
   const std::lock_guard<std::mutex> lock(regionsMutex_);
   for (const Region& region : regions_) {
     const auto begin = reinterpret_cast<uint64_t>(region.data);
-    const bool mayTouch = region.isWindow || region.rank == rank;
+    const bool mayTouch = (region.isWindow || region.rank == rank) && takes(region);
     if (mayTouch && address >= begin && bytes <= region.bytes &&
         address - begin <= region.bytes - bytes) {
       return &region;
     }
   }
   return nullptr;
+}
+
+const Region* GlobalMemory::reach(uint32_t rank, uint64_t address, uint64_t bytes) const {
+  return find(rank, address, bytes, [](const Region&) { return true; });
+}
+
+const char* GlobalMemory::unwritten(uint32_t rank, uint64_t address, uint64_t bytes) const {
+  const auto mayWrite = [](const Region& region) { return region.unwritten == nullptr; };
+  if (find(rank, address, bytes, mayWrite) != nullptr) return nullptr;
+  const Region* region = reach(rank, address, bytes);
+  return region == nullptr ? nullptr : region->unwritten;
+}
+
+const char* GlobalMemory::unwritten(uint32_t rank, const GlobalRef& tensor) const {
+  if (!hasUnwritten_) return nullptr;
+  const char* first = nullptr;
+  forEachRun(tensor, [&](uint64_t address, uint64_t bytes) {
+    if (first == nullptr) first = unwritten(rank, address, bytes);
+  });
+  return first;
 }
 
 bool GlobalMemory::reaches(uint32_t rank, const GlobalRef& tensor) const {
@@ -111,7 +130,7 @@ std::optional<Clash> GlobalMemory::touch(Segment& segment, const Touch& touch, c
     if (ordered || !conflicts(before.touching, touch.touching)) continue;
     clash =
         Clash{Rule::kMemoryRace, describe(tensor) + " is " + pastOf(touch.touching) + " while " +
-                                     coreOf(before.origin) + ", " + describe(before.origin) +
+                                     placeOf(before.origin) + ", " + describe(before.origin) +
                                      ", may still " + verbOf(before.touching) + " it"};
     break;
   }
@@ -160,7 +179,7 @@ std::optional<Clash> GlobalMemory::notify(int32_t* signal, int32_t value, pto::c
       lines_.try_emplace(address / kSignalLine, Writer{writer, origin, sets});
   Writer& before = line->second;
   if (before.firstPipe != writer && (sets || before.sets)) {
-    clash = Clash{Rule::kSignalWriters, ": its line was written by " + coreOf(before.origin) +
+    clash = Clash{Rule::kSignalWriters, ": its line was written by " + placeOf(before.origin) +
                                             ", " + describe(before.origin)};
   }
   before.sets = before.sets || sets;

@@ -3,6 +3,7 @@
 // began, and what each signal releases. Its functions may be called by cores on several threads.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <mutex>
@@ -25,6 +26,7 @@ struct Region {
   const void* data;
   uint64_t bytes;
   bool isWindow;
+  const char* unwritten = nullptr;  // the argument that it is, whose kernel may not write it
 };
 
 enum class Touching : uint8_t { kRead, kAdd, kWrite };
@@ -40,6 +42,10 @@ class GlobalMemory {
   const Region* reach(uint32_t rank, uint64_t address, uint64_t bytes) const;
   // Whether it may touch all of the tensor.
   bool reaches(uint32_t rank, const GlobalRef& tensor) const;
+  // Of bytes that it may touch: the argument that it may not write and that has some of them, and
+  // which no other region has; nullptr: it may write all.
+  const char* unwritten(uint32_t rank, uint64_t address, uint64_t bytes) const;
+  const char* unwritten(uint32_t rank, const GlobalRef& tensor) const;
 
   // Records what the instruction does to the tensor's bytes; says with what it isn't ordered.
   std::optional<Clash> touch(const GlobalRef& tensor, Touching touching, const Issue& issue);
@@ -70,6 +76,9 @@ class GlobalMemory {
     bool sets;
   };
 
+  template <typename Takes>
+  const Region* find(uint32_t rank, uint64_t address, uint64_t bytes, const Takes& takes) const;
+
   using Segments = std::map<uint64_t, Segment>;
   void splitAt(uint64_t address);
   std::optional<Clash> touch(Segment& segment, const Touch& touch, const Clock& clock,
@@ -77,6 +86,7 @@ class GlobalMemory {
 
   mutable std::mutex regionsMutex_;
   std::list<Region> regions_;  // stay where they are
+  std::atomic<bool> hasUnwritten_{false};
   std::mutex mutex_;
   Segments segments_;
   std::unordered_map<uint64_t, Writer> lines_;

@@ -39,11 +39,15 @@ class DeclaredScope {
   DeclaredScope(const DeclaredScope&) = delete;
   DeclaredScope& operator=(const DeclaredScope&) = delete;
 };
-// Stands before an item of it.
-struct ItemScope {
-  ItemScope(uint32_t block, uint32_t phase) noexcept {
+// Lasts as long as an item of it.
+class ItemScope {
+ public:
+  ItemScope(const Launch&, uint32_t block, uint32_t phase) noexcept {
     checked::Core::current().beginItem(block, phase);
   }
+  ~ItemScope() { checked::Core::current().endItem(); }
+  ItemScope(const ItemScope&) = delete;
+  ItemScope& operator=(const ItemScope&) = delete;
 };
 
 namespace ascend {

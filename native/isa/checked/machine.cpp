@@ -29,7 +29,9 @@ Machine::Machine(const MachineConfig& config) : config_(config) {
 
 void Machine::report(Rule rule, const Origin& origin, const std::string& what) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (++breachCount_ <= kKept) breaches_.push_back({rule, config_.kernel, origin, what});
+  const bool isFirst = ++breachesOf_[static_cast<size_t>(rule)] == 1;
+  if (++breachCount_ <= kKept || isFirst)
+    breaches_.push_back({rule, config_.kernel, origin, what});
 }
 
 void Machine::add(const Counters& counters, std::vector<Span> spans) {
@@ -51,13 +53,27 @@ std::vector<Breach> Machine::breaches() const {
 std::string Machine::report() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (breachCount_ == 0) return "";
+  const std::string seed = std::string("on ") + config_.architecture.name +
+                           ", seed of the pipes' order " + std::to_string(config_.seed);
   std::string text;
-  for (const Breach& breach : breaches_) text += breach.text() + "\n";
-  if (breachCount_ > breaches_.size()) {
-    text += "and " + std::to_string(breachCount_ - breaches_.size()) + " more\n";
+  std::string others;
+  bool told[kRules] = {};
+  for (const Breach& breach : breaches_) {
+    const auto rule = static_cast<size_t>(breach.rule);
+    if (told[rule]) continue;
+    told[rule] = true;
+    const uint64_t more = breachesOf_[rule] - 1;
+    std::string lines = breach.text() + "\n";
+    if (more > 0)
+      lines += "and " + std::to_string(more) + " more of " + nameOf(breach.rule) + "\n";
+    if (others.empty() && text.size() + lines.size() + seed.size() <= kMostReport) {
+      text += lines;
+    } else {
+      others += (others.empty() ? "and of " : ", ") + std::string(nameOf(breach.rule));
+    }
   }
-  return text + "on " + config_.architecture.name + ", seed of the pipes' order " +
-         std::to_string(config_.seed);
+  if (!others.empty()) others += "\n";
+  return text + others + seed;
 }
 
 Counters Machine::counters() const {

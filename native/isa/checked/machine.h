@@ -68,7 +68,8 @@ class Machine {
   // All, and the first ones; none: the kernel is clean.
   uint64_t breachCount() const;
   std::vector<Breach> breaches() const;
-  // Empty, or the first breaches, a line each, and the seed.
+  // Empty, or the first breach of each rule, a line each, how many more there are of it, and the
+  // seed; at most kMostReport bytes, the last ones left out.
   std::string report() const;
   // Of the cores that have finished.
   Counters counters() const;
@@ -76,12 +77,14 @@ class Machine {
 
  private:
   static constexpr size_t kKept = 32;
+  static constexpr size_t kMostReport = 1700;  // messages of errors have room for it
 
   const MachineConfig config_;
   GlobalMemory memory_;
   mutable std::mutex mutex_;
   uint64_t breachCount_ = 0;
-  std::vector<Breach> breaches_;
+  uint64_t breachesOf_[kRules] = {};
+  std::vector<Breach> breaches_;  // the first ones, and the first of each rule
   Counters counters_;
   std::vector<Span> spans_;
 };

@@ -148,10 +148,10 @@ std::string traceOf(const std::vector<TracedRun>& runs, uint64_t leftOut) {
   for (const TracedRun& run : runs) {
     for (const Span& span : run.spans) {
       event(std::string("\"name\":\"") + span.origin.instruction + "\",\"cat\":\"" + run.kernel +
-            "\",\"ph\":\"X\"" + row(span.origin.rank, rowOf(span.origin.block, span.pipe)) +
+            "\",\"ph\":\"X\"" + row(span.origin.rank, rowOf(span.origin.core, span.pipe)) +
             ",\"ts\":" + std::to_string(run.start + span.start) +
             ",\"dur\":" + std::to_string(span.cycles) +
-            ",\"args\":{\"number\":" + std::to_string(span.origin.number) +
+            ",\"args\":{\"number\":" + std::to_string(span.origin.number - span.origin.before) +
             ",\"bytes\":" + std::to_string(span.bytes) + "}");
     }
   }

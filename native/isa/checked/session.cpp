@@ -64,12 +64,12 @@ Session::Session(const Architecture& architecture, const char* kernel, uint32_t 
                  const InLine& line, const std::vector<Reach>& reach, const RunRecorder& recorder)
     : machine_(Machines::all().join(architecture, kernel, ranks, line, recorder)) {
   for (const Reach& each : reach) {
-    const Region region = {each.rank, each.data, each.bytes, each.isWindow};
+    const Region region = {each.rank, each.data, each.bytes, each.isWindow, each.unwritten};
     if (!region.isWindow) own_.push_back(region);
     machine_->memory().add(region);
   }
   for (uint32_t core = 0; core < line.cores; ++core)
-    cores_.push_back(std::make_unique<Core>(*machine_, line.rank, core));
+    cores_.push_back(std::make_unique<Core>(*machine_, line.rank, core, line.patience));
 }
 
 Session::~Session() {
@@ -96,7 +96,8 @@ SeedChoice chooseSeed(const char* request) noexcept {
   if (request == nullptr || *request == 0) return choice;
   const char* const end = request + std::strlen(request);
   const std::from_chars_result read = std::from_chars(request, end, choice.seed);
-  if (read.ec == std::errc() && read.ptr == end) return choice;
+  choice.isGiven = read.ec == std::errc() && read.ptr == end;
+  if (choice.isGiven) return choice;
   std::snprintf(choice.error, sizeof choice.error,
                 "WINDLASS_PIPE_SEED is '%.40s', and a seed is a number from 0 to 2^64 - 1",
                 request);
@@ -104,7 +105,7 @@ SeedChoice chooseSeed(const char* request) noexcept {
 }
 
 uint64_t seedOf(uint32_t sequence) {
-  return chosenSeed().seed + sequence;
+  return chosenSeed().isGiven ? chosenSeed().seed : sequence;
 }
 
 const char* seedError() noexcept {

@@ -35,6 +35,9 @@ class Session {
 
   // While it lives, its thread runs that core.
   Core::Running run(uint32_t core) { return Core::Running(*cores_[core]); }
+  // A core whose kernel waited when all waits had to end goes on no more.
+  using Ended = Core::Ended;
+  bool hasEnded(uint32_t core) const { return cores_[core]->hasEnded(); }
   // On one thread. `over`: all cores are; else they may go on, and this is as far as they came.
   Verdict verdict(bool over);
 
@@ -53,12 +56,13 @@ std::string runAlone(const Architecture& architecture, const char* kernel,
 // Of the bytes from the first element of a view to its last.
 Reach reachOf(uint32_t rank, const StridedView& view);
 
-// Of the order in which pipes run, of an operation: from WINDLASS_PIPE_SEED, and from the sequence.
+// Of the order in which pipes run, of an operation: WINDLASS_PIPE_SEED, or the sequence.
 uint64_t seedOf(uint32_t sequence);
 // nullptr, or why WINDLASS_PIPE_SEED is not obeyed: it is no number of 64 bits.
 const char* seedError() noexcept;
-// A value of it, which may be nullptr or "": *seed, and what seedError() would say of it.
+// A value of it, which may be nullptr or "", and what seedError() would say of it.
 struct SeedChoice {
+  bool isGiven;
   uint64_t seed;
   char error[128];  // "": none
 };

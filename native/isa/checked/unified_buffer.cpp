@@ -6,15 +6,14 @@
 namespace windlass::checked {
 namespace {
 
-std::string against(uint64_t number, const char* instruction, Pipe pipe) {
-  return "instruction " + std::to_string(number) + ", " + instruction + " on " + nameOf(pipe);
+std::string against(const Origin& origin, Pipe pipe) {
+  return describe(origin) + " on " + nameOf(pipe);
 }
 
-Clash race(const TileRef& tile, const Issue& issue, const char* what, uint64_t number,
-           const char* instruction, Pipe pipe, const char* may) {
+Clash race(const TileRef& tile, const Issue& issue, const char* what, const Origin& other,
+           Pipe pipe, const char* may) {
   return {Rule::kTileRace, describe(tile) + " is " + what + " on " + nameOf(issue.pipe) +
-                               " while " + against(number, instruction, pipe) + ", may still " +
-                               may + " it"};
+                               " while " + against(other, pipe) + ", may still " + may + " it"};
 }
 
 }  // namespace
@@ -46,19 +45,18 @@ std::optional<Clash> UnifiedBuffer::each(const TileRef& tile, Look&& look) {
 std::optional<Clash> UnifiedBuffer::read(const TileRef& tile, const Issue& issue) {
   return each(tile, [&](Block& block) -> std::optional<Clash> {
     const Touch& written = block.written;
-    block.read[static_cast<size_t>(issue.pipe)] = {issue.tick(issue.pipe), issue.origin.number,
-                                                   issue.origin.instruction};
+    block.read[static_cast<size_t>(issue.pipe)] = {issue.tick(issue.pipe), issue.origin};
     if (written.tick == 0) {
       return Clash{Rule::kTileUnwritten, describe(tile) + " is read where nothing was written"};
     }
-    if (block.tile != tile.at.serial && written.number > tile.at.placedAt) {
+    if (block.tile != tile.at.serial && written.origin.number > tile.at.placedAt) {
       return Clash{Rule::kTileOverlap,
                    describe(tile) + " is read where " +
-                       against(written.number, written.instruction, block.writer) +
+                       against(written.origin, block.writer) +
                        ", wrote another tile"};
     }
     if (block.writer != issue.pipe && written.tick > issue.tick(block.writer)) {
-      return race(tile, issue, "read", written.number, written.instruction, block.writer, "write");
+      return race(tile, issue, "read", written.origin, block.writer, "write");
     }
     return std::nullopt;
   });
@@ -70,15 +68,14 @@ std::optional<Clash> UnifiedBuffer::write(const TileRef& tile, const Issue& issu
     for (const Pipe pipe : kEveryPipe) {
       const Touch& read = block.read[static_cast<size_t>(pipe)];
       if (pipe != issue.pipe && read.tick > issue.tick(pipe)) {
-        clash = race(tile, issue, "written", read.number, read.instruction, pipe, "read");
+        clash = race(tile, issue, "written", read.origin, pipe, "read");
       }
     }
     const Touch& written = block.written;
     if (block.writer != issue.pipe && written.tick > issue.tick(block.writer)) {
-      clash =
-          race(tile, issue, "written", written.number, written.instruction, block.writer, "write");
+      clash = race(tile, issue, "written", written.origin, block.writer, "write");
     }
-    block.written = {issue.tick(issue.pipe), issue.origin.number, issue.origin.instruction};
+    block.written = {issue.tick(issue.pipe), issue.origin};
     block.writer = issue.pipe;
     block.tile = tile.at.serial;
     return clash;

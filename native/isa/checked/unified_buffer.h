@@ -44,8 +44,7 @@ class UnifiedBuffer {
  private:
   struct Touch {
     uint64_t tick = 0;  // 0: never
-    uint64_t number = 0;
-    const char* instruction = nullptr;
+    Origin origin = {};
   };
   struct Block {
     Touch written;

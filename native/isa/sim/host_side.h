@@ -6,6 +6,7 @@
 
 #include "native/isa/limits.h"
 #include "native/isa/sim/loops.h"
+#include "native/isa/sim/types.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -36,8 +37,21 @@ class CoreSession {
 struct DeclaredScope {
   explicit DeclaredScope(const void*) noexcept {}
 };
-struct ItemScope {
-  ItemScope(uint32_t, uint32_t) noexcept {}
+// Lasts as long as an item of it; what that did with tiles is told then.
+class ItemScope {
+ public:
+  ItemScope(const Launch& launch, uint32_t, uint32_t) noexcept : launch_(launch) {}
+  ~ItemScope() {
+    const char* what = detail::takeMisuse();
+    const Misuses* misuses = launch_.call->misuses;
+    if (what != nullptr && misuses != nullptr)
+      misuses->tell(misuses, {Misuse::kTile, 0, 0, what});
+  }
+  ItemScope(const ItemScope&) = delete;
+  ItemScope& operator=(const ItemScope&) = delete;
+
+ private:
+  const Launch& launch_;
 };
 
 // Runs `body` on the calling thread; nullptr.

@@ -2,7 +2,6 @@
 // Movement between global memory and tiles, and between ranks' global memory, on sim.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <type_traits>
 
@@ -38,6 +37,7 @@ inline void store(const StridedView& dst, const StridedView& src) noexcept {
 struct TileView {
   int64_t shape[kGlobalDims];
   int64_t stride[kGlobalDims];
+  bool fit;
 
   template <typename TileT, typename Global>
   TileView(TileT& tile, Global& g) noexcept {
@@ -49,9 +49,9 @@ struct TileView {
       stride[d] = step;
       step *= shape[d];
     }
-    assert(tile.GetValidCol() == shape[4]);
-    assert(tile.GetValidRow() == shape[0] * shape[1] * shape[2] * shape[3]);
-    (void)tile;
+    fit = fits(tile.GetValidCol() == shape[4] &&
+                   tile.GetValidRow() == shape[0] * shape[1] * shape[2] * shape[3],
+               "TLOAD or TSTORE takes a tile of other valid rows or columns than the tensor has");
   }
 
   template <typename TileT>
@@ -71,6 +71,7 @@ template <typename TileT, typename Global>
 inline void TLOAD(TileT& tile, Global& src) noexcept {
   static_assert(std::is_same_v<typename TileT::DType, typename Global::RawDType>, "one dtype");
   const windlass::detail::TileView local(tile, src);
+  if (!local.fit) return;
   windlass::TMOVE_CVT(local.view(tile), src.view());
 }
 
@@ -78,6 +79,7 @@ template <typename TileT, typename Global, AtomicType kAtomic>
 inline void TSTORE(Global& dst, TileT& tile) noexcept {
   static_assert(std::is_same_v<typename TileT::DType, typename Global::DType>, "one dtype");
   const windlass::detail::TileView local(tile, dst);
+  if (!local.fit) return;
   windlass::detail::store<kAtomic, typename Global::DType>(dst.view(), local.view(tile));
 }
 template <typename Global, typename TileT>
@@ -98,7 +100,10 @@ inline void TPUT(Dst& dst, Src& src, TileT&) noexcept {
   static_assert(std::is_same_v<T, typename Src::RawDType>, "one dtype");
   static_assert(std::is_same_v<T, typename TileT::DType>, "the tile's dtype is the tensors'");
   static_assert(Dst::layout == Src::layout, "one layout");
-  assert(windlass::detail::sameShape(dst, src));
+  if (!windlass::detail::fits(windlass::detail::sameShape(dst, src),
+                              "TPUT or TGET takes tensors of two shapes")) {
+    return;
+  }
   if constexpr (kAtomic == AtomicType::AtomicNone && Dst::kOneRow && Src::kOneRow) {
     const size_t bytes = static_cast<size_t>(src.GetShape(4)) * sizeof(T);
     if (bytes > windlass::kShortCopyBytes) {

@@ -3,7 +3,6 @@
 // than there, so that what the toolkit refuses (temporaries, const tensors) doesn't compile here.
 #pragma once
 
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -21,6 +20,24 @@ constexpr size_t kUnifiedBufferBytes = kSimLimits.tileBytes;
 namespace detail {
 // This thread's on-core memory, aligned to 64 bytes; made on first use.
 unsigned char* unifiedBuffer() noexcept;
+
+// What a kernel on this thread does with tiles that no target allows: noted, and then left undone.
+// `a` and `b` are for the format.
+void misuse(const char* format, int64_t a = 0, int64_t b = 0) noexcept;
+// The first one since the last call, until the thread's next; nullptr: none.
+const char* takeMisuse() noexcept;
+
+#ifdef NDEBUG
+constexpr bool kChecksTiles = false;
+#else
+constexpr bool kChecksTiles = true;
+#endif
+// Whether tiles are of the sizes that the instruction takes, where that is checked.
+inline bool fits(bool kept, const char* what) noexcept {
+  if (!kChecksTiles || kept) return true;
+  misuse(what);
+  return false;
+}
 }  // namespace detail
 
 }  // namespace windlass
@@ -85,13 +102,13 @@ class Tile {
             std::enable_if_t<R == DYNAMIC && C == DYNAMIC, int> = 0>
   Tile(int64_t validRows, int64_t validCols) noexcept
       : validRows_(validRows), validCols_(validCols) {
-    assert(isSized());
+    size();
   }
   template <int R = kValidRow, int C = kValidCol,
             std::enable_if_t<(R == DYNAMIC) != (C == DYNAMIC), int> = 0>
   explicit Tile(int64_t valid) noexcept {
     (kValidRow == DYNAMIC ? validRows_ : validCols_) = valid;
-    assert(isSized());
+    size();
   }
 
   Element* data() noexcept {
@@ -101,14 +118,24 @@ class Tile {
   unsigned GetValidCol() noexcept { return static_cast<unsigned>(validCols_); }
 
   void place(size_t offset) noexcept {
-    assert(offset % 32 == 0);
-    assert(offset + size_t{kRows} * kCols * sizeof(Element) <= windlass::kUnifiedBufferBytes);
-    offset_ = offset;
+    constexpr size_t kMost =
+        windlass::kUnifiedBufferBytes - size_t{kRows} * kCols * sizeof(Element);
+    if (offset % 32 == 0 && offset <= kMost) {
+      offset_ = offset;
+    } else {
+      windlass::detail::misuse("TASSIGN places a tile at byte %lld; it takes a multiple of 32, and "
+                               "this tile fits up to byte %lld",
+                               static_cast<int64_t>(offset), static_cast<int64_t>(kMost));
+    }
   }
 
  private:
-  bool isSized() const noexcept {
-    return validRows_ >= 0 && validRows_ <= kRows && validCols_ >= 0 && validCols_ <= kCols;
+  void size() noexcept {
+    if (validRows_ >= 0 && validRows_ <= kRows && validCols_ >= 0 && validCols_ <= kCols) return;
+    windlass::detail::misuse("a tile is made of %lld valid rows and %lld valid columns, which it "
+                             "hasn't",
+                             validRows_, validCols_);
+    validRows_ = validCols_ = 0;
   }
 
   size_t offset_ = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <new>
 
 #include "native/isa/sim/types.h"
@@ -21,7 +22,26 @@ class UnifiedBuffer {
   unsigned char* bytes_;
 };
 
+struct Noted {
+  bool isAny;
+  char text[192];
+};
+thread_local Noted noted = {};
+
 }  // namespace
+
+void detail::misuse(const char* format, int64_t a, int64_t b) noexcept {
+  if (noted.isAny) return;
+  noted.isAny = true;
+  std::snprintf(noted.text, sizeof noted.text, format, static_cast<long long>(a),
+                static_cast<long long>(b));
+}
+
+const char* detail::takeMisuse() noexcept {
+  if (!noted.isAny) return nullptr;
+  noted.isAny = false;
+  return noted.text;
+}
 
 unsigned char* detail::unifiedBuffer() noexcept {
   thread_local const UnifiedBuffer buffer;

@@ -2,7 +2,6 @@
 // Arithmetic on tiles, on sim: element by element over the valid rows and columns.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,12 +31,18 @@ class ValidView {
   TileT& tile_;
 };
 
+// Whether two tiles of one instruction have the same valid sizes.
+template <typename A, typename B>
+bool areAlike(A& a, B& b) noexcept {
+  return fits(a.GetValidRow() == b.GetValidRow() && a.GetValidCol() == b.GetValidCol(),
+              "an instruction takes tiles of other valid rows or columns than one another");
+}
+
 template <typename Dst, typename A, typename B>
 inline void combine(Dst& dst, A& a, B& b, ReduceOp op) noexcept {
   using T = typename Dst::DType;
   static_assert(std::is_same_v<T, typename A::DType> && std::is_same_v<T, typename B::DType>);
-  assert(a.GetValidRow() == dst.GetValidRow() && a.GetValidCol() == dst.GetValidCol());
-  assert(b.GetValidRow() == dst.GetValidRow() && b.GetValidCol() == dst.GetValidCol());
+  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
   const ValidView<Dst> out(dst);
   const ValidView<A> left(a);
   const ValidView<B> right(b);
@@ -77,7 +82,7 @@ void convert(Dst& dst, Src& src, pto::RoundMode mode,
              std::optional<pto::SaturationMode> saturation) {
   constexpr DType kFrom = DTypeOf<typename Src::DType>::value;
   constexpr DType kTo = DTypeOf<typename Dst::DType>::value;
-  assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
+  if (!windlass::detail::areAlike(dst, src)) return;
   const bool isNearest = mode == pto::RoundMode::CAST_RINT || mode == pto::RoundMode::CAST_NONE;
   if (isNearest && isFloat(kFrom) && isFloat(kTo)) {
     const ValidView<Dst> out(dst);
@@ -148,7 +153,7 @@ inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
 template <typename Dst, typename Src>
 inline void TMOV(Dst& dst, Src& src) noexcept {
   static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
-  assert(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol());
+  if (!windlass::detail::areAlike(dst, src)) return;
   const windlass::detail::ValidView<Dst> out(dst);
   const windlass::detail::ValidView<Src> in(src);
   windlass::TMOVE_CVT(out.view(), in.view());

@@ -561,6 +561,48 @@ std::vector<Mistake> rankMistakes() {
          notify(test, 1, 0, line, pto::comm::NotifyOp::AtomicAdd);
          notify(test, 0, 0, line, op);
        }},
+      {Rule::kNotWritten, "a store to what the kernel reads",
+       "tensor f32 1x1x1x2x32 lies in argument constant, which isn't `written()`",
+       onOneCore([](TestMachine& test, bool broken) {
+         F32 tile(2, 32);
+         pto::TASSIGN(tile, 0);
+         auto from = rowsOf(test.constant[0].data(), 2, 32);
+         auto to = rowsOf(broken ? test.constant[1].data() : test.window[1].data(), 2, 32);
+         pto::comm::TPUT(to, from, tile);
+         EXPECT_EQ(test.constant[1][0], -3.0f);
+       })},
+      {Rule::kNotWritten, "a signal in what the kernel reads", "the signal at byte 0 of a window",
+       onOneCore([](TestMachine& test, bool broken) {
+         pto::comm::Signal signal(broken ? as<int32_t>(test.constant[1]) : test.signals[1].words);
+         pto::comm::TNOTIFY(signal, 1, pto::comm::NotifyOp::Set);
+         EXPECT_EQ(test.constant[1][0], -3.0f);
+       })},
+      {Rule::kPhaseWaits, "a phase that waits for a signal",
+       "instruction 2 of phase 3, TTEST: the signal at byte 0 of a window of rank 0",
+       [](TestMachine& test, bool broken) {
+         test.patience = {[](const void* looks) {
+                            const auto left = --*static_cast<int*>(const_cast<void*>(looks));
+                            return left > 0 ? windlass::Ending::kNone : windlass::Ending::kDeadline;
+                          },
+                          &test.looks};
+         test.on(0, 0, [&] {
+           checked::Core& core = checked::Core::current();
+           core.beginItem(1, 3);
+           F32 tile(2, 32);
+           pto::TASSIGN(tile, 0);
+           auto signal = test.signal(0, 0);
+           const auto wait = [&] {
+             while (!pto::comm::TTEST(signal, broken ? 1 : 0, pto::comm::WaitCmp::EQ)) continue;
+           };
+           if (broken) {
+             EXPECT_THROW(wait(), checked::Core::Ended);
+           } else {
+             wait();
+           }
+           EXPECT_EQ(core.hasEnded(), broken);
+           core.endItem();
+         });
+       }},
       {Rule::kPeerWait, "a look at a peer's memory", "the signal at byte 0 of a window of rank 1",
        onOneCore([](TestMachine& test, bool broken) {
          auto signal = test.signal(broken ? 1 : 0, 0);
@@ -609,7 +651,7 @@ TEST(Breaches, MoreThan64RanksAreNamed) {
   EXPECT_EQ(most.report(), "");
   const checked::Machine more({kA5, "a kernel", 65});
   EXPECT_EQ(more.report(),
-            "ranks: kernel a kernel, rank 0, block 0, instruction 0, launch: 65 ranks; use at "
+            "ranks: kernel a kernel, rank 0, block 0, launch: 65 ranks; use at "
             "most 64 ranks: the device's table of windows has no more\n"
             "on a5, seed of the pipes' order 0");
 }
@@ -630,7 +672,59 @@ TEST(Breaches, AreBoundedInNumber) {
   });
   EXPECT_EQ(test.machine.breachCount(), 1000u);
   EXPECT_EQ(test.machine.breaches().size(), 32u);
-  EXPECT_NE(test.machine.report().find("and 968 more\n"), std::string::npos);
+  EXPECT_NE(test.machine.report().find("and 999 more of wait-without-set\n"), std::string::npos);
+}
+
+// A line for each rule, whichever came how often, and the seed, within what messages have room for.
+TEST(Breaches, AreToldOnceOfEachRule) {
+  TestMachine test(kA2A3, 77);
+  test.on(0, 0, [] {
+    for (int i = 0; i < 1000; ++i) wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    F32 tile(2, 32);
+    for (int i = 0; i < 3; ++i) pto::TASSIGN(tile, 3);
+    set_flag(PIPE_V, PIPE_V, EVENT_ID0);
+  });
+  const std::string report = test.machine.report();
+  for (const char* line : {"wait-without-set: ", "\nand 999 more of wait-without-set\n",
+                           "\ntile-misaligned: ", "\nand 2 more of tile-misaligned\n",
+                           "\nflag-name: ", "\non a2a3, seed of the pipes' order 77"}) {
+    EXPECT_NE(report.find(line), std::string::npos) << line << " in\n" << report;
+  }
+  EXPECT_EQ(std::count(report.begin(), report.end(), '\n'), 5) << report;
+}
+
+TEST(Breaches, OfTooManyRulesAreNamed) {
+  TestMachine test(kA5, 78);
+  for (int rule = 0; rule < checked::kRules; ++rule)
+    test.machine.report(static_cast<Rule>(rule), {"TPUT", 1, 0, 0}, std::string(100, 'x'));
+  const std::string report = test.machine.report();
+  EXPECT_LT(report.size(), 1700u + 31 * 20);
+  EXPECT_NE(report.find("\nand of "), std::string::npos);
+  for (int rule = 0; rule < checked::kRules; ++rule)
+    EXPECT_NE(report.find(nameOf(static_cast<Rule>(rule))), std::string::npos) << report;
+  EXPECT_NE(report.find("\non a5, seed of the pipes' order 78"), std::string::npos);
+}
+
+// Numbers are those of the phase, whatever ran before, and looks in vain don't count.
+TEST(Breaches, SayWhichInstructionOfThePhase) {
+  TestMachine test(kA5);
+  test.on(0, 1, [&] {
+    checked::Core& core = checked::Core::current();
+    auto signal = test.signal(0, 0);
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(pto::comm::TTEST(signal, 1, pto::comm::WaitCmp::EQ));
+    pipe_barrier(PIPE_ALL);
+    core.beginItem(7, 2);
+    pipe_barrier(PIPE_ALL);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    core.endItem();
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  });
+  ASSERT_EQ(test.machine.breaches().size(), 2u);
+  EXPECT_NE(test.machine.breaches()[0].text().find(
+                "rank 0, block 7, instruction 2 of phase 2, wait_flag: "),
+            std::string::npos);
+  EXPECT_NE(test.machine.breaches()[1].text().find("rank 0, block 1, instruction 4, wait_flag: "),
+            std::string::npos);
 }
 
 }  // namespace

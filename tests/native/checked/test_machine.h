@@ -57,6 +57,9 @@ class TestMachine {
       machine.memory().add({rank, out[rank].data(), kFloats * sizeof(float), false});
       machine.memory().add({rank, window[rank].data(), kFloats * sizeof(float), true});
       machine.memory().add({rank, &signals[rank], sizeof signals[rank], true});
+      constant[rank].assign(kFloats, -3.0f);
+      const uint64_t bytes = kFloats * sizeof(float);
+      machine.memory().add({rank, constant[rank].data(), bytes, true, "constant"});
     }
   }
 
@@ -64,7 +67,7 @@ class TestMachine {
   template <typename Body>
   void on(uint32_t rank, uint32_t block, Body&& body) {
     auto& core = cores_[rank * kBlocks + block];
-    if (core == nullptr) core = std::make_unique<checked::Core>(machine, rank, block);
+    if (core == nullptr) core = std::make_unique<checked::Core>(machine, rank, block, patience);
     const checked::Core::Running running(*core);
     body();
   }
@@ -81,10 +84,13 @@ class TestMachine {
   struct alignas(64) Signals {
     int32_t words[64] = {};
   };
+  int looks = 10;
+  windlass::Patience patience;  // of cores that have yet to run something
   checked::Machine machine;
   std::vector<float> in[kRanks];
   std::vector<float> out[kRanks];
   std::vector<float> window[kRanks];
+  std::vector<float> constant[kRanks];  // an argument that the kernel doesn't write
   Signals signals[kRanks];
 
  private:

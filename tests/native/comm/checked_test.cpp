@@ -254,6 +254,20 @@ TEST(Checked, ASeedThatIsNoneIsRefused) {
   EXPECT_EXIT(create(), testing::ExitedWithCode(0), "WINDLASS_PIPE_SEED is '12x', and a seed is");
 }
 
+// What a breach tells, given back, is the order of every operation, so of that one too.
+TEST(Checked, ASeedThatIsGivenIsEveryOperations) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto seeds = [](const char* given) {
+    given == nullptr ? unsetenv("WINDLASS_PIPE_SEED") : setenv("WINDLASS_PIPE_SEED", given, 1);
+    std::fprintf(stderr, "seeds %llu %llu", static_cast<unsigned long long>(checked::seedOf(4)),
+                 static_cast<unsigned long long>(checked::seedOf(9)));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(seeds(nullptr), testing::ExitedWithCode(0), "seeds 4 9");
+  EXPECT_EXIT(seeds("17"), testing::ExitedWithCode(0), "seeds 17 17");
+  EXPECT_EXIT(seeds("0"), testing::ExitedWithCode(0), "seeds 0 0");
+}
+
 TEST(Checked, RefusesWhatTheArchitectureLacks) {
   if (!isChecked()) GTEST_SKIP() << wl_target() << " has all";
   LocalRanks ranks(2);

@@ -4,6 +4,10 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -34,7 +38,9 @@ class CheckedTargetTest {
                 "threads agree",
                 "sums are counted",
                 "processes agree",
-                "a mistake is told");
+                "a mistake is told",
+                "what is only read stays",
+                "a race of two cores is told");
       }
     }
   }
@@ -48,7 +54,7 @@ class CheckedTargetTest {
     assertThatThrownBy(KernelProfile::trace).isInstanceOf(UnsupportedException.class);
   }
 
-  static void sums() {
+  static void sums() throws IOException {
     System.out.println("target " + Target.loaded());
     assertThatThrownBy(Target.SIM::use).isInstanceOf(UnsupportedException.class);
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SOON);
@@ -69,6 +75,47 @@ class CheckedTargetTest {
     }
     requireLaunchCounted();
     System.out.println("a mistake is told");
+    try (LocalGroup group = Communicator.local(1, options)) {
+      group.run(CheckedTargetTest::storeToWhatIsRead);
+    }
+    System.out.println("what is only read stays");
+    try (LocalGroup group = Communicator.local(1, options.withBlocks(2))) {
+      group.run(CheckedTargetTest::raceOnTwoCores);
+    }
+    System.out.println("a race of two cores is told");
+  }
+
+  /** A kernel that stores to an argument that isn't written(), over memory that can't be. */
+  private static void storeToWhatIsRead(Communicator communicator) throws IOException {
+    Path file = Files.write(Files.createTempFile("windlass", ".bin"), new byte[4000]);
+    try (FileChannel channel = FileChannel.open(file);
+        Window window = communicator.window(4000)) {
+      Tensor in =
+          Tensor.of(
+              channel.map(FileChannel.MapMode.READ_ONLY, 0, 4000).order(ByteOrder.nativeOrder()),
+              DType.F32,
+              1000);
+      DistributedTensor out = window.tensor(DType.F32, 1000);
+      Kernel stores = TestKernels.kernel("mistakes", "stores_to_input");
+      assertThatThrownBy(() -> communicator.launch(stores, in, out, 1))
+          .isInstanceOf(DeviceException.class)
+          .hasMessageContaining("not-written: kernel stores_to_input, rank 0, block 0, instruction 8")
+          .hasMessageContaining("lies in argument in, which isn't `written()`");
+      assertThat(in.getDouble(0)).isZero();
+    } finally {
+      Files.delete(file);
+    }
+  }
+
+  private static void raceOnTwoCores(Communicator communicator) {
+    try (Window window = communicator.window(4000)) {
+      DistributedTensor out = window.tensor(DType.F32, 1000);
+      Tensor in = Tensor.allocate(DType.F32, 1000);
+      Kernel both = TestKernels.kernel("mistakes", "same_from_both");
+      assertThatThrownBy(() -> communicator.launch(both, in, out, 0))
+          .isInstanceOf(DeviceException.class)
+          .hasMessageContaining("memory-race: kernel same_from_both, rank 0, block ");
+    }
   }
 
   /** A kernel of a library that keeps the rules, and one that doesn't. */

@@ -98,7 +98,7 @@ class LaunchTest {
             assertThatThrownBy(() -> comm.launch(shift, in, out, comm.rank()))
                 .isInstanceOf(MismatchException.class)
                 .hasMessageContaining("launch of shift")
-                .hasMessageContaining("argument 2, steps, has another value");
+                .hasMessageContaining("argument 2, steps, is ");
             in.close();
             window.close();
           });

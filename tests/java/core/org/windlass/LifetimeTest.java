@@ -330,6 +330,37 @@ class LifetimeTest {
     assertThat(records).noneMatch(record -> record.getMessage().startsWith("Window"));
   }
 
+  /** A rank that nothing ends, such as a kernel whose phase loops, and one that has failed. */
+  @Test
+  void aRunThatWaitsForARankAfterAFailureSaysSo() throws Exception {
+    AtomicBoolean stop = new AtomicBoolean();
+    List<LogRecord> records;
+    try (LocalGroup group = Communicator.local(3)) {
+      Thread run =
+          new Thread(
+              () ->
+                  assertThatThrownBy(
+                          () ->
+                              group.run(
+                                  communicator -> {
+                                    while (communicator.rank() == 1 && !stop.get()) {
+                                      Thread.onSpinWait();
+                                    }
+                                    if (communicator.rank() == 2) {
+                                      throw new IllegalStateException("disk on fire");
+                                    }
+                                  }))
+                      .hasMessage("disk on fire"));
+      records = logged(run::start, () -> true);
+      stop.set(true);
+      run.join();
+    }
+    LogRecord record = leak(records, "A run fails, and waits for ranks that are still inside: rank 1");
+    assertThat(record.getMessage())
+        .contains("Failed so far: java.lang.IllegalStateException: disk on fire")
+        .doesNotContain("rank 0", "rank 2 at");
+  }
+
   @Test
   void aFailureThatNobodyAwaitsIsReported() throws Exception {
     try (LocalGroup group = Communicator.local(1)) {

@@ -84,6 +84,7 @@ class CommandTest {
         arguments(List.of("example", "nothing"), 2, "no such example"),
         arguments(List.of("example", "broadcast", "--counters"), 3, "target sim does not count what kernels do"),
         arguments(List.of("example", "broadcast", "--trace", "/tmp/trace.json"), 3, "run with target a2a3sim"),
+        arguments(List.of("example", "--counters"), 2, "give the name of an example, or --all"),
         arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "take --launch threads"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "no libwindlass-a5.so"),
         arguments(List.of("example", "broadcast", "--target", "a2a3"), 3, "libascendcl.so, does not open: ASCEND_HOME_PATH is"),

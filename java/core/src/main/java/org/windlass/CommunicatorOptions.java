@@ -14,7 +14,8 @@ import org.windlass.internal.Native;
  *     good
  * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
  * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
- *     means one for each core that a rank has
+ *     means one for each core that a rank has. On a2a3sim and a5sim the emulated cores of a rank, of
+ *     which there are at most 16, and one where this is 0
  * @param adjustThreads whether operations may adjust the threads that call them where ranks share
  *     cores: move one among the cores of its affinity mask, and ask the kernel for short time
  *     slices, which last. Threads that Windlass makes, those of {@link LocalGroup#run} among them,

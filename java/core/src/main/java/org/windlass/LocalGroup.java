@@ -93,9 +93,11 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Runs {@code body} once for each rank, each on a new daemon thread named {@code
    * windlass-rank-N}, and returns when all are over. A body that throws aborts the communicator, so
-   * that no peer waits for it.
+   * that no peer waits for it. A body that neither returns nor calls the library can't be ended:
+   * some seconds after a failure a warning of logger {@code org.windlass} names the ranks that are
+   * still inside.
    *
-   * @throws E the first failure, with the others suppressed in it
+   * @throws E the first failure, with those of other ranks that say something else suppressed in it
    */
   public <E extends Exception> void run(RankBody<E> body) throws E {
     Objects.requireNonNull(body, "body");

@@ -4,6 +4,8 @@ package org.windlass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
 import org.windlass.internal.Native;
 
 /**
@@ -13,6 +15,11 @@ import org.windlass.internal.Native;
  * @param <E> what it may throw
  */
 final class RankThreads<T, E extends Exception> {
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
+  /** How long after the first failure the ranks that are still inside are told of. */
+  private static final long PATIENCE_MS = 5_000;
+
   private final List<Communicator> communicators;
   private final RankFunction<T, E> function;
   private final Object[] results;
@@ -90,13 +97,28 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Waits for all threads; an interrupt goes on to them. True if there was one. */
-  private static boolean join(List<Thread> threads) {
+  /**
+   * Waits for all threads; an interrupt goes on to them. Says once which are still inside some time
+   * after one failed: a rank that neither returns nor calls the library can't be ended. True if there
+   * was an interrupt.
+   */
+  private boolean join(List<Thread> threads) {
     boolean interrupted = false;
+    boolean told = false;
+    long failedAt = 0;
     for (Thread thread : threads) {
       while (thread.isAlive()) {
         try {
-          thread.join();
+          thread.join(told ? 0 : 200);
+          if (told || !hasFailed()) {
+            continue;
+          }
+          long now = System.nanoTime();
+          failedAt = failedAt == 0 ? now : failedAt;
+          if (now - failedAt >= PATIENCE_MS * 1_000_000) {
+            told = true;
+            tellStuck(threads);
+          }
         } catch (InterruptedException e) {
           interrupted = true;
           threads.forEach(Thread::interrupt);
@@ -106,7 +128,40 @@ final class RankThreads<T, E extends Exception> {
     return interrupted;
   }
 
-  /** The first failure that isn't the consequence of another, with the others suppressed. */
+  private boolean hasFailed() {
+    synchronized (failures) {
+      return !failures.isEmpty();
+    }
+  }
+
+  private void tellStuck(List<Thread> threads) {
+    StringBuilder inside = new StringBuilder();
+    for (int i = 0; i < threads.size(); i++) {
+      Thread thread = threads.get(i);
+      if (thread.isAlive()) {
+        StackTraceElement[] stack = thread.getStackTrace();
+        inside
+            .append(inside.isEmpty() ? "" : ", ")
+            .append("rank ")
+            .append(communicators.get(i).rank())
+            .append(stack.length == 0 ? "" : " at " + stack[0]);
+      }
+    }
+    if (inside.isEmpty()) {
+      return;
+    }
+    String failed;
+    synchronized (failures) {
+      failed = failures.stream().map(Throwable::toString).distinct().collect(Collectors.joining("; "));
+    }
+    LOGGER.log(
+        System.Logger.Level.WARNING,
+        "A run fails, and waits for ranks that are still inside: " + inside
+            + ". What runs there ends by itself or not at all, such as a kernel whose phase loops."
+            + " Failed so far: " + failed);
+  }
+
+  /** The first failure that isn't the consequence of another, with those that say more suppressed. */
   private Throwable root() {
     synchronized (failures) {
       Throwable root = null;
@@ -116,12 +171,19 @@ final class RankThreads<T, E extends Exception> {
         }
       }
       for (Throwable failure : failures) {
-        if (failure != root) {
+        if (failure != root && !repeats(failure, root)) {
           root.addSuppressed(failure);
         }
       }
       return root;
     }
+  }
+
+  /** Of a failure of the communicator every rank is told the same. */
+  private static boolean repeats(Throwable failure, Throwable root) {
+    return failure.getClass() == root.getClass()
+        && failure instanceof WindlassException
+        && Objects.equals(failure.getMessage(), root.getMessage());
   }
 
   private static boolean isConsequence(Throwable failure) {

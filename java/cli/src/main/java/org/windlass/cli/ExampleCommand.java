@@ -67,6 +67,10 @@ final class ExampleCommand implements Runnable {
     }
     RankCount.require("--ranks", ranks);
     PrintWriter out = spec.commandLine().getOut();
+    if (!all && name == null && (counters || trace != null)) {
+      throw new InvalidArgumentException(
+          "example: --counters and --trace are of a run; give the name of an example, or --all");
+    }
     if (!all && name == null) {
       int width = Examples.all().stream().mapToInt(each -> each.name().length()).max().orElse(1);
       for (Example example : Examples.all()) {

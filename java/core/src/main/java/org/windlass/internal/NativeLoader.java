@@ -61,6 +61,8 @@ public final class NativeLoader {
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
+  /** What to do about a path that is beyond what the JVM's locale can name. */
+  private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
   private static String loadedFrom;
   /** Asked for by {@link #select}; null: by nobody. */
@@ -169,7 +171,8 @@ public final class NativeLoader {
     String target = target();
     if (!has(target)) {
       throw new UnsatisfiedLinkError(
-          setting() + " is \"" + target + "\"; this build has kernels of " + String.join(", ", TARGETS)
+          setting() + " is \"" + target + (target.isEmpty() ? "\"; unset it" : "\"")
+              + "; this build has kernels of " + String.join(", ", TARGETS)
               + "; without that setting, windlass doctor tells what others take");
     }
     return List.of(library(target), "lib" + NativeConfig.JNI_LIBRARY + ".so");
@@ -222,7 +225,7 @@ public final class NativeLoader {
     try {
       folder = Paths.get(name).toAbsolutePath();
     } catch (InvalidPathException e) {
-      tried.add(place + "no valid path");
+      tried.add(place + "no valid path here, " + LOCALE);
       return false;
     }
     for (String file : files()) {
@@ -270,8 +273,8 @@ public final class NativeLoader {
     } catch (InvalidPathException e) {
       // Such as one beyond ASCII in the C locale.
       tried.add(
-          place + "cannot be copied to the temporary folder " + named + ": no valid path here; name"
-              + " another with -Djava.io.tmpdir");
+          place + "cannot be copied to the temporary folder " + named + ": no valid path here, "
+              + LOCALE + " or another folder with -Djava.io.tmpdir");
       return false;
     }
     Path folder = null;
