@@ -72,6 +72,7 @@ struct ExpertDispatch : ExpertItems {
       own.fullRank = static_cast<int32_t>(to);
       own.needed = row;
     }
+    if (own.fullRank != ExpertTable::kNone) return;
     const uint64_t slots = own.tokens * shape.topK;
     for (uint64_t slot = 0; slot < slots; ++slot) {
       const int32_t expert = own.expertOf()[slot];

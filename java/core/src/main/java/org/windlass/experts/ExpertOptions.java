@@ -4,6 +4,7 @@ package org.windlass.experts;
 import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Native;
 
 /**
  * What all ranks of an {@link ExpertParallel} have alike. Start from {@link #of} and change what
@@ -31,15 +32,18 @@ public record ExpertOptions(
     long rows,
     int alignment,
     boolean quantised) {
+  private static final int MOST_EXPERTS = 1 << 20;
+  private static final long MOST = 1 << 24;
+
   /** Checks what needs no communicator; {@link ExpertParallel#open} checks the rest. */
   public ExpertOptions {
     Objects.requireNonNull(dtype, "dtype");
-    atLeast(1, experts, "experts");
-    atLeast(1, topK, "topK");
-    atLeast(1, hidden, "hidden");
-    atLeast(1, tokens, "tokens");
-    atLeast(0, rows, "rows");
-    atLeast(1, alignment, "alignment");
+    require(1, experts, MOST_EXPERTS, "experts");
+    require(1, topK, Native.WL_MAX_TOP_K, "topK");
+    require(1, hidden, MOST, "hidden");
+    require(1, tokens, MOST, "tokens");
+    require(0, rows, Integer.MAX_VALUE, "rows");
+    require(1, alignment, MOST_EXPERTS, "alignment");
   }
 
   /** Room for all that can come, rows side by side, tokens as they are. */
@@ -65,14 +69,13 @@ public record ExpertOptions(
   /** The most rows that can come to one of {@code ranks} ranks. */
   long mostRows(int ranks) {
     long own = experts / ranks;
-    long each = Math.multiplyExact(Math.multiplyExact(tokens, (long) ranks), Math.min(topK, own));
-    return Math.addExact(each, Math.multiplyExact(own, alignment - 1L));
+    return tokens * ranks * Math.min(topK, own) + own * (alignment - 1L);
   }
 
-  private static void atLeast(long least, long value, String name) {
-    if (value < least) {
+  private static void require(long least, long value, long most, String name) {
+    if (value < least || value > most) {
       throw new InvalidArgumentException(
-          "experts: " + name + " is " + value + "; it must be " + least + " or more");
+          "experts: " + name + " is " + value + "; it must lie in [" + least + ", " + most + "]");
     }
   }
 }

@@ -96,8 +96,13 @@ public final class ExpertParallel implements AutoCloseable {
           "experts: there are " + options.experts() + " for " + ranks
               + " ranks; it must be a multiple of the ranks");
     }
-    ExpertOptions whole =
-        options.rows() > 0 ? options : options.withRows(options.mostRows(ranks));
+    long most = options.mostRows(ranks);
+    if (options.rows() == 0 && most > Integer.MAX_VALUE) {
+      throw new InvalidArgumentException(
+          "experts: up to " + most + " rows can come to a rank, which has room for "
+              + Integer.MAX_VALUE + " at most; say how many with withRows");
+    }
+    ExpertOptions whole = options.rows() > 0 ? options : options.withRows(most);
     ExpertLayout layout = ExpertLayout.of(whole, ranks);
     return new ExpertParallel(
         communicator, whole, layout, communicator.window(layout.bufferBytes()));
