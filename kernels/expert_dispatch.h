@@ -67,7 +67,6 @@ struct ExpertDispatch : ExpertItems {
         own.gets()[e] = static_cast<int32_t>(row - start);
       }
       row = shape.aligned(row);
-      if (to == rank) own.received = row;
       if (row <= shape.rows || own.fullRank != ExpertTable::kNone) continue;
       own.fullRank = static_cast<int32_t>(to);
       own.needed = row;

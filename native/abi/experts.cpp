@@ -11,6 +11,9 @@ using namespace windlass;
 
 namespace {
 
+static_assert(kMostTopK == WL_MAX_TOP_K, "kernels have room for as many");
+static_assert((1u << 22) / ExpertTable::kTokensAtOnce <= kMostBlocks, "as many items can be claimed");
+
 unsigned long long text(uint64_t value) {
   return value;
 }
@@ -48,8 +51,8 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
     return bad(error, "alignment", experts->alignment, "it must lie in [1, 2^20]");
   if (experts->hidden < 1 || experts->hidden > 1u << 24)
     return bad(error, "hidden", experts->hidden, "it must lie in [1, 2^24]");
-  if (experts->tokens < 1 || experts->tokens > 1u << 24)
-    return bad(error, "tokens", experts->tokens, "it must lie in [1, 2^24]");
+  if (experts->tokens < 1 || experts->tokens > 1u << 22)
+    return bad(error, "tokens", experts->tokens, "it must lie in [1, 2^22]");
   if (experts->rows < 1 || experts->rows > INT32_MAX)
     return bad(error, "rows", experts->rows, "it must lie in [1, 2^31)");
   if (experts->quantised > 1) return bad(error, "quantised", experts->quantised, "it is 0 or 1");
@@ -71,7 +74,7 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   return WL_OK;
 }
 
-// Of memory that is the same place on every rank.
+// Of memory that peers reach.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
@@ -136,17 +139,12 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
   return WL_OK;
 }
 
-// What all of them check first.
-Code open(const wl_comm_t* comm, const wl_experts_t* experts, void* memory, int64_t deadlineNs,
-          ExpertShape* shape, wl_error_t* error) {
+// What both operations check first.
+Code openTable(const wl_comm_t* comm, void* memory, int64_t deadlineNs, ExpertTable** table,
+               wl_error_t* error) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
-  if (Code code = readShape(experts, shape, error); code != WL_OK) return code;
-  const uint32_t ranks = comm->comm.group().ranks();
-  if (shape->ranks != ranks) {
-    return fail(error, WL_INVALID_ARGUMENT, "experts: ranks is %u; the communicator has %u",
-                shape->ranks, ranks);
-  }
-  return checkPlaced(comm->comm, memory, ExpertTable::bytes(*shape), "table", error);
+  *table = static_cast<ExpertTable*>(memory);
+  return checkPlaced(comm->comm, memory, sizeof(ExpertTable), "table", error);
 }
 
 }  // namespace
@@ -172,10 +170,19 @@ int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout_t* lay
 }
 
 int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* memory,
-                         uint64_t count, const void* ids, int32_t ids_dtype, const float* weights,
-                         wl_error_t* error) {
+                         uint32_t number, uint64_t count, const void* ids, int32_t ids_dtype,
+                         const float* weights, wl_error_t* error) {
   ExpertShape shape = {};
-  if (Code code = open(comm, experts, memory, 0, &shape, error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, 0, error); code != WL_OK) return code;
+  if (Code code = readShape(experts, &shape, error); code != WL_OK) return code;
+  const uint32_t ranks = comm->comm.group().ranks();
+  if (shape.ranks != ranks) {
+    return fail(error, WL_INVALID_ARGUMENT, "experts: ranks is %u; the communicator has %u",
+                shape.ranks, ranks);
+  }
+  const uint64_t tableBytes = ExpertTable::bytes(shape);
+  if (Code code = checkPlaced(comm->comm, memory, tableBytes, "table", error); code != WL_OK)
+    return code;
   if (count > shape.tokens) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: rank %u brings %llu tokens; it has room for %llu",
@@ -196,6 +203,7 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
   auto* table = static_cast<ExpertTable*>(memory);
   table->state = ExpertTable::kEmpty;
   table->shape = shape;
+  table->number = number;
   table->tokens = count;
   if (Code code = note(comm->comm, {ids, ids_dtype, weights}, table, error); code != WL_OK)
     return code;
@@ -203,39 +211,44 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
   return WL_OK;
 }
 
-int32_t wl_experts_dispatch(wl_comm_t* comm, const wl_experts_t* experts, void* memory,
-                            void* buffer, const void* tokens, uint64_t count, int64_t deadline_ns,
-                            wl_error_t* error) {
-  ExpertShape shape = {};
-  if (Code code = open(comm, experts, memory, deadline_ns, &shape, error); code != WL_OK)
+int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const void* tokens,
+                            uint64_t count, int64_t deadline_ns, wl_error_t* error) {
+  ExpertTable* table = nullptr;
+  if (Code code = openTable(comm, memory, deadline_ns, &table, error); code != WL_OK)
     return code;
   Comm& own = comm->comm;
-  const uint64_t bufferBytes = ExpertBuffer(shape).bytes;
-  if (Code code = checkPlaced(own, buffer, bufferBytes, "buffer", error); code != WL_OK)
-    return code;
-  auto* table = static_cast<ExpertTable*>(memory);
   if (table->state == ExpertTable::kEmpty) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: nothing says where the tokens of rank %u go; state their experts",
                 own.rank());
   }
+  const ExpertShape& shape = table->shape;
+  const uint64_t bufferBytes = ExpertBuffer(shape).bytes;
+  if (Code code = checkPlaced(own, buffer, bufferBytes, "buffer", error); code != WL_OK)
+    return code;
   if (table->tokens != count) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: rank %u brings %llu tokens, and experts of %llu have been stated",
                 own.rank(), text(count), text(table->tokens));
   }
-  if (Code code = checkBuffer(tokens, count * shape.tokenBytes(), experts->dtype, "tokens", error);
+  const uint64_t bytes = count * shape.tokenBytes();
+  if (Code code = checkBuffer(tokens, bytes, static_cast<int32_t>(shape.dtype), "tokens", error);
       code != WL_OK)
     return code;
+  if (overlap(tokens, bytes, buffer, bufferBytes)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "expertDispatch: tokens of rank %u lie among the rows that it receives; copy them "
+                "to memory of their own first",
+                own.rank());
+  }
   table->buffer = own.group().placeOf(own.rank(), buffer, bufferBytes);
   return expertDispatch(own, *table, tokens, deadline_ns, error);
 }
 
-int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* memory,
-                           const void* outputs, int32_t dtype, void* out, uint64_t count,
-                           int64_t deadline_ns, wl_error_t* error) {
-  ExpertShape shape = {};
-  if (Code code = open(comm, experts, memory, deadline_ns, &shape, error); code != WL_OK)
+int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, int32_t dtype,
+                           void* out, uint64_t count, int64_t deadline_ns, wl_error_t* error) {
+  ExpertTable* table = nullptr;
+  if (Code code = openTable(comm, memory, deadline_ns, &table, error); code != WL_OK)
     return code;
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   const auto of = static_cast<DType>(dtype);
@@ -243,7 +256,7 @@ int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* m
     return fail(error, WL_UNSUPPORTED, "expertCombine: rows of %s are not weighed on %s",
                 dtypeName(dtype), kTarget.limits.name);
   }
-  const auto* table = static_cast<const ExpertTable*>(memory);
+  const ExpertShape& shape = table->shape;
   if (table->state != ExpertTable::kRouted) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertCombine: no dispatch has given the tokens of rank %u their rows",
@@ -255,12 +268,12 @@ int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* m
                 comm->comm.rank(), text(count), text(table->tokens));
   }
   const uint64_t rowBytes = shape.hidden * sizeOf(of);
-  if (Code code = checkPlaced(comm->comm, outputs, shape.rows * rowBytes, "outputs", error);
-      code != WL_OK)
+  const uint64_t outputBytes = shape.rows * rowBytes;
+  if (Code code = checkPlaced(comm->comm, outputs, outputBytes, "outputs", error); code != WL_OK)
     return code;
   if (Code code = checkBuffer(out, count * rowBytes, dtype, "out", error); code != WL_OK)
     return code;
-  if (overlap(outputs, shape.rows * rowBytes, out, count * rowBytes))
+  if (overlap(outputs, outputBytes, out, count * rowBytes))
     return fail(error, WL_INVALID_ARGUMENT, "expertCombine: out overlaps outputs");
   return expertCombine(comm->comm, *table, outputs, dtype, out, deadline_ns, error);
 }

@@ -10,8 +10,9 @@ namespace windlass {
 namespace {
 
 // What ranks compare.
-uint64_t fingerprintOf(const ExpertShape& shape) {
-  uint64_t all = 0;
+uint64_t fingerprintOf(const ExpertTable& table) {
+  const ExpertShape& shape = table.shape;
+  uint64_t all = table.number;
   for (const uint64_t each :
        {uint64_t{shape.experts}, uint64_t{shape.topK}, uint64_t{shape.alignment}, shape.hidden,
         shape.tokens, shape.rows, static_cast<uint64_t>(shape.dtype), uint64_t{shape.quantised}})
@@ -40,7 +41,7 @@ Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, int64_t 
                     wl_error_t* error) {
   const ExpertShape& shape = table.shape;
   const auto descriptor =
-      Descriptor::of(WL_OP_EXPERT_DISPATCH, fingerprintOf(shape), static_cast<int32_t>(shape.dtype),
+      Descriptor::of(WL_OP_EXPERT_DISPATCH, fingerprintOf(table), static_cast<int32_t>(shape.dtype),
                      0, 0, table.state == ExpertTable::kNoted ? 1 : 0);
   Call call = callOf(table, descriptor, {tokens, nullptr, &table}, shape.rowBytes(), deadlineNs,
                      error);
@@ -62,7 +63,7 @@ Code expertCombine(Comm& comm, const ExpertTable& table, const void* outputs, in
                    void* out, int64_t deadlineNs, wl_error_t* error) {
   const ExpertShape& shape = table.shape;
   const uint64_t rowBytes = shape.hidden * sizeOf(static_cast<DType>(dtype));
-  Call call = callOf(table, Descriptor::of(WL_OP_EXPERT_COMBINE, fingerprintOf(shape), dtype),
+  Call call = callOf(table, Descriptor::of(WL_OP_EXPERT_COMBINE, fingerprintOf(table), dtype),
                      {outputs, out, &table}, rowBytes, deadlineNs, error);
   call.inBytes = shape.rows * rowBytes;
   call.outBytes = table.tokens * rowBytes;

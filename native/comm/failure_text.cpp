@@ -259,11 +259,11 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
               count);
       break;
     case WL_OP_EXPERT_DISPATCH:
-      out.add("(%s, %s)", dtypeName(descriptor.dtype()),
-              descriptor.root() == 1 ? "routed anew" : "routed as before");
+      out.add("(%s, %s, routing %016llx)", dtypeName(descriptor.dtype()),
+              descriptor.root() == 1 ? "routed anew" : "routed as before", count);
       break;
     case WL_OP_EXPERT_COMBINE:
-      out.add("(%s)", dtypeName(descriptor.dtype()));
+      out.add("(%s, routing %016llx)", dtypeName(descriptor.dtype()), count);
       break;
     case WL_OP_LAUNCH: {
       const auto id = static_cast<uint32_t>(descriptor.root());

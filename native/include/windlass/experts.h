@@ -71,9 +71,10 @@ struct ExpertTable {
   Place buffer;     // this rank's
   uint64_t tokens;  // that it brings
   uint32_t state;
+  uint32_t number;     // of the table, which ranks compare
   int32_t fullRank;    // kNone, or one whose experts get more rows than it has room for: none moves
+  uint32_t reserved;
   uint64_t needed;     // rows of that one
-  uint64_t received;   // rows that this rank's experts get, with those between them
 
   // Tokens of this rank for each expert.
   WL_CORE int32_t* counts() { return reinterpret_cast<int32_t*>(this + 1); }

@@ -723,32 +723,31 @@ WL_API int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout
 
 /* Notes in the table of this rank where `count` tokens go, and sends nothing.
  *
- * ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1 for none, each at most once for a
- * token. weights: [count, top_k] of f32, or NULL: 1. */
+ * table: of the layout's size, in a window of comm. number: of the table among those of the experts,
+ * alike on all ranks, which compare it. ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1
+ * for none, each at most once for a token. weights: [count, top_k] of f32, or NULL: 1. */
 WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* table,
-                                uint64_t count, const void* ids, int32_t ids_dtype,
-                                const float* weights, wl_error_t* error);
+                                uint32_t number, uint64_t count, const void* ids,
+                                int32_t ids_dtype, const float* weights, wl_error_t* error);
 /* Collective: puts the tokens that the table has noted, a row each, into the buffers of the ranks
  * whose experts they are for, in the order of experts, then of ranks, then of tokens; and a record
  * for each row. A token is read once, and quantised once. Again, with tables that all ranks leave
  * as they are: tokens go where the last ones went.
  *
- * table, buffer: this rank's, of the layout's sizes, in windows of comm, at the same place on every
- * rank. tokens: [count, hidden].
+ * buffer: of the layout's size, in a window of comm. tokens: [count, hidden]; they share no byte.
  *
  * WL_INVALID_ARGUMENT of all ranks, with nothing moved, where the experts of any get more rows than
  * it has room for. */
-WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, const wl_experts_t* experts, void* table,
-                                   void* buffer, const void* tokens, uint64_t count,
-                                   int64_t deadline_ns, wl_error_t* error);
+WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, void* table, void* buffer, const void* tokens,
+                                   uint64_t count, int64_t deadline_ns, wl_error_t* error);
 /* Collective: token t of `out`, [count, hidden], of as many as the dispatch brought, = the sum over
  * its experts, in the order of its ids, of the weight times the row of `outputs` at which the
  * dispatch put it: in f32, or f64 of f64, each step rounded, and once to `dtype`. None: zeros.
  *
  * outputs: [rows, hidden] of `dtype`, in a window of comm; the buffer's own rows may be it. */
-WL_API int32_t wl_experts_combine(wl_comm_t* comm, const wl_experts_t* experts, void* table,
-                                  const void* outputs, int32_t dtype, void* out,
-                                  uint64_t count, int64_t deadline_ns, wl_error_t* error);
+WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outputs, int32_t dtype,
+                                  void* out, uint64_t count, int64_t deadline_ns,
+                                  wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has

@@ -87,8 +87,9 @@ WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weig
   ascend::foldWeighted(ascend::roomOf(tile), {dst, dtype, 1, &elements, &one},
                        viewsAt(src.count, source), weights);
 }
-// A maximum along a row is not among the instructions that both architectures are known to have:
-// kLimits.quantises says so, and nothing calls it.
+// Every dst = f8e4m3 of the row at src over the scale of each block, and every one of `scales`. A
+// maximum along a row is not among the instructions that the architectures are known to have: the
+// host refuses by kLimits.quantises what would come here.
 template <typename TileT>
 WL_CORE inline void TQUANT(const Rows&, const Rows&, const void*, int64_t, DType dtype, TileT&,
                            Stores = Stores::kByOperation) {

@@ -6,11 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.Operation;
@@ -103,8 +105,13 @@ class ExpertCallsTest {
               .isInstanceOf(UnsupportedException.class)
               .hasMessageContaining("tokens are floats");
           assertThatThrownBy(
-                  () -> ExpertParallel.open(comm, OPTIONS.withQuantised(true).withRows(1 << 30)))
-              .isInstanceOf(RuntimeException.class);
+                  () -> ExpertParallel.open(comm, ExpertOptions.of(256, 64, 1, 1 << 22, DType.F32).withAlignment(1 << 20)))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContaining("up to 671088512 rows can come to a rank")
+              .hasMessageContaining("say how many with withRows");
+          assertThatThrownBy(() -> ExpertOptions.of(4, 2, 8, Long.MAX_VALUE, DType.F32))
+              .hasMessage(
+                  "experts: tokens is 9223372036854775807; it must lie in [1, 4194304]");
         });
   }
 
@@ -127,8 +134,50 @@ class ExpertCallsTest {
                       comm.barrier();
                     })
                 .isInstanceOf(MismatchException.class)
-                .hasMessageContaining("expert-dispatch(f32, routed anew)")
-                .hasMessageContaining("expert-dispatch(f32, routed as before)");
+                .hasMessageContaining("expert-dispatch(f32, routed anew, routing ")
+                .hasMessageContaining("expert-dispatch(f32, routed as before, routing ");
+          }
+        });
+  }
+
+  @OnRanks(2)
+  void ranksThatUseDifferentRoutingsDisagree(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          try (var experts = ExpertParallel.open(comm, OPTIONS);
+              var first = experts.routing();
+              var second = experts.routing();
+              var tokens = Tensor.allocate(DType.F32, 3, 8);
+              var ids = Tensor.allocate(DType.I64, 3, 2).fill(-1L)) {
+            experts.dispatch(first, tokens, ids, null);
+            experts.dispatch(second, tokens, ids, null);
+            assertThatThrownBy(
+                    () -> {
+                      experts.dispatch(comm.rank() == 0 ? first : second, tokens);
+                      comm.barrier();
+                    })
+                .isInstanceOf(MismatchException.class)
+                .hasMessageContaining("expert-dispatch(f32, routed as before, routing ");
+          }
+        });
+  }
+
+  @OnRanks(2)
+  void anotherDeadlineHolds(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          try (var experts = ExpertParallel.open(comm, OPTIONS);
+              var routing = experts.routing();
+              var tokens = Tensor.allocate(DType.F32, 3, 8);
+              var ids = Tensor.allocate(DType.I64, 3, 2).fill(-1L)) {
+            experts.within(Duration.ofSeconds(20)).dispatch(routing, tokens, ids, null);
+            comm.barrier();
+            if (comm.rank() == 0) {
+              assertThatThrownBy(
+                      () -> experts.within(Duration.ofMillis(50)).combine(routing, tokens))
+                  .isInstanceOf(DeadlineExceededException.class)
+                  .hasMessageContaining("expert-combine");
+            }
           }
         });
   }
@@ -154,6 +203,8 @@ class ExpertCallsTest {
               Tensor of4 = Tensor.allocate(DType.I64, 4, 2).fill(-1L);
               refused(experts, routing, many, of4, "brings 4 tokens; it has room for 3");
               ids.copyFrom(new long[] {0, 1, 2, 3, 0, -1});
+              refused(
+                  experts, routing, experts.rows().narrow(0, 0, 3), ids, "lie among the rows");
               experts.dispatch(routing, tokens, ids, null);
               assertThatThrownBy(() -> experts.combine(routing, Tensor.allocate(DType.F32, 2, 8)))
                   .hasMessageContaining("out of rank 0 has 2 tokens, and the dispatch brought 3");

@@ -322,4 +322,52 @@ class CommContextsTest {
           comm.barrier();
         });
   }
+
+  private static final String ONE_SLOT =
+      """
+      {"version": 2, "comm_groups": [{"name": "g", "devices": [], "slots": [
+        {"name": "w", "dtype": "float32", "size": 100000, "store_to_host": true}]}]}
+      """;
+
+  @OnRanks(2)
+  void whatWasSubmittedOnAGroupIsAwaitedBeforeItIsStored(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          try (var host = Tensor.allocate(DType.F32, 100_000);
+              var contexts = parse(ONE_SLOT).open(comm, HostTensors.of("w", host))) {
+            var group = contexts.get("g");
+            group.tensor("w").fill(1);
+            group.communicator().async(c -> pause());
+            group.communicator().async(c -> c.allReduce(group.tensor("w"), ReduceOp.SUM));
+            contexts.storeToHost();
+            assertThat(host.getDouble(0)).isEqualTo(2);
+            assertThat(host.getDouble(99_999)).isEqualTo(2);
+          }
+        });
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(100);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @OnRanks(2)
+  void nothingIsStoredOfAGroupThatHasFailed(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          try (var host = Tensor.allocate(DType.F32, 100_000);
+              var contexts = parse(ONE_SLOT).open(comm, HostTensors.of("w", host))) {
+            var group = contexts.get("g");
+            group.tensor("w").fill(7);
+            group.communicator().abort("this group is done");
+            comm.barrier();
+            assertThatThrownBy(contexts::storeToHost).hasMessageContaining("this group is done");
+            assertThat(host.getDouble(0)).isZero();
+            comm.barrier(); // the communicator that it was opened on goes on
+          }
+        });
+  }
 }

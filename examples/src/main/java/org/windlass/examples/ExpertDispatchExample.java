@@ -59,7 +59,7 @@ public final class ExpertDispatchExample {
 
   /** What the experts of a rank do: expert e of all multiplies its rows by 1 + e modulo 4. */
   private static void work(ExpertParallel experts, ExpertRouting routing) {
-    for (int expert = 0; expert < experts.experts(); expert++) {
+    for (int expert = 0; expert < experts.localExperts(); expert++) {
       Tensor rows = routing.rows(expert);
       float[] values = new float[(int) rows.numel()];
       rows.copyTo(values);

@@ -8,18 +8,31 @@ import org.windlass.Target;
 /**
  * The case that a bench measures, apart from the size.
  *
+ * @param by what does the operation in place of what is for it; empty: nothing
  * @param launch what ranks are, {@code threads} or {@code processes}
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
     String op,
+    String by,
     Target target,
     String launch,
     boolean plain,
     DType dtype,
     Map<String, Object> details) {
-  /** The same of an operation that is called so. */
-  BenchCase of(String op) {
-    return new BenchCase(op, target, launch, plain, dtype, details);
+  /** Of the operation by what is for it. */
+  public BenchCase(
+      String op,
+      Target target,
+      String launch,
+      boolean plain,
+      DType dtype,
+      Map<String, Object> details) {
+    this(op, "", target, launch, plain, dtype, details);
+  }
+
+  /** The same by something else. */
+  BenchCase by(String other) {
+    return new BenchCase(op, other, target, launch, plain, dtype, details);
   }
 }

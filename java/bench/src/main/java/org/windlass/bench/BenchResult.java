@@ -33,7 +33,7 @@ public record BenchResult(
     long[] samples = measurement.samples();
     double median = Stamps.quantile(samples, 0.5) / 1e3;
     return new BenchResult(
-        measured.of(workload.label(measured.op())),
+        measured.by(workload.by()),
         measurement.algorithm().orElse(Algorithm.AUTO),
         workload.ranks(),
         workload.bytes(),
@@ -55,6 +55,9 @@ public record BenchResult(
   public String toJson() {
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("op", measured.op());
+    if (!measured.by().isEmpty()) {
+      fields.put("by", measured.by());
+    }
     fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
     fields.put("launch", measured.launch());
     fields.put("algorithm", algorithm.toString());
@@ -118,7 +121,7 @@ public record BenchResult(
     return String.format(
         Locale.ROOT,
         ROW,
-        measured.op(),
+        measured.by().isEmpty() ? measured.op() : "by " + measured.by(),
         ranks,
         ByteSize.format(bytes),
         iterations,

@@ -19,8 +19,10 @@ import org.windlass.internal.Structs;
 /**
  * What {@link DispatchCombineWorkload} does, by all-to-all-v: one vectorised permutation before the
  * exchange of rows and one behind it, there and back; counts of experts are exchanged first.
+ *
+ * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
  */
-public record RoutedExchangeWorkload(ExpertTraffic traffic) implements Workload {
+public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) implements Workload {
   @Override
   public RankWork open(Communicator comm) {
     return new Work(comm);
@@ -44,6 +46,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic) implements Workload 
     private final int each = traffic.experts() / traffic.ranks();
     private final int[] ids;
     private final Buffers buffers;
+    private final Buffers ends;
     private final Tensor tokens;
     private final Tensor sums;
 
@@ -85,16 +88,15 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic) implements Workload 
           new Buffers(
               comm,
               false,
-              traffic.tokenBytes(),
-              traffic.tokenBytes(),
               slotBytes,
               slotBytes,
               most * rowBytes,
               most * rowBytes,
               4L * traffic.experts(),
               4L * traffic.experts());
-      tokens = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
-      sums = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+      ends = new Buffers(comm, plain, traffic.tokenBytes(), traffic.tokenBytes());
+      tokens = ends.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+      sums = ends.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
       sent = buffers.tensor(traffic.dtype(), traffic.slots(), traffic.hidden());
       answers = buffers.tensor(traffic.dtype(), traffic.slots(), traffic.hidden());
       this.come = buffers.tensor(traffic.dtype(), most, traffic.hidden());
@@ -213,6 +215,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic) implements Workload 
     public void close() {
       weights.close();
       buffers.close();
+      ends.close();
     }
   }
 
@@ -222,8 +225,8 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic) implements Workload 
   }
 
   @Override
-  public String label(String op) {
-    return op + " by all-to-all-v";
+  public String by() {
+    return "all-to-all-v";
   }
 
   @Override

@@ -40,9 +40,9 @@ public interface Workload {
   /** The size as the command line gives it. */
   long bytes();
 
-  /** What the command line calls it, where it does {@code op}. */
-  default String label(String op) {
-    return op;
+  /** By what else it does the operation than what that is for; empty: by that. */
+  default String by() {
+    return "";
   }
 
   /** What else the ranks' last calls say, once all is measured: fields of the result. */

@@ -307,7 +307,7 @@ public final class BenchCommand implements Runnable {
       case "dispatch-combine" -> {
         ExpertTraffic traffic = experts.traffic(ranks(), type);
         yield List.of(
-            new DispatchCombineWorkload(traffic, isPlain()), new RoutedExchangeWorkload(traffic));
+            new DispatchCombineWorkload(traffic, isPlain()), new RoutedExchangeWorkload(traffic, isPlain()));
       }
       default ->
           throw new InvalidArgumentException(
@@ -467,7 +467,7 @@ public final class BenchCommand implements Runnable {
       details.put("tokens", traffic.tokens());
       details.put("hidden", traffic.hidden());
       details.put("top_k", traffic.topK());
-      details.put("experts", traffic.experts());
+      details.put("experts", traffic.experts() / traffic.ranks());
     }
     return details;
   }

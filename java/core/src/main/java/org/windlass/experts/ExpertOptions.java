@@ -33,15 +33,16 @@ public record ExpertOptions(
     int alignment,
     boolean quantised) {
   private static final int MOST_EXPERTS = 1 << 20;
-  private static final long MOST = 1 << 24;
+  private static final long MOST_HIDDEN = 1 << 24;
+  private static final long MOST_TOKENS = 1 << 22;
 
   /** Checks what needs no communicator; {@link ExpertParallel#open} checks the rest. */
   public ExpertOptions {
     Objects.requireNonNull(dtype, "dtype");
     require(1, experts, MOST_EXPERTS, "experts");
     require(1, topK, Native.WL_MAX_TOP_K, "topK");
-    require(1, hidden, MOST, "hidden");
-    require(1, tokens, MOST, "tokens");
+    require(1, hidden, MOST_HIDDEN, "hidden");
+    require(1, tokens, MOST_TOKENS, "tokens");
     require(0, rows, Integer.MAX_VALUE, "rows");
     require(1, alignment, MOST_EXPERTS, "alignment");
   }

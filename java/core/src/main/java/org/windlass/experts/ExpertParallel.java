@@ -2,7 +2,9 @@
 package org.windlass.experts;
 
 import java.lang.ref.Reference;
+import java.time.Duration;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
@@ -10,6 +12,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.Window;
+import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
@@ -25,7 +28,7 @@ import org.windlass.internal.NativeMemory;
  * try (var experts = ExpertParallel.open(comm, ExpertOptions.of(64, 6, 4096, 1024, BF16));
  *     var routing = experts.routing()) {
  *   experts.dispatch(routing, tokens, ids, weights);
- *   for (int e = 0; e < experts.experts(); e++) {
+ *   for (int e = 0; e < experts.localExperts(); e++) {
  *     work(e, routing.rows(e));                     // in place
  *   }
  *   experts.combine(routing, tokens);
@@ -33,8 +36,8 @@ import org.windlass.internal.NativeMemory;
  * }</pre>
  *
  * <p>Rows lie in the order of experts, then of the ranks that they are from, then of tokens, so that
- * they and the sums are the same in every run. A token crosses once to each rank, whatever the number
- * of its experts there. A dispatch and a combine are operations of the communicator: collective, one at
+ * they and the sums are the same in every run. A token is read once, whatever the number of its
+ * experts, and written to each of its rows. A dispatch and a combine are operations of the communicator: collective, one at
  * a time, with its deadline and its failure record; once they have been called, they allocate nothing.
  *
  * <p>Rows hold what the last dispatch brought, by whatever routing, until the next one: a combine reads
@@ -55,11 +58,23 @@ public final class ExpertParallel implements AutoCloseable {
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
+  /** How many have been made: as many on all ranks, each of which makes them in one order. */
+  private final AtomicInteger routings;
+
+  private final long deadlineNs;
+
   /** The {@code wl_experts_t}, in {@link #layout}. */
   private final long shape;
 
   private ExpertParallel(
-      Communicator communicator, ExpertOptions options, ExpertLayout layout, Window window) {
+      Communicator communicator,
+      ExpertOptions options,
+      ExpertLayout layout,
+      Window window,
+      AtomicInteger routings,
+      long deadlineNs) {
+    this.routings = routings;
+    this.deadlineNs = deadlineNs;
     this.communicator = communicator;
     this.endpoint = Access.ENDPOINT.of(communicator);
     this.options = options;
@@ -104,8 +119,18 @@ public final class ExpertParallel implements AutoCloseable {
     }
     ExpertOptions whole = options.rows() > 0 ? options : options.withRows(most);
     ExpertLayout layout = ExpertLayout.of(whole, ranks);
+    Window window = communicator.window(layout.bufferBytes());
     return new ExpertParallel(
-        communicator, whole, layout, communicator.window(layout.bufferBytes()));
+        communicator, whole, layout, window, new AtomicInteger(), Deadline.DEFAULT);
+  }
+
+  /**
+   * The same experts, with the same rows and routings, under another deadline for each dispatch and
+   * combine. Keep the result; closing either closes both.
+   */
+  public ExpertParallel within(Duration deadline) {
+    long limitNs = Deadline.nanos(deadline, WindlassException::of);
+    return new ExpertParallel(communicator, options, layout, window, routings, limitNs);
   }
 
   /** What all ranks have alike, with as many rows as there is room for. */
@@ -114,13 +139,13 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /** How many experts this rank has. */
-  public int experts() {
+  public int localExperts() {
     return options.experts() / communicator.size();
   }
 
   /** The number of this rank's first expert among those of all ranks. */
   public int firstExpert() {
-    return communicator.rank() * experts();
+    return communicator.rank() * localExperts();
   }
 
   /**
@@ -128,7 +153,8 @@ public final class ExpertParallel implements AutoCloseable {
    * rows.
    */
   public ExpertRouting routing() {
-    return new ExpertRouting(this, communicator.window(layout.tableBytes()), layout);
+    Window table = communicator.window(layout.tableBytes());
+    return new ExpertRouting(this, table, layout, routings.getAndIncrement());
   }
 
   /** [rows, hidden]: the rows of this rank's experts, of the tokens' dtype, or f8e4m3 quantised. */
@@ -165,8 +191,9 @@ public final class ExpertParallel implements AutoCloseable {
   /**
    * Collective: brings tokens to their experts.
    *
-   * @param routing gets where they go
-   * @param tokens [n, hidden] of the options' dtype, contiguous; n may differ between ranks and be 0
+   * @param routing gets where they go; if the call is refused, it has no tokens
+   * @param tokens [n, hidden] of the options' dtype, contiguous, apart from {@link #rows}; n may differ
+   *     between ranks and be 0
    * @param ids [n, topK] of i32 or i64: an expert, or -1 for none, each at most once for a token
    * @param weights [n, topK] of f32, which a combine multiplies by; null for 1 each
    * @throws InvalidArgumentException if an id is no expert's, which it names with token and rank,
@@ -192,11 +219,13 @@ public final class ExpertParallel implements AutoCloseable {
     call.pin(2, tokens, DISPATCH, "tokens");
     call.pin(3, ids, DISPATCH, "ids");
     call.pin(4, weights, DISPATCH, "weights");
+    routing.clear();
     int code =
         Native.wl_experts_route(
             endpoint.handle,
             shape,
             routing.table().address(),
+            routing.number(),
             count,
             ids.address(),
             ids.dtype().code(),
@@ -244,8 +273,16 @@ public final class ExpertParallel implements AutoCloseable {
     return communicator.async(operations -> dispatch(routing, tokens));
   }
 
-  /** {@link #combine(ExpertRouting, DistributedTensor, Tensor)} of {@link #rows}, in place. */
+  /**
+   * {@link #combine(ExpertRouting, DistributedTensor, Tensor)} of {@link #rows}, in place; not of
+   * quantised ones.
+   */
   public void combine(ExpertRouting routing, Tensor out) {
+    if (options.quantised()) {
+      throw new InvalidArgumentException(
+          COMBINE + ": rows are quantised, and sums of them would lack their scales; give outputs, what"
+              + " experts made of them, as a tensor of its own");
+    }
     combine(routing, rows, out);
   }
 
@@ -283,13 +320,12 @@ public final class ExpertParallel implements AutoCloseable {
     end(
         Native.wl_experts_combine(
             endpoint.handle,
-            shape,
             routing.table().address(),
             outputs.address(),
             dtype.code(),
             out.address(),
             count,
-            Deadline.DEFAULT,
+            deadlineNs,
             endpoint.error),
         null);
     Reference.reachabilityFence(outputs);
@@ -312,12 +348,11 @@ public final class ExpertParallel implements AutoCloseable {
   private int send(ExpertRouting routing, Tensor tokens, long count) {
     return Native.wl_experts_dispatch(
         endpoint.handle,
-        shape,
         routing.table().address(),
         rows.address(),
         tokens.address(),
         count,
-        Deadline.DEFAULT,
+        deadlineNs,
         endpoint.error);
   }
 
@@ -357,7 +392,7 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   private void requireOwn(String what, ExpertRouting routing) {
-    if (!routing.isOf(this)) {
+    if (!routing.isOf(window)) {
       throw new InvalidArgumentException(
           what + ": routing is of other experts; take one that routing() of these has made");
     }

@@ -3,6 +3,7 @@ package org.windlass.experts;
 
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
+import java.util.Arrays;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
 import org.windlass.InvalidArgumentException;
@@ -17,6 +18,7 @@ import org.windlass.internal.NativeMemory;
 public final class ExpertRouting implements AutoCloseable {
   private final ExpertParallel experts;
   private final Window window;
+  private final int number;
   private final DistributedTensor table;
   private final IntBuffer nativeStarts;
   private final IntBuffer nativeCounts;
@@ -26,12 +28,13 @@ public final class ExpertRouting implements AutoCloseable {
 
   private final int[] counts;
 
-  ExpertRouting(ExpertParallel experts, Window window, ExpertLayout layout) {
+  ExpertRouting(ExpertParallel experts, Window window, ExpertLayout layout, int number) {
+    this.number = number;
     this.experts = experts;
     this.window = window;
     this.table = window.tensorAt(0, DType.U8, layout.tableBytes());
-    this.starts = new int[experts.experts()];
-    this.counts = new int[experts.experts()];
+    this.starts = new int[experts.localExperts()];
+    this.counts = new int[experts.localExperts()];
     this.nativeStarts = ints(layout.startsAt());
     this.nativeCounts = ints(layout.getsAt());
   }
@@ -74,13 +77,25 @@ public final class ExpertRouting implements AutoCloseable {
     return expert;
   }
 
-  boolean isOf(ExpertParallel other) {
-    return experts == other;
+  /** Whether it is one of the experts that have their rows in that window. */
+  boolean isOf(Window rows) {
+    return experts.rows().window() == rows;
+  }
+
+  /** Among those of the experts, alike on all ranks. */
+  int number() {
+    return number;
   }
 
   /** The memory of the native table. */
   DistributedTensor table() {
     return table;
+  }
+
+  /** Forgets the last dispatch. */
+  void clear() {
+    Arrays.fill(starts, 0);
+    Arrays.fill(counts, 0);
   }
 
   /** Takes over what a dispatch has found, while its memory is pinned. */

@@ -130,28 +130,50 @@ public final class CommContexts implements AutoCloseable {
 
   /**
    * Collective over the communicator that the manifest was opened on: once every rank has called it,
-   * moves each slot of this rank that has {@code store_to_host} into its host tensor. Operations
-   * that were submitted are awaited first. It may be called again.
+   * moves each slot of this rank that has {@code store_to_host} into its host tensor, and returns once
+   * every rank has. Operations that were submitted, on groups' communicators too, are awaited first. It
+   * may be called again.
    *
-   * @throws WindlassException on every rank, if one has failed before, or the memory of a host tensor
-   *     was closed: no rank's host tensors were written. What fails later says what it had written
+   * @throws WindlassException on every rank, if one has failed before, of the groups' communicators
+   *     too, or the memory of a host tensor was closed: no rank's host tensors were written. What fails
+   *     later says what it had written
    */
   public void storeToHost(Duration deadline) {
-    new RankAgreement(communicator, Deadline.of(deadline, WindlassException::of))
-        .carryOut("storeToHost", () -> stores.forEach(HostBinding::requireUsable));
+    var agreement = new RankAgreement(communicator, Deadline.of(deadline, WindlassException::of));
+    agreement.carryOut("storeToHost", () -> requireStorable(deadline));
+    agreement.carryOut("storeToHost", this::store);
+    stored = true;
+  }
+
+  /** That nothing is under way on the groups, none of them has failed, and host tensors are there. */
+  private void requireStorable(Duration deadline) {
+    for (CommContext context : contexts) {
+      if (context != null) {
+        // Behind what was submitted.
+        context.communicator().async(group -> {}).await(deadline);
+        context.communicator().failure().ifPresent(CommContexts::fail);
+      }
+    }
+    stores.forEach(HostBinding::requireUsable);
+  }
+
+  private static void fail(WindlassException failure) {
+    throw failure;
+  }
+
+  private void store() {
     for (int i = 0; i < stores.size(); i++) {
       try {
         stores.get(i).store(contexts.get(stores.get(i).group()));
       } catch (WindlassException e) {
         throw WindlassException.of(
             e.code().number(),
-            "storeToHost: " + stores.get(i).what() + ": " + e.getMessage() + torn(i),
+            stores.get(i).what() + ": " + e.getMessage() + torn(i),
             e,
             e.operation(),
             e.culprits());
       }
     }
-    stored = true;
   }
 
   /** What a message says of host tensors of which the one at {@code failed} was not written. */
@@ -203,8 +225,11 @@ public final class CommContexts implements AutoCloseable {
         continue;
       }
       try {
-        context.window().close();
-        context.communicator().close();
+        try {
+          context.window().close();
+        } finally {
+          context.communicator().close();
+        }
       } catch (WindlassException e) {
         if (first == null) {
           first = e;
