@@ -105,9 +105,10 @@ class ExpertCallsTest {
               .isInstanceOf(UnsupportedException.class)
               .hasMessageContaining("tokens are floats");
           assertThatThrownBy(
-                  () -> ExpertParallel.open(comm, ExpertOptions.of(256, 64, 1, 1 << 22, DType.F32).withAlignment(1 << 20)))
+                  () -> ExpertParallel.open(comm, ExpertOptions.of(8192, 64, 1, 1 << 22, DType.F32)
+                              .withAlignment(1 << 20)))
               .isInstanceOf(InvalidArgumentException.class)
-              .hasMessageContaining("up to 671088512 rows can come to a rank")
+              .hasMessageContaining("up to 4831834112 rows can come to a rank")
               .hasMessageContaining("say how many with withRows");
           assertThatThrownBy(() -> ExpertOptions.of(4, 2, 8, Long.MAX_VALUE, DType.F32))
               .hasMessage(
