@@ -12,7 +12,7 @@ using namespace windlass;
 namespace {
 
 static_assert(kMostTopK == WL_MAX_TOP_K, "kernels have room for as many");
-static_assert((1u << 22) / ExpertTable::kTokensAtOnce <= kMostBlocks, "as many items can be claimed");
+static_assert((1u << 22) / ExpertTable::kTokensAtOnce <= kMostBlocks, "items can be claimed");
 
 unsigned long long text(uint64_t value) {
   return value;
