@@ -723,9 +723,10 @@ WL_API int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout
 
 /* Notes in the table of this rank where `count` tokens go, and sends nothing.
  *
- * table: of the layout's size, in a window of comm. number: of the table among those of the
- * experts, alike on all ranks, which compare it. ids: [count, top_k], of WL_I32 or WL_I64: an expert, or -1
- * for none, each at most once for a token. weights: [count, top_k] of f32, or NULL: 1. */
+ * table: of the layout's size, in a window of comm. number: of the table among those of comm, alike
+ * on all ranks, which compare it. ids: [count, top_k], of WL_I32 or WL_I64: an
+ * expert, or -1 for none, each at most once for a token. weights: [count, top_k] of f32, or NULL:
+ * 1. */
 WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* table,
                                 uint32_t number, uint64_t count, const void* ids,
                                 int32_t ids_dtype, const float* weights, wl_error_t* error);

@@ -146,15 +146,26 @@ class ExpertCallsTest {
     ranks.run(
         comm -> {
           try (var experts = ExpertParallel.open(comm, OPTIONS);
+              var others = ExpertParallel.open(comm, OPTIONS);
               var first = experts.routing();
+              var elsewhere = others.routing();
               var second = experts.routing();
               var tokens = Tensor.allocate(DType.F32, 3, 8);
               var ids = Tensor.allocate(DType.I64, 3, 2).fill(-1L)) {
             experts.dispatch(first, tokens, ids, null);
             experts.dispatch(second, tokens, ids, null);
+            assertThatThrownBy(() -> experts.combine(first, tokens))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContaining("rows hold what a dispatch by another routing brought since");
+            experts.combine(second, tokens);
+            others.dispatch(elsewhere, tokens, ids, null);
             assertThatThrownBy(
                     () -> {
-                      experts.dispatch(comm.rank() == 0 ? first : second, tokens);
+                      if (comm.rank() == 0) {
+                        experts.dispatch(second, tokens);
+                      } else {
+                        others.dispatch(elsewhere, tokens);
+                      }
                       comm.barrier();
                     })
                 .isInstanceOf(MismatchException.class)
@@ -198,7 +209,7 @@ class ExpertCallsTest {
               refused(experts, routing, Tensor.allocate(DType.BF16, 3, 8), ids, "[n, 8] of f32");
               refused(experts, routing, Tensor.allocate(DType.F32, 2, 8), ids, "[2, 2] of i64");
               Tensor tokens = Tensor.allocate(DType.F32, 3, 8);
-              refused(experts, routing, tokens, Tensor.allocate(DType.F32, 3, 2), "ids is ");
+              refused(experts, routing, tokens, Tensor.allocate(DType.F32, 3, 2), "weights come behind");
               refused(experts, foreign, tokens, ids, "routing is of other experts");
               Tensor many = Tensor.allocate(DType.F32, 4, 8);
               Tensor of4 = Tensor.allocate(DType.I64, 4, 2).fill(-1L);

@@ -3,13 +3,18 @@ package org.windlass.experts;
 
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.Map;
 import java.util.Objects;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Operation;
+import org.windlass.ResourceException;
 import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.WindlassException;
@@ -47,6 +52,10 @@ public final class ExpertParallel implements AutoCloseable {
   private static final String DISPATCH = "expertDispatch";
   private static final String COMBINE = "expertCombine";
 
+  /** How many routings have been made on a communicator. */
+  private static final Map<Communicator, AtomicInteger> ROUTINGS =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
   private final Communicator communicator;
   private final Endpoint endpoint;
   private final ExpertOptions options;
@@ -58,8 +67,8 @@ public final class ExpertParallel implements AutoCloseable {
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
-  /** How many have been made: as many on all ranks, each of which makes them in one order. */
-  private final AtomicInteger routings;
+  /** Whose rows {@link #rows} holds. */
+  private final AtomicReference<ExpertRouting> last;
 
   private final long deadlineNs;
 
@@ -71,9 +80,9 @@ public final class ExpertParallel implements AutoCloseable {
       ExpertOptions options,
       ExpertLayout layout,
       Window window,
-      AtomicInteger routings,
+      AtomicReference<ExpertRouting> last,
       long deadlineNs) {
-    this.routings = routings;
+    this.last = last;
     this.deadlineNs = deadlineNs;
     this.communicator = communicator;
     this.endpoint = Access.ENDPOINT.of(communicator);
@@ -119,9 +128,30 @@ public final class ExpertParallel implements AutoCloseable {
     }
     ExpertOptions whole = options.rows() > 0 ? options : options.withRows(most);
     ExpertLayout layout = ExpertLayout.of(whole, ranks);
-    Window window = communicator.window(layout.bufferBytes());
     return new ExpertParallel(
-        communicator, whole, layout, window, new AtomicInteger(), Deadline.DEFAULT);
+        communicator,
+        whole,
+        layout,
+        rows(communicator, whole, layout),
+        new AtomicReference<>(),
+        Deadline.DEFAULT);
+  }
+
+  /** The next routing's: all ranks make those of a communicator in one order. */
+  private static int number(Communicator communicator) {
+    return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
+  }
+
+  private static Window rows(
+      Communicator communicator, ExpertOptions options, ExpertLayout layout) {
+    try {
+      return communicator.window(layout.bufferBytes());
+    } catch (ResourceException e) {
+      throw new ResourceException(
+          "experts: there is no room for " + options.rows() + " rows on each rank, "
+              + layout.bufferBytes() + " bytes; withRows makes it less: " + e.getMessage(),
+          e);
+    }
   }
 
   /**
@@ -130,7 +160,7 @@ public final class ExpertParallel implements AutoCloseable {
    */
   public ExpertParallel within(Duration deadline) {
     long limitNs = Deadline.nanos(deadline, WindlassException::of);
-    return new ExpertParallel(communicator, options, layout, window, routings, limitNs);
+    return new ExpertParallel(communicator, options, layout, window, last, limitNs);
   }
 
   /** What all ranks have alike, with as many rows as there is room for. */
@@ -154,7 +184,7 @@ public final class ExpertParallel implements AutoCloseable {
    */
   public ExpertRouting routing() {
     Window table = communicator.window(layout.tableBytes());
-    return new ExpertRouting(this, table, layout, routings.getAndIncrement());
+    return new ExpertRouting(this, table, layout, number(communicator));
   }
 
   /** [rows, hidden]: the rows of this rank's experts, of the tokens' dtype, or f8e4m3 quantised. */
@@ -210,6 +240,10 @@ public final class ExpertParallel implements AutoCloseable {
     }
     requireOwn(DISPATCH, routing);
     long count = Matrices.rows(DISPATCH, "tokens", tokens, options.dtype(), options.hidden());
+    if (ids.dtype().isFloating()) {
+      throw new InvalidArgumentException(
+          DISPATCH + ": ids is " + ids + "; it must be of i32 or i64, and weights come behind it");
+    }
     DType ofIds = ids.dtype() == DType.I32 ? DType.I32 : DType.I64;
     Matrices.require(DISPATCH, "ids", ids, ofIds, count, options.topK());
     if (weights != null) {
@@ -259,7 +293,10 @@ public final class ExpertParallel implements AutoCloseable {
     Reference.reachabilityFence(tokens);
   }
 
-  /** {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)}, while the caller computes. */
+  /**
+   * {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)}, while the caller computes. Until it is over
+   * the tensors stay open, and as they are.
+   */
   public Operation<Void> dispatchAsync(
       ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
     requireGiven(routing, tokens);
@@ -283,6 +320,11 @@ public final class ExpertParallel implements AutoCloseable {
           COMBINE + ": rows are quantised, and sums of them would lack their scales; give outputs, what"
               + " experts made of them, as a tensor of its own");
     }
+    if (last.get() != null && last.get() != routing) {
+      throw new InvalidArgumentException(
+          COMBINE + ": rows hold what a dispatch by another routing brought since; combine before that,"
+              + " or give outputs, what experts made of these, as a tensor of its own");
+    }
     combine(routing, rows, out);
   }
 
@@ -293,8 +335,8 @@ public final class ExpertParallel implements AutoCloseable {
    * expert.
    *
    * @param routing of the dispatch
-   * @param outputs [rows, hidden] in a window of the communicator, at the same place on every rank: what
-   *     experts made of the rows of the same number
+   * @param outputs [rows, hidden] in a window of the communicator: what experts made of the rows of the
+   *     same number
    * @param out [n, hidden] of that dtype, contiguous, apart from {@code outputs}; of the n tokens of the
    *     dispatch
    */
@@ -366,6 +408,7 @@ public final class ExpertParallel implements AutoCloseable {
   private void end(int code, ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();
+      last.set(routing);
     }
     call.end(code);
     Reference.reachabilityFence(this);

@@ -82,7 +82,7 @@ public final class ExpertRouting implements AutoCloseable {
     return experts.rows().window() == rows;
   }
 
-  /** Among those of the experts, alike on all ranks. */
+  /** Among those of the communicator, alike on all ranks. */
   int number() {
     return number;
   }

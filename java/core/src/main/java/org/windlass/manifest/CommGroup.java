@@ -25,6 +25,11 @@ public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot>
         throw new InvalidArgumentException(
             "devices[" + i + "] is " + devices.get(i) + ", which is negative");
       }
+      if (devices.get(i) >= Bootstrap.MAX_DEVICES) {
+        throw new InvalidArgumentException(
+            "devices[" + i + "] is " + devices.get(i) + "; indices are below "
+                + Bootstrap.MAX_DEVICES);
+      }
     }
     ManifestNames.requireDistinct(devices, i -> "devices[" + i + "]");
     ManifestNames.requireDistinct(
