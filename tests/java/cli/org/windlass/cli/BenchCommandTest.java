@@ -260,10 +260,27 @@ class BenchCommandTest {
     assertThat(rows[2]).contains("64K");
   }
 
+  @Test
+  void aDispatchStandsBesideTheSameWorkByAllToAllV() {
+    String[] sizes = "--tokens 40 --hidden 96 --top-k 3 --experts 4 --seconds 0.02".split(" ");
+    String[] arguments = new String[sizes.length + 2];
+    System.arraycopy(sizes, 0, arguments, 2, sizes.length);
+    arguments[0] = "dispatch-combine";
+    arguments[1] = "--json";
+    String[] lines = run(arguments).split("\n");
+    assertThat(lines).hasSize(2);
+    assertThat(lines[0])
+        .contains("\"op\":\"dispatch-combine\"", "\"bytes\":7680", "\"dtype\":\"bf16\"")
+        .contains("\"tokens\":40", "\"hidden\":96", "\"top_k\":3", "\"experts\":4")
+        .contains("\"floor_us\":", "\"dispatch_moving_us\":", "\"combine_waiting_us\":")
+        .contains("\"verified\":true")
+        .doesNotContain("\"by\"");
+    assertThat(lines[1]).contains("\"by\":\"all-to-all-v\"", "\"verified\":true");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "dispatch-combine",
         "reduce-scatter --dtype bool",
         "all-reduce --dtype c64 --bytes 64",
         "all-reduce --dtype f8e5m2 --algorithm ring",

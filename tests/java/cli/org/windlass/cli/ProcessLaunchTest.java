@@ -61,7 +61,7 @@ class ProcessLaunchTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"all-to-all", "put"})
+  @ValueSource(strings = {"all-to-all", "put-notify"})
   void anExampleChecksItsResult(String name) {
     Cli ended = Cli.run("example", name, "--ranks", 3, "--launch", "processes");
     assertThat(ended.status()).as(ended.err()).isZero();
