@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kDirectRow = 64;
 constexpr int64_t kFoldElements = boxElements(16);
 constexpr size_t kFoldBytes = kFoldElements * sizeof(double);  // of a box of any dtype
+constexpr size_t kPage = 4096;
 
 // Gathers boxes of a view, or points at those that are contiguous already.
 const unsigned char* gatherBox(const Traversal& t, const StridedView& view, const Box& box,
@@ -59,14 +60,22 @@ bool foldsRows(ViewList& dst, ViewList& src) {
   return true;
 }
 
+// Where in `room`, of kFoldBytes and a page, an accumulator of the row at `row` lies half a page
+// apart from it: CPUs take a load for one of what was just stored at the same place in a page.
+unsigned char* apartFrom(const unsigned char* row, unsigned char* room) {
+  const auto ahead = reinterpret_cast<uintptr_t>(row) + kPage / 2 - reinterpret_cast<uintptr_t>(room);
+  return room + (ahead & (kPage - 64));
+}
+
 // A fold of rows, without a traversal, which costs more than the fold of few elements.
 void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,
               int64_t elements, DType dtype, uint32_t terms, Stores stores) {
   const auto bytes = static_cast<int64_t>(sizeOf(dtype));
-  alignas(64) unsigned char accumulator[kFoldBytes];
+  alignas(64) unsigned char room[kFoldBytes + kPage];
   alignas(64) unsigned char result[kFoldBytes];
   RowList targets(dst);
   RowList sources(src);
+  unsigned char* const accumulator = apartFrom(sources[0], room);
   // What takes the place of what has just been read is in the caches.
   bool streams = detail::streams(stores);
   for (uint32_t d = 0; streams && d < dst.count; ++d) {
