@@ -10,8 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "native/window/acl/device_window.h"
-#include "windlass/offload.h"
+#include "native/window/device.h"
 
 namespace windlass {
 
@@ -30,7 +29,7 @@ struct OffloadProgress {
 };
 
 // The other ranks, as one that hands an operation to its device sees them.
-class OffloadPeers : public acl::Exchange {
+class OffloadPeers : public Exchange {
  public:
   // Whether there is time, and nothing has failed.
   virtual bool goesOn() = 0;
@@ -61,8 +60,8 @@ class Offload {
     Buffers buffers;
   };
 
-  // Nothing is opened yet.
-  explicit Offload(uint32_t device) : number_(device) {}
+  // Nothing is opened yet. Throws std::bad_alloc.
+  explicit Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
   // Once closed() has said so, or where nothing was opened.
   ~Offload() = default;
   Offload(const Offload&) = delete;
@@ -110,8 +109,8 @@ class Offload {
   // Refuses what no window holds, on all ranks alike.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   static Places placesOf(const Stated& stated, uint32_t ranks, uint32_t cores);
-  // Finds out how many cores the device runs at a time: as many as meet, of `most`. More than those
-  // would wait for one another until the deadline.
+  // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
+  // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
@@ -128,9 +127,7 @@ class Offload {
   }
 
   const uint32_t number_;
-  acl::Acl acl_;
-  acl::Device device_;
-  acl::DeviceWindow window_;
+  const std::unique_ptr<RankDevice> device_;
   std::vector<Stated> stated_;
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
