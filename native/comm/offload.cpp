@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t kLookNs = 20'000'000;
 // Of a kernel that was told to stop: it looks at every signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
+// A device ends by itself what its host has not told to stop for so long after the deadline.
+constexpr int64_t kOwnLimitNs = 2 * kStopLimitNs;
 constexpr uint64_t kAlignment = 512;
 // Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
@@ -292,6 +294,17 @@ Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
   return WL_OK;
 }
 
+Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
+                         wl_error_t* error) {
+  if (clockNs() - startNs < static_cast<int64_t>(given.limitNs)) return WL_OK;
+  if (Code code = look(given, error); code != WL_OK) return code;
+  if (progress_.fewest() == progress_.phases) return WL_OK;
+  return fail(error, WL_TIMEOUT,
+              "device %u ended %s by itself, %lld ms after it had begun: the process of its rank was "
+              "stopped, or had no core to run on",
+              number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
+}
+
 Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
   const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
   return device_->fromDevice(lines_.data(), lines, lines_.size(), error);
@@ -331,17 +344,19 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
     given.lines[rank] = given.windows[rank] = base;
     if (rank == self) given.stop = device_->stopWord(base + places.stop);
   }
+  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kOwnLimitNs);
   *culprit = self;
   // No memory is taken while a kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
   lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
+  const int64_t startNs = clockNs();
   Code code = device_->start(operation.name, given, error);
   if (code != WL_OK) return code;
   bool goesOn = true;
   for (;;) {
     code = device_->await(operation.name, goesOn ? kLookNs : 0, error);
-    if (code == WL_OK) return WL_OK;
+    if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
     if (code != WL_TIMEOUT) {
       stop(operation.name, given);
       return code;

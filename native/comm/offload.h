@@ -33,6 +33,7 @@ class OffloadPeers : public Exchange {
  public:
   // Whether there is time, and nothing has failed.
   virtual bool goesOn() = 0;
+  virtual int64_t leftNs() = 0;  // of that time
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
 
@@ -119,6 +120,9 @@ class Offload {
   // Reads the rank's lines, and from them how far each rank is.
   Code readLines(const OffloadedOperation& given, wl_error_t* error);
   Code look(const OffloadedOperation& given, wl_error_t* error);
+  // Of a kernel that has ended: whether it has to be told from one that its own deadline ended.
+  Code checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
+                  wl_error_t* error);
   // Has the kernel end that runs; whether it did. The thread then waits for it no more.
   bool stop(const char* kernel, const OffloadedOperation& given);
   void nextSequence() {

@@ -58,8 +58,8 @@ class RankDevice {
   // How many cores of a rank run at a time in the window's kernels, `most` at most; 0: the device
   // does not say.
   virtual uint32_t coresAtOnce(uint32_t most) const = 0;
-  // Where kernels look whether they shall stop: in `line`, which is of the rank's part and otherwise
-  // unused, or in memory that is better for it.
+  // Where kernels look whether they shall stop: in `line`, which is of the rank's part and has no
+  // other use, or in memory that is better for it.
   virtual uint64_t stopWord(uint64_t line) const = 0;
   // Writes that word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
