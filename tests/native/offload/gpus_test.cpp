@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/offload.h"
-#include "native/comm/offload.h"
+#include "native/comm/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/stand_in.h"
 
@@ -322,6 +322,25 @@ TEST_F(Gpus, CommunicatorsThatShareThemTakeTurns) {
   std::thread beside([&] { ofAnother.run(sums); });
   ofOne.run(sums);
   beside.join();
+}
+
+TEST_F(Gpus, ADeviceIsFreeOnceAllThatShareItAreOut) {
+  gpus::devices(2);
+  windlass::OffloadSeats ofOne(kRanks);
+  windlass::OffloadSeats ofAnother(kRanks);
+  EXPECT_EQ(ofOne[2].device, 0u);
+  windlass::OffloadSeats::Busy busy = {};
+  for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    EXPECT_TRUE(ofOne.take(sequence, "one", 0, &busy));
+    for (const uint32_t rank : {0u, 1u, 2u}) {
+      EXPECT_FALSE(ofAnother.take(sequence, "another", 0, &busy)) << rank;
+      EXPECT_STREQ(busy.with, "one");
+      ofOne.leave(rank, sequence);
+    }
+    EXPECT_TRUE(ofAnother.take(sequence, "another", 0, &busy));
+    EXPECT_FALSE(ofOne.take(sequence + 1, "one", 0, &busy));
+    for (const uint32_t rank : {2u, 1u, 0u}) ofAnother.leave(rank, sequence);
+  }
 }
 
 TEST_F(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
