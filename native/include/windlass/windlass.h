@@ -176,6 +176,25 @@ WL_API int64_t wl_clock_ns(void);
 /* Whether the runtime of Ascend devices (ACL), which targets a2a3 and a5 take, opens in this
  * process. WL_UNSUPPORTED says what was looked for, and where. */
 WL_API int32_t wl_ascend_find(wl_error_t* error);
+/* Whether NVIDIA's driver, libcuda.so.1, which the target cuda takes, opens in this process.
+ * WL_UNSUPPORTED says what was looked for, or what of it is too old. */
+WL_API int32_t wl_cuda_find(wl_error_t* error);
+/* How many devices this process sees, by CUDA_VISIBLE_DEVICES. */
+WL_API int32_t wl_cuda_device_count(uint32_t* count, wl_error_t* error);
+typedef struct wl_cuda_device_info {
+  uint32_t struct_size;
+  int32_t major; /* of its compute capability */
+  int32_t minor;
+  int32_t driver_version; /* 1000 * major + 10 * minor of the CUDA that the driver is for */
+  int32_t multiprocessors;
+  uint64_t total_bytes; /* of its memory */
+  uint64_t free_bytes;
+  char name[256]; /* NUL-terminated */
+} wl_cuda_device_t;
+/* Device `device` of those that the process sees; it gets a context there where it has none. */
+WL_API int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error);
+/* *can: 1 where the driver says that device `from` reaches the memory of device `to`, else 0. */
+WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error);
 
 /* ---- groups and communicators ---- */
 

@@ -53,6 +53,7 @@ public class NativeConfig implements InfoMapper {
                 "wl_report_group_t",
                 "wl_group_t",
                 "wl_process_t",
+                "wl_cuda_device_t",
                 "wl_report_t",
                 "wl_comm_t",
                 "wl_window_t",

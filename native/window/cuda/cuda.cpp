@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/cuda.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "native/window/cuda/errors.h"
+
+namespace windlass::cuda {
+namespace {
+
+constexpr const char* kLibrary = "libcuda.so.1";
+constexpr int32_t kLeastVersion = 12000;  // of which all calls and the form of the kernels are
+
+// Fills the table; the name of the first call that the library lacks, or nullptr.
+const char* findCalls(void* library, Cuda* cuda) {
+#define WINDLASS_CUDA_FIND(result, name, symbol, arguments)                    \
+  cuda->name = reinterpret_cast<result(*) arguments>(dlsym(library, #symbol)); \
+  if (cuda->name == nullptr) return #symbol;
+  WINDLASS_CUDA_CALLS(WINDLASS_CUDA_FIND)
+#undef WINDLASS_CUDA_FIND
+  return nullptr;
+}
+
+}  // namespace
+
+Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
+  *cuda = Cuda();
+  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
+    const char* said = dlerror();
+    return fail(error, WL_UNSUPPORTED,
+                "NVIDIA's driver, %s, does not open: %s; install the driver, and in a container "
+                "start it with its GPUs",
+                library, said == nullptr ? "the dynamic linker does not say why" : said);
+  }
+  Cuda found;
+  if (const char* lacking = findCalls(opened, &found); lacking != nullptr) {
+    dlclose(opened);
+    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver, %s, lacks %s: it is too old", library,
+                lacking);
+  }
+  int32_t version = 0;
+  Code code = found.check(found.cuInit(0), "cuInit", "the driver", error);
+  if (code == WL_OK)
+    code =
+        found.check(found.cuDriverGetVersion(&version), "cuDriverGetVersion", "the driver", error);
+  if (code != WL_OK) return code;
+  if (version < kLeastVersion) {
+    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver is for CUDA %d.%d: %s", version / 1000,
+                version % 1000 / 10, meaningOf(35).cure);
+  }
+  *cuda = found;
+  return WL_OK;
+}
+
+Code Cuda::find(const Cuda** cuda, wl_error_t* error) {
+  static std::mutex mutex;
+  static Cuda found;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const Code code = found.cuInit == nullptr ? open(kLibrary, &found, error) : WL_OK;
+  *cuda = code == WL_OK ? &found : nullptr;
+  return code;
+}
+
+Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t* error) const {
+  if (result == kCuOk) return WL_OK;
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (cuGetErrorName(result, &name) != kCuOk || name == nullptr) name = "an unknown error";
+  if (cuGetErrorString(result, &text) != kCuOk || text == nullptr) text = "the driver says no more";
+  const Meaning& meaning = meaningOf(result);
+  return fail(error, meaning.code, "%s of %s returned %s (%d): %.300s; %s", call, what, name,
+              result, text, meaning.cure);
+}
+
+uint32_t countDevices() {
+  const Cuda* cuda = nullptr;
+  int32_t count = 0;
+  if (Cuda::find(&cuda, nullptr) != WL_OK || cuda->cuDeviceGetCount(&count) != kCuOk) return 0;
+  return static_cast<uint32_t>(std::max(count, 0));
+}
+
+}  // namespace windlass::cuda
