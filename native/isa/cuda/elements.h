@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of one element on cores of GPUs, bit for bit as native/isa/sim/loops.h says it:
-// casts between floats, steps of folds, weights and blocks that share a scale. Plain C++, by bits where a
-// processor could choose; compiled with neither contraction nor flushing of subnormals.
+// casts between floats, steps of folds, weights and blocks that share a scale. Plain C++, by bits
+// where a processor could choose; compiled with neither contraction nor flushing of subnormals.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ WL_CORE_INLINE double canonical(double value) {
 }
 
 // A float of fewer bits than f32's: `kMantissa` stored bits and exponent bias; kTop is what
-// overflow becomes, infinity where the type has one, and codes above it are NaN, kNan the canonical one.
+// overflow becomes, infinity where the type has one, and codes above it are NaN, kNan the
+// canonical one.
 template <typename RawT, int kBits, int kMantissa, int kBias, bool kHasInf, uint32_t kTop,
           uint32_t kNan>
 struct Narrow {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The macro-instructions as a kernel calls them, on the lead thread of a core: each states a job
-// for the others. The tile, and how stores go, are other targets'. Lists have at most kMostViews views.
-// Numbers are those of native/isa/sim/loops.h.
+// for the others. The tile, and how stores go, are other targets'. Lists have at most kMostViews
+// views. Numbers are those of native/isa/sim/loops.h.
 //
-// Before it: WL_CORE_TABLE, what marks a table that cores read, and Job& nextJob() and void submit()
-// of windlass::cuda, between which the lead describes one.
+// Before it: WL_CORE_TABLE, what marks a table that cores read, and Job& nextJob() and void
+// submit() of windlass::cuda, between which the lead describes one.
 #pragma once
 
 #include <cstdint>

@@ -67,22 +67,30 @@ WL_CORE_INLINE void storeIf(bool holds, Vector* to, const Vector& v) {
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(holds ? 1 : 0)
       : "memory");
 }
-#else
-WL_CORE_INLINE Vector loadIf(bool holds, const Vector* from) {
-  return holds ? *from : Vector{};
-}
-WL_CORE_INLINE void storeIf(bool holds, Vector* to, const Vector& v) {
-  if (holds) *to = v;
-}
 #endif
+// Of as many bytes as they are aligned to; a GPU refuses any other, and so does a test of this code.
 template <typename T>
 WL_CORE_INLINE T load(const T* from) {
+#if !defined(__CUDA_ARCH__)
+  if (!isAligned(from, sizeof(T))) __builtin_trap();
+#endif
   return *from;
 }
 template <typename T>
 WL_CORE_INLINE void store(T* to, const T& value) {
+#if !defined(__CUDA_ARCH__)
+  if (!isAligned(to, sizeof(T))) __builtin_trap();
+#endif
   *to = value;
 }
+#if !defined(__CUDA_ARCH__)
+WL_CORE_INLINE Vector loadIf(bool holds, const Vector* from) {
+  return holds ? load(from) : Vector{};
+}
+WL_CORE_INLINE void storeIf(bool holds, Vector* to, const Vector& v) {
+  if (holds) store(to, v);
+}
+#endif
 
 template <typename Raw>
 WL_CORE_INLINE Raw loadAnywhere(const unsigned char* from) {
