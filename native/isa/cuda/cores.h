@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cores of GPUs compile. A core is a block of threads: its lead, thread 0, runs a kernel by
-// itself, and states what moves data as jobs, which the warps behind its own share. Two jobs are under
-// way at a time, each in its place in shared memory; the lead passes one on, and gets it back, by a
-// barrier of that memory.
+// itself, and states what moves data as jobs, which the warps behind its own share. Two jobs are
+// under way at a time, each in its place in shared memory; the lead passes one on, and gets it
+// back, by a barrier of that memory.
 //
 // Release: the jobs' data, each worker's arrival at the barrier, the lead's wait for it, then its
 // release at system scope. Acquire: the lead's acquire at system scope, its arrival, the workers'
@@ -57,7 +57,9 @@ WL_CORE_INLINE uint64_t clockNs() {
 struct Barrier64 {
   uint64_t word;
 
-  WL_CORE_INLINE uint32_t address() { return static_cast<uint32_t>(__cvta_generic_to_shared(&word)); }
+  WL_CORE_INLINE uint32_t address() {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(&word));
+  }
   WL_CORE_INLINE void begin(uint32_t arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
@@ -68,7 +70,8 @@ struct Barrier64 {
         "mbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(address())
         : "memory");
   }
-  // Until all have arrived for that use; acquires. No later use is over. The one before the first is.
+  // Until all have arrived for that use; acquires. No later use is over; the one before the first
+  // is.
   WL_CORE_INLINE void await(uint32_t use) {
     uint32_t over;
     do {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a core do for its lead thread: one macro-instruction, over views of one shape.
+// What the threads of a core do for its lead: one macro-instruction, over views of one shape.
 // The lead orders the dimensions by the first target's strides, merges them where all views permit,
 // and cuts the innermost into whole vectors and what is left of it; all in one description, which
 // lies in the core's shared memory.
@@ -24,7 +24,17 @@ constexpr uint32_t kAllViews = 2 * kMostViews + 1;
 // Of a job, in all rows.
 constexpr uint64_t kMostGroups = uint64_t{1} << 31;
 
-enum class JobKind : uint32_t { kCopy, kMove, kFold, kWeigh, kQuantise, kAdd, kLook, kNotify, kEnd };
+enum class JobKind : uint32_t {
+  kCopy,
+  kMove,
+  kFold,
+  kWeigh,
+  kQuantise,
+  kAdd,
+  kLook,
+  kNotify,
+  kEnd,
+};
 
 struct Job {
   JobKind kind;
@@ -174,8 +184,8 @@ struct Job {
   }
 };
 
-// The same number, of which a compiler knows nothing: what loops have in common is not computed, and
-// kept, ahead of the choice among them.
+// The same number, of which a compiler knows nothing: what loops have in common is not computed,
+// and kept, ahead of the choice among them.
 WL_CORE_INLINE uint32_t opaque(uint32_t thread) {
   __asm__ volatile("" : "+r"(thread) : : "memory");
   return thread;

@@ -47,8 +47,8 @@ WL_CORE_INLINE void store(Vector* to, const Vector& v) {
                "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
-// Where it holds; else zeros, or nothing. By predicate: a branch for each would take registers, and a
-// place where threads meet again.
+// Where it holds; else zeros, or nothing. By predicate: a branch for each would take registers, and
+// a place where threads meet again.
 WL_CORE_INLINE Vector loadIf(bool holds, const Vector* from) {
   Vector v;
   asm volatile(
@@ -68,7 +68,7 @@ WL_CORE_INLINE void storeIf(bool holds, Vector* to, const Vector& v) {
       : "memory");
 }
 #endif
-// Of as many bytes as they are aligned to; a GPU refuses any other, and so does a test of this code.
+// Of as many bytes as they are aligned to; a GPU refuses any other, and so does a test of this.
 template <typename T>
 WL_CORE_INLINE T load(const T* from) {
 #if !defined(__CUDA_ARCH__)

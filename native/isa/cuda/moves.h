@@ -64,7 +64,8 @@ WL_CORE_INLINE void copyBytes(const Job& job, uint32_t thread) {
 // Whole vectors of one dtype on both sides.
 WL_CORE_INLINE void moveVectors(const Job& job, uint32_t thread) {
   const uint64_t start = job.head * sizeOf(job.from);
-  shareGroups<kInFlight>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across, uint32_t count) {
+  shareGroups<kInFlight>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across,
+                                  uint32_t count) {
     const auto* source = reinterpret_cast<const Vector*>(job.at(job.targets, row) + start) + first;
     Vector v[kInFlight];
     WL_UNROLL
@@ -91,7 +92,8 @@ WL_CORE_INLINE void castGroups(const Job& job, uint32_t thread) {
   constexpr uint32_t kIn = kCastGroup / From::kCount;
   constexpr uint32_t kOut = kCastGroup / To::kCount;
   constexpr uint32_t kGroups = 2;
-  shareGroups<kGroups>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across, uint32_t count) {
+  shareGroups<kGroups>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across,
+                                  uint32_t count) {
     const auto* source = reinterpret_cast<const Vector*>(job.at(job.targets, row) +
                                                          job.head * sizeOf(kFrom)) +
                          first * kIn;

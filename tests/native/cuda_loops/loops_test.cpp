@@ -166,7 +166,8 @@ class CudaLoops : public Seeds {
   std::vector<int64_t> shape() {
     std::vector<int64_t> shape(under(5));
     for (int64_t& size : shape) size = 1 + static_cast<int64_t>(under(6));
-    if (!shape.empty() && under(2) == 0) shape[under(shape.size())] += static_cast<int64_t>(under(300));
+    if (!shape.empty() && under(2) == 0)
+      shape[under(shape.size())] += static_cast<int64_t>(under(300));
     return shape;
   }
   uint64_t offsetOf(DType dtype) {
