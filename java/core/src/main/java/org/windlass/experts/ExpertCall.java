@@ -29,17 +29,30 @@ final class ExpertCall {
 
   /** Pins the tensor, which may be null, as number {@code index} of the call's. */
   void pin(int index, Tensor tensor, String call, String name) {
-    if (tensor == null) {
-      return;
-    }
-    Memory memory = Access.MEMORY.of(tensor);
-    if (!memory.hold()) {
-      unpin();
-      endpoint.end();
+    if (tensor != null && !hold(index, tensor)) {
       throw new ClosedException(
-          call + ": " + name + " (" + tensor + ") is over memory that " + memory.ending());
+          call + ": " + name + " (" + tensor + ") is over memory that "
+              + Access.MEMORY.of(tensor).ending());
     }
-    pinned[index] = memory;
+  }
+
+  /** The same of the memory of {@code owner}, which ends as that is closed. */
+  void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
+    if (!hold(index, memory)) {
+      throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
+    }
+  }
+
+  /** False where it has ended, and with it the call. */
+  private boolean hold(int index, Tensor tensor) {
+    Memory memory = Access.MEMORY.of(tensor);
+    if (memory.hold()) {
+      pinned[index] = memory;
+      return true;
+    }
+    unpin();
+    endpoint.end();
+    return false;
   }
 
   /** Ends it, by an exception unless {@code code} is Ok. */
