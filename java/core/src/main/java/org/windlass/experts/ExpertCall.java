@@ -3,6 +3,7 @@ package org.windlass.experts;
 
 import org.windlass.ClosedException;
 import org.windlass.Tensor;
+import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
@@ -33,6 +34,11 @@ final class ExpertCall {
       return;
     }
     Memory memory = Access.MEMORY.of(tensor);
+    if (memory.onDevice) {
+      unpin();
+      endpoint.end();
+      throw memory.notOfHost(call + ": " + name + " (" + tensor + ")", WindlassException::of);
+    }
     if (!memory.hold()) {
       unpin();
       endpoint.end();
