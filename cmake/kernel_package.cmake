@@ -37,6 +37,7 @@ set(kernel_headers
   native/isa/isa.h
   native/isa/limits.h
   native/isa/lists.h
+  native/isa/one_thread.h
   native/isa/shape.h
   native/isa/sim/fused.h
   native/isa/sim/host_side.h

@@ -319,6 +319,14 @@ static constexpr auto kOffload = windlass_launch;
 static constexpr decltype(Target::offload) kOffload = nullptr;
 #endif
 
+#if defined(WINDLASS_TARGET_CUDA)
+// kernels/entry.cu, which nvcc compiles.
+extern "C" const unsigned char windlass_cuda_image[];
+static constexpr const void* kImage = windlass_cuda_image;
+#else
+static constexpr const void* kImage = nullptr;
+#endif
+
 static void foldWeighted(void* dst, const void* const* src, const float* weights, uint32_t count,
                          int64_t elements, DType dtype, Stores stores) {
   const auto row = [&](uint32_t s) { return src[s]; };
@@ -327,6 +335,6 @@ static void foldWeighted(void* dst, const void* const* src, const float* weights
 
 constexpr Kernels kKernels = makeKernels();
 constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,       TFOLD,   foldWeighted,
-                            isaPathName, targetRefusal, kTargetProfiler, kOffload};
+                            isaPathName, targetRefusal, kTargetProfiler, kOffload, kImage};
 
 }  // namespace windlass

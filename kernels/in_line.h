@@ -28,11 +28,30 @@ WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
          comm::TTEST(signal, end, comm::WaitCmp::LT);
 }
 
+// Looks at `count` lines, the first of them `first`, by as many threads of the core as there are.
+template <class Threads>
+WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t count,
+                                  uint32_t phases) {
+  constexpr uint32_t kStep = kDeviceLineBytes / sizeof *first;
+  uint32_t look = 0;
+  while (!Threads::haveReached(first, kStep, count, own.word(phases))) {
+    if (++look == own.looks) return false;
+    relax(own.sharesCores);
+  }
+  return true;
+}
+
 // Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
+template <class Threads = CoreThreads>
 WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer,
                                 uint32_t phases) {
   const uint32_t first = peer == kEveryRank ? 0 : peer;
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
+  if constexpr (Threads::kCount > 1) {
+    return peer == kNobody ||
+           awaitTogether<Threads>(own, own.line(own.rank, first, 0), (last - first) * own.cores,
+                                  phases);
+  }
   for (uint32_t of = first; peer != kNobody && of < last; ++of) {
     for (uint32_t core = 0; core < own.cores; ++core) {
       comm::Signal line(own.line(own.rank, of, core));
@@ -47,7 +66,12 @@ WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_
   return true;
 }
 
+template <class Threads = CoreThreads>
 WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t phases) {
+  if constexpr (Threads::kCount > 1) {
+    const auto line = [&](uint32_t peer) { return own.line(peer, own.rank, own.core); };
+    return Threads::notifyEach(launch.ranks, own.word(phases), line);
+  }
   pipe_barrier(PIPE_ALL);
   dsb(DSB_DDR);
   for (uint32_t step = 1; step <= launch.ranks; ++step) {

@@ -30,6 +30,10 @@ struct IsSame<A, A> {
 
 template <class... K>
 struct KernelList {
+  // The same, and behind them.
+  template <class... More>
+  using And = KernelList<K..., More...>;
+
   // The place of one, which kNobody stands for where it is not among them.
   template <class Of>
   WL_CORE static constexpr uint32_t indexOf() {
@@ -63,9 +67,10 @@ using OffloadedKernels =
 static_assert(OffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
 
 // Goes on with a core of the operation; true once it is over, or nobody waits for it any more.
+template <class Kernels = OffloadedKernels>
 WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Launch& launch,
                                   const InLine& own, Position& at) {
-  if (OffloadedKernels::run(operation.kernel, launch, own, at)) return true;
+  if (Kernels::run(operation.kernel, launch, own, at)) return true;
   comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
   return comm::TTEST(stop, static_cast<int32_t>(own.sequence), comm::WaitCmp::EQ);
 }

@@ -34,9 +34,11 @@ struct Target {
   // Of what kernels did; nullptr: nothing counts it.
   const Profiler* profiler;
 
-  // Puts an operation on a stream of the device that the stream belongs to; nullptr: the host runs
-  // kernels. `context` and `operation` lie on the device. 0, or why not.
+  // Puts an operation on a stream of the Ascend device that the stream belongs to; nullptr: this is
+  // none of their targets. `context` and `operation` lie on the device. 0, or why not.
   int32_t (*offload)(uint32_t cores, void* stream, void* context, void* operation);
+  // The kernels of GPUs, as NVIDIA's driver loads them; nullptr: this is not their target.
+  const void* image;
 };
 
 extern const Target kTarget;

@@ -45,6 +45,7 @@ class Comm::Handover final : public OffloadPeers {
   bool goesOn() override {
     return comm_.group().failure() == nullptr && !comm_.closes() && deadline_.left(clockNs()) > 0;
   }
+  int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
     comm_.progress_ = &progress;
     const Code code = comm_.ended(deadline_, clockNs());

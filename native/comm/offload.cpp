@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <system_error>
 
 #include "native/base/clock.h"
-#include "native/base/target.h"
 #include "native/comm/kept_devices.h"
 #include "native/comm/signal.h"
 
@@ -22,6 +20,8 @@ namespace {
 constexpr int64_t kLookNs = 20'000'000;
 // Of a kernel that was told to stop: it looks at every signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
+// A device ends by itself what its host has not told to stop for so long after the deadline.
+constexpr int64_t kOwnLimitNs = 2 * kStopLimitNs;
 constexpr uint64_t kAlignment = 512;
 // Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
@@ -51,7 +51,7 @@ uint32_t OffloadProgress::fewest() const {
 void Offload::beginToClose(bool keeps) {
   if (!thread_.joinable()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  closingBytes_ = window_.bytes();
+  closingBytes_ = device_->partBytes();
   keeps_ = keeps;
   ends_ = true;
   changed_.notify_all();
@@ -100,8 +100,8 @@ void Offload::serve() {
   }
   lock.unlock();
   if (!keeps_) {
-    window_.close(nullptr);
-    device_.close(nullptr);
+    device_->closeWindow(nullptr);
+    device_->close(nullptr);
   }
   lock.lock();
   isClosed_ = true;
@@ -142,10 +142,7 @@ Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* cul
 
 Code Offload::open(wl_error_t* error) {
   if (Code code = KeptDevices::check(number_, error); code != WL_OK || isOpen_) return code;
-  if (Code code = acl::Acl::open(std::getenv("ASCEND_HOME_PATH"), &acl_, error); code != WL_OK)
-    return code;
-  const Code code = device_.open(acl_, static_cast<int32_t>(number_),
-                                 std::getenv("ASCEND_RT_VISIBLE_DEVICES"), error);
+  const Code code = device_->open(number_, error);
   isOpen_ = code == WL_OK;
   return code;
 }
@@ -171,11 +168,11 @@ Code Offload::checkExtents(uint32_t* culprit, wl_error_t* error) const {
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const Stated& each = stated_[rank];
     for (const uint64_t bytes : {each.in, each.out, each.parts}) {
-      if (bytes <= acl::DeviceWindow::kMostBytes) continue;
+      if (bytes <= kMostWindowBytes) continue;
       *culprit = rank;
       return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
                   static_cast<unsigned long long>(bytes),
-                  static_cast<unsigned long long>(acl::DeviceWindow::kMostBytes));
+                  static_cast<unsigned long long>(kMostWindowBytes));
     }
   }
   return WL_OK;
@@ -201,20 +198,20 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   for (const Stated& each : stated_)
     bytes = std::max(bytes, placesOf(each, peers.ranks(), operation.cores).end);
   // All ranks are past the operation before, so nobody's kernels reach the window.
-  if (bytes > window_.bytes()) {
-    Code code = agree(window_.close(error), buffers, peers, culprit, error);
+  if (bytes > device_->partBytes()) {
+    Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
     if (code != WL_OK) return code;
     sequence_ = 0;
-    code = window_.make(device_, peers, bytes, error);
-    *culprit = window_.culprit();
+    code = device_->makeWindow(peers, bytes, error);
+    *culprit = device_->culprit();
     if (code != WL_OK) return code;
   }
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], peers.ranks(), operation.cores);
-  auto* const part = static_cast<unsigned char*>(window_.part(peers.rank()));
+  auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
   const auto send = [&](uint64_t at, const void* from, uint64_t size) {
-    if (code == WL_OK && size > 0) code = device_.toDevice(part + at, from, size, error);
+    if (code == WL_OK && size > 0) code = device_->toDevice(part + at, from, size, error);
   };
   send(own.in, buffers.in, buffers.inBytes);
   // Whole, since a kernel may leave parts of it as they are.
@@ -233,32 +230,32 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
                     wl_error_t* error) {
   Code code = WL_OK;
   if (buffers.outBytes > 0)
-    code = device_.fromDevice(buffers.out, part + own.out, buffers.outBytes, error);
+    code = device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error);
   if (code == WL_OK && buffers.partBytes > 0)
-    code = device_.fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
+    code = device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
   return code;
 }
 
 Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
+  if (cores_ = device_->coresAtOnce(most); cores_ > 0) return WL_OK;
   nextSequence();
   const uint32_t self = peers.rank();
-  const auto base = reinterpret_cast<uint64_t>(window_.part(self));
+  const auto base = reinterpret_cast<uint64_t>(device_->part(self));
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = 1;
   given.line = {0, 0, most, sequence_, false, kLooks, nullptr, 0};
   given.windows[0] = base;
-  given.windowBytes = window_.bytes();
+  given.windowBytes = device_->partBytes();
   // Those that the rank writes in its own window.
   given.lines[0] = base + uint64_t{self} * most * kDeviceLineBytes;
-  given.stop = base + placesOf(stated_[self], peers.ranks(), most).stop;
+  given.stop = device_->stopWord(base + placesOf(stated_[self], peers.ranks(), most).stop);
   lines_.resize(most * kDeviceLineBytes);
-  Code code = device_.start(kMeeting, kTarget.offload, most, window_.context(), &given,
-                            sizeof given, error);
+  Code code = device_->start(kMeeting, given, error);
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
   do {
-    code = device_.await(kMeeting, kLookNs, error);
+    code = device_->await(kMeeting, kLookNs, error);
   } while (code == WL_TIMEOUT && peers.goesOn() && clockNs() - start < kMeetingLimitNs);
   if (code == WL_OK) {
     cores_ = most;
@@ -297,18 +294,28 @@ Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
   return WL_OK;
 }
 
+Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
+                         wl_error_t* error) {
+  if (clockNs() - startNs < static_cast<int64_t>(given.limitNs)) return WL_OK;
+  if (Code code = look(given, error); code != WL_OK) return code;
+  if (progress_.fewest() == progress_.phases) return WL_OK;
+  return fail(error, WL_TIMEOUT,
+              "device %u ended %s by itself, %lld ms after it had begun: the process of its rank was "
+              "stopped, or had no core to run on",
+              number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
+}
+
 Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
   const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
-  return device_.fromDevice(lines_.data(), lines, lines_.size(), error);
+  return device_->fromDevice(lines_.data(), lines, lines_.size(), error);
 }
 
 bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   wl_error_t untold = blankError();
-  device_.toDevice(reinterpret_cast<void*>(given.stop), &given.line.sequence,
-                   sizeof given.line.sequence, &untold);
+  device_->writeStop(given.stop, given.line.sequence, &untold);
   // Any other answer than that time is up is about a kernel that has ended.
-  if (device_.await(kernel, kStopLimitNs, &untold) != WL_TIMEOUT) return true;
-  device_.giveUp();
+  if (device_->await(kernel, kStopLimitNs, &untold) != WL_TIMEOUT) return true;
+  device_->giveUp();
   isStuck_ = true;
   KeptDevices::add(number_, kernel);
   return false;
@@ -324,9 +331,9 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
   given.line = {self, 0, cores, sequence_, false, kLooks, nullptr, 0};
-  given.windowBytes = window_.bytes();
+  given.windowBytes = device_->partBytes();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const auto base = reinterpret_cast<uint64_t>(window_.part(rank));
+    const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
     const Places places = placesOf(stated_[rank], ranks, operation.cores);
     const auto place = [&](uint64_t at, uint64_t bytes) {
       return bytes == 0 ? Place{0} : Place::of(kAddressSpace, base + at);
@@ -335,20 +342,21 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
                            place(places.out, stated_[rank].out),
                            place(places.parts, stated_[rank].parts)};
     given.lines[rank] = given.windows[rank] = base;
-    if (rank == self) given.stop = base + places.stop;
+    if (rank == self) given.stop = device_->stopWord(base + places.stop);
   }
+  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kOwnLimitNs);
   *culprit = self;
   // No memory is taken while a kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
   lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
-  Code code = device_.start(operation.name, kTarget.offload, cores, window_.context(), &given,
-                            sizeof given, error);
+  const int64_t startNs = clockNs();
+  Code code = device_->start(operation.name, given, error);
   if (code != WL_OK) return code;
   bool goesOn = true;
   for (;;) {
-    code = device_.await(operation.name, goesOn ? kLookNs : 0, error);
-    if (code == WL_OK) return WL_OK;
+    code = device_->await(operation.name, goesOn ? kLookNs : 0, error);
+    if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
     if (code != WL_TIMEOUT) {
       stop(operation.name, given);
       return code;

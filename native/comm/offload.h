@@ -10,8 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "native/window/acl/device_window.h"
-#include "windlass/offload.h"
+#include "native/window/device.h"
 
 namespace windlass {
 
@@ -30,10 +29,11 @@ struct OffloadProgress {
 };
 
 // The other ranks, as one that hands an operation to its device sees them.
-class OffloadPeers : public acl::Exchange {
+class OffloadPeers : public Exchange {
  public:
   // Whether there is time, and nothing has failed.
   virtual bool goesOn() = 0;
+  virtual int64_t leftNs() = 0;  // of that time
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
 
@@ -61,8 +61,8 @@ class Offload {
     Buffers buffers;
   };
 
-  // Nothing is opened yet.
-  explicit Offload(uint32_t device) : number_(device) {}
+  // Nothing is opened yet. Throws std::bad_alloc.
+  explicit Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
   // Once closed() has said so, or where nothing was opened.
   ~Offload() = default;
   Offload(const Offload&) = delete;
@@ -110,8 +110,8 @@ class Offload {
   // Refuses what no window holds, on all ranks alike.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   static Places placesOf(const Stated& stated, uint32_t ranks, uint32_t cores);
-  // Finds out how many cores the device runs at a time: as many as meet, of `most`. More than those
-  // would wait for one another until the deadline.
+  // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
+  // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
@@ -120,6 +120,9 @@ class Offload {
   // Reads the rank's lines, and from them how far each rank is.
   Code readLines(const OffloadedOperation& given, wl_error_t* error);
   Code look(const OffloadedOperation& given, wl_error_t* error);
+  // Of a kernel that has ended: whether it has to be told from one that its own deadline ended.
+  Code checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
+                  wl_error_t* error);
   // Has the kernel end that runs; whether it did. The thread then waits for it no more.
   bool stop(const char* kernel, const OffloadedOperation& given);
   void nextSequence() {
@@ -128,9 +131,7 @@ class Offload {
   }
 
   const uint32_t number_;
-  acl::Acl acl_;
-  acl::Device device_;
-  acl::DeviceWindow window_;
+  const std::unique_ptr<RankDevice> device_;
   std::vector<Stated> stated_;
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;

@@ -50,8 +50,12 @@ bool OffloadSeats::take(uint64_t sequence, const char* name, int64_t limitNs, Bu
 void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
   const std::lock_guard<std::mutex> lock(mutex);
   seats_[rank].left = sequence;
-  Holder& holder = holders[seats_[rank].device];
+  const uint32_t device = seats_[rank].device;
+  Holder& holder = holders[device];
   if (holder.seats != this) return;
+  // Ranks that share the device leave it together.
+  for (uint32_t other = 0; other < ranks_; ++other)
+    if (seats_[other].device == device && seats_[other].left < holder.sequence) return;
   holder = {};
   changed.notify_all();
 }

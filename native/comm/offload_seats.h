@@ -24,9 +24,9 @@ struct OffloadSeat {
 
 class OffloadSeats {
  public:
-  // Rank r has device r. Throws std::bad_alloc.
+  // Rank r has deviceOf(r). Throws std::bad_alloc.
   explicit OffloadSeats(uint32_t ranks) : ranks_(ranks), seats_(new OffloadSeat[ranks]) {
-    for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = rank;
+    for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = deviceOf(rank);
   }
   // Gives back what the devices hold, in no more than 5 s. What a kernel may still touch that did
   // not end, or a call that does not return, is kept and counted: native/comm/kept_devices.h.

@@ -60,4 +60,17 @@ constexpr Limits offloaded(const Limits& checked, const char* name, uint32_t cor
 constexpr Limits kA2A3Limits = offloaded(kA2A3SimLimits, "a2a3", 48);
 constexpr Limits kA5Limits = offloaded(kA5SimLimits, "a5", 36);
 
+// GPUs, whose cores are groups of threads and stage nothing.
+constexpr Limits kCudaLimits = {
+    "cuda",
+    kSimLimits.streamingBytes,
+    kSimLimits.tileBytes,
+    false,
+    64,
+    kMostDeviceRanks,
+    kSimLimits.casts,
+    kSimLimits.reduces,
+    true,
+};
+
 }  // namespace windlass

@@ -4,6 +4,7 @@
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
+#include "kernels/all_offloaded.h"
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
 #include "kernels/all_to_all_v.h"
@@ -39,7 +40,9 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
 }
 
 WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {
-  return goOnOffloaded(operation, operation.launchHere(), operation.lineHere(0), at);
+  const Launch launch = operation.launchHere();
+  return goOnOffloaded(operation, launch, operation.lineHere(0), at) &&
+         goOnOffloaded<AllOffloadedKernels>(operation, launch, operation.lineHere(0), at);
 }
 
 template <typename... Pulls>

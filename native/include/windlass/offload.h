@@ -10,6 +10,9 @@ namespace windlass {
 // Of the kernels that a device has, the one that ends once all cores of all ranks have begun it.
 constexpr uint32_t kMeetingKernel = 0;
 
+// Threads of a core of a GPU.
+constexpr uint32_t kCudaThreads = 512;
+
 struct OffloadedOperation {
   uint32_t kernel;  // its place among those that the device has
   Launch launch;    // but what it points to: the device has `entries` instead
@@ -21,6 +24,8 @@ struct OffloadedOperation {
   uint64_t windowBytes;
   // Of a word in the rank's own window, which is the line's sequence once nobody waits any more.
   uint64_t stop;
+  // After so long, of the device's own clock, a core ends whoever it waits for; 0: never.
+  uint64_t limitNs;
 
   WL_CORE Launch launchHere() const {
     Launch here = launch;

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "native/isa/limits.h"
+#include "native/isa/one_thread.h"
 #include "windlass/kernel.h"
 
 namespace windlass {

@@ -10,6 +10,7 @@
 #include "native/base/cpu.h"
 #include "native/base/dtype.h"
 #include "native/isa/checked/instructions.h"
+#include "native/isa/one_thread.h"
 #include "windlass/kernel.h"
 
 namespace windlass {

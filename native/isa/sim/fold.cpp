@@ -63,7 +63,8 @@ bool foldsRows(ViewList& dst, ViewList& src) {
 // Where in `room`, of kFoldBytes and a page, an accumulator of the row at `row` lies half a page
 // apart from it: CPUs take a load for one of what was just stored at the same place in a page.
 unsigned char* apartFrom(const unsigned char* row, unsigned char* room) {
-  const auto ahead = reinterpret_cast<uintptr_t>(row) + kPage / 2 - reinterpret_cast<uintptr_t>(room);
+  const auto at = reinterpret_cast<uintptr_t>(room);
+  const auto ahead = reinterpret_cast<uintptr_t>(row) + kPage / 2 - at;
   return room + (ahead & (kPage - 64));
 }
 

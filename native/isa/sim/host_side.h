@@ -17,6 +17,8 @@ struct Profiler;
 static constexpr const Limits& kLimits = kA2A3Limits;
 #elif defined(WINDLASS_TARGET_A5)
 static constexpr const Limits& kLimits = kA5Limits;
+#elif defined(WINDLASS_TARGET_CUDA)
+static constexpr const Limits& kLimits = kCudaLimits;
 #else
 static constexpr const Limits& kLimits = kSimLimits;
 #endif

@@ -34,7 +34,7 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
     return fail(error, WL_UNSUPPORTED, "%u ranks: a device's context holds %u", ranks,
                 kMostDeviceRanks);
   }
-  if (bytes == 0 || bytes > kMostBytes)
+  if (bytes == 0 || bytes > kMostWindowBytes)
     return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
                 static_cast<unsigned long long>(bytes));
   statements_.assign(ranks, Statement());

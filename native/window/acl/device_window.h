@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "native/window/acl/device.h"
+#include "native/window/device.h"
 #include "windlass/kernel.h"
 
 namespace windlass::acl {
@@ -28,23 +29,8 @@ static_assert(offsetof(DeviceContext, windowsIn) == 32, "as the toolkit's kernel
 static_assert(offsetof(DeviceContext, windowsOut) == 544, "as the toolkit's kernels read it");
 static_assert(sizeof(DeviceContext) == 1056, "as the toolkit's kernels read it");
 
-// How the ranks of a window tell one another what it takes.
-class Exchange {
- public:
-  virtual uint32_t rank() const = 0;
-  virtual uint32_t ranks() const = 0;
-  // Collective: every rank's `bytes` bytes, the same number on all, in the order of ranks. It ends
-  // within the communicator's deadline; after a failure nobody goes on.
-  virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
-
- protected:
-  ~Exchange() = default;
-};
-
 class DeviceWindow {
  public:
-  static constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a part
-
   DeviceWindow() = default;
   ~DeviceWindow() { close(nullptr); }
   DeviceWindow(const DeviceWindow&) = delete;

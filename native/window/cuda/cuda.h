@@ -95,6 +95,7 @@ struct CuAccess {
         void** arguments))                                                                         \
   call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
   call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
+  call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
   call(CuResult, cuEventCreate, cuEventCreate, (CuEvent* event, uint32_t flags))                   \
   call(CuResult, cuEventDestroy, cuEventDestroy_v2, (CuEvent event))                               \
   call(CuResult, cuEventRecord, cuEventRecord, (CuEvent event, CuStream stream))                   \

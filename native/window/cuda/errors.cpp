@@ -97,9 +97,4 @@ const Meaning& meaningOf(CuResult result) {
   return found != end && found->result == result ? *found : kOther;
 }
 
-bool isSticky(CuResult result) {
-  return (result >= 714 && result <= 719) || result == 226 || result == 700 || result == 702 ||
-         result == 709 || result == 710 || result == 721;
-}
-
 }  // namespace windlass::cuda

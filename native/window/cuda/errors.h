@@ -15,7 +15,4 @@ struct Meaning {
 // Of any error; one that stands for itself in no line of the table is WL_DEVICE.
 const Meaning& meaningOf(CuResult result);
 
-// Whether the process has lost its context on the device with it: every later call there fails.
-bool isSticky(CuResult result);
-
 }  // namespace windlass::cuda

@@ -26,6 +26,7 @@ class Peers final : public windlass::OffloadPeers {
     return seat_.all(own, everyones, bytes, error);
   }
   bool goesOn() override { return looks_-- > 0; }
+  int64_t leftNs() override { return kMs; }
   Code ended(const OffloadProgress& told) override {
     progress = told;
     return WL_TIMEOUT;

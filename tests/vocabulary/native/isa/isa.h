@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "native/isa/one_thread.h"
 #include "windlass/kernel.h"
 
 #define STUB WL_CORE inline

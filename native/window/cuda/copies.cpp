@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/copies.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "native/window/cuda/polling.h"
+
+namespace windlass::cuda {
+namespace {
+
+// Large enough for what a copy costs beside its bytes, small enough for the host's caches.
+constexpr uint64_t kStageBytes = uint64_t{2} << 20;
+
+}  // namespace
+
+Code Copies::open(const Gpu& gpu, wl_error_t* error) {
+  gpu_ = &gpu;
+  const Cuda& cuda = gpu.cuda();
+  Code code = gpu.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
+  if (code != WL_OK) stream_ = nullptr;
+  for (Stage& stage : stages_)
+    if (code == WL_OK) code = openStage(stage, error);
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code Copies::openStage(Stage& stage, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  void* memory = nullptr;
+  const Code code = gpu_->check(cuda.cuMemHostAlloc(&memory, kStageBytes, kHostPortable),
+                                "cuMemHostAlloc", error);
+  if (code != WL_OK) return code;
+  stage.memory = static_cast<unsigned char*>(memory);
+  const CuResult made = cuda.cuEventCreate(&stage.event, kEventDisableTiming);
+  if (made != kCuOk) stage.event = nullptr;
+  return gpu_->check(made, "cuEventCreate", error);
+}
+
+Code Copies::close(wl_error_t* error) {
+  if (gpu_ == nullptr) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  Code code = WL_OK;
+  const auto undo = [&](CuResult result, const char* call) {
+    const Code undone = gpu_->check(result, call, code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = undone;
+  };
+  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
+  for (Stage& stage : stages_) {
+    if (stage.event != nullptr) undo(cuda.cuEventDestroy(stage.event), "cuEventDestroy");
+    if (stage.memory != nullptr) undo(cuda.cuMemFreeHost(stage.memory), "cuMemFreeHost");
+    stage = Stage();
+  }
+  gpu_ = nullptr;
+  stream_ = nullptr;
+  isStuck_ = false;
+  return code;
+}
+
+Code Copies::checkUse(wl_error_t* error) const {
+  if (!isStuck_) return WL_OK;
+  return fail(error, WL_DEVICE, "device %u did not end a copy: it takes no others", gpu_->number());
+}
+
+Code Copies::ended(Code code, wl_error_t* error) {
+  if (code != WL_TIMEOUT) return code;
+  isStuck_ = true;
+  return fail(error, WL_DEVICE, "device %u did not end a copy within %lld s", gpu_->number(),
+              static_cast<long long>(kCopyLimitNs / 1'000'000'000));
+}
+
+Code Copies::begin(Stage& stage, CuResult result, const char* call, wl_error_t* error) {
+  if (Code code = gpu_->check(result, call, error); code != WL_OK) return code;
+  stage.isBusy = true;
+  return gpu_->check(gpu_->cuda().cuEventRecord(stage.event, stream_), "cuEventRecord", error);
+}
+
+Code Copies::await(Stage& stage, wl_error_t* error) {
+  if (!stage.isBusy) return WL_OK;
+  const Code code = ended(awaitEvent(*gpu_, stage.event, kCopyLimitNs, error), error);
+  stage.isBusy = code != WL_OK;
+  return code;
+}
+
+Code Copies::awaitAll(wl_error_t* error) {
+  return ended(awaitStream(*gpu_, stream_, kCopyLimitNs, error), error);
+}
+
+Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
+  Code code = checkUse(error);
+  const auto* next = static_cast<const unsigned char*>(from);
+  for (uint64_t at = 0; code == WL_OK && at < bytes; at += kStageBytes) {
+    Stage& stage = stages_[at / kStageBytes % 2];
+    const uint64_t length = std::min(kStageBytes, bytes - at);
+    code = await(stage, error);
+    if (code != WL_OK) break;
+    std::memcpy(stage.memory, next + at, length);
+    code = begin(stage, gpu_->cuda().cuMemcpyHtoDAsync(to + at, stage.memory, length, stream_),
+                 "cuMemcpyHtoDAsync", error);
+  }
+  for (Stage& stage : stages_)
+    if (code == WL_OK) code = await(stage, error);
+  return code;
+}
+
+Code Copies::fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+  Code code = checkUse(error);
+  auto* const first = static_cast<unsigned char*>(to);
+  // What `stage` holds of the part that begins at `at`.
+  const auto empty = [&](uint64_t at) {
+    Stage& stage = stages_[at / kStageBytes % 2];
+    code = await(stage, error);
+    if (code == WL_OK) std::memcpy(first + at, stage.memory, std::min(kStageBytes, bytes - at));
+  };
+  const uint64_t parts = (bytes + kStageBytes - 1) / kStageBytes;
+  for (uint64_t part = 0; code == WL_OK && part < parts; ++part) {
+    const uint64_t at = part * kStageBytes;
+    Stage& stage = stages_[part % 2];
+    const uint64_t length = std::min(kStageBytes, bytes - at);
+    code = begin(stage, gpu_->cuda().cuMemcpyDtoHAsync(stage.memory, from + at, length, stream_),
+                 "cuMemcpyDtoHAsync", error);
+    if (code == WL_OK && part > 0) empty(at - kStageBytes);
+  }
+  if (code == WL_OK && parts > 0) empty((parts - 1) * kStageBytes);
+  return code;
+}
+
+Code Copies::onDevice(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK) return code;
+  const Code code = gpu_->check(gpu_->cuda().cuMemcpyDtoDAsync(to, from, bytes, stream_),
+                                "cuMemcpyDtoDAsync", error);
+  return code == WL_OK ? awaitAll(error) : code;
+}
+
+Code Copies::zero(CuAddress to, uint64_t bytes, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK) return code;
+  const Code code =
+      gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), "cuMemsetD8Async", error);
+  return code == WL_OK ? awaitAll(error) : code;
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/gpu.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "windlass/offload.h"
+
+namespace windlass::cuda {
+namespace {
+
+constexpr const char* kKernel = "windlass_run";
+constexpr int32_t kLeastMajor = 8;
+
+std::mutex mutex;  // guards the GPUs
+Gpu gpus[kMostDeviceRanks];
+
+}  // namespace
+
+Code Gpu::check(CuResult result, const char* call, wl_error_t* error) const {
+  char what[32];
+  std::snprintf(what, sizeof what, "device %u", number_);
+  return cuda_->check(result, call, what, error);
+}
+
+Code Gpu::checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const {
+  size_t free = 0;
+  size_t total = 0;
+  if (result != kCuOutOfMemory || cuda_->cuMemGetInfo(&free, &total) != kCuOk)
+    return check(result, call, error);
+  char what[160];
+  std::snprintf(what, sizeof what,
+                "device %u, asked for %llu bytes where %llu of its %llu are free,", number_,
+                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free),
+                static_cast<unsigned long long>(total));
+  return cuda_->check(result, call, what, error);
+}
+
+Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {
+  return check(cuda_->cuDeviceGetAttribute(value, which, device_), "cuDeviceGetAttribute", error);
+}
+
+Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, wl_error_t* error) {
+  if (number >= kMostDeviceRanks)
+    return fail(error, WL_UNSUPPORTED, "device %u: Windlass counts %u", number, kMostDeviceRanks);
+  const std::lock_guard<std::mutex> lock(mutex);
+  Gpu& own = gpus[number];
+  if (own.holders_ == 0) {
+    own.cuda_ = &cuda;
+    own.number_ = number;
+    if (Code code = own.begin(image, error); code != WL_OK) return code;
+  } else if (Code code = own.check(cuda.cuCtxPushCurrent(own.context_), "cuCtxPushCurrent", error);
+             code != WL_OK) {
+    return code;
+  }
+  ++own.holders_;
+  *gpu = &own;
+  return WL_OK;
+}
+
+Code Gpu::begin(const void* image, wl_error_t* error) {
+  Code code =
+      check(cuda_->cuDeviceGet(&device_, static_cast<int32_t>(number_)), "cuDeviceGet", error);
+  int32_t major = 0;
+  int32_t cooperates = 0;
+  int32_t maps = 0;
+  if (code == WL_OK) code = attribute(kMajor, &major, error);
+  if (code == WL_OK) code = attribute(kCooperativeLaunch, &cooperates, error);
+  if (code == WL_OK) code = attribute(kVirtualMemory, &maps, error);
+  if (code != WL_OK) return code;
+  if (major < kLeastMajor || cooperates == 0 || maps == 0) {
+    return fail(error, WL_UNSUPPORTED,
+                "device %u is of compute capability %d.x, %s cooperative kernels and %s virtual "
+                "memory: Windlass takes 8.0 and later, with both",
+                number_, major, cooperates == 0 ? "without" : "with",
+                maps == 0 ? "without" : "with");
+  }
+  code =
+      check(cuda_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain", error);
+  if (code != WL_OK) return code;
+  code = check(cuda_->cuCtxPushCurrent(context_), "cuCtxPushCurrent", error);
+  if (code == WL_OK) {
+    code = load(image, error);
+    CuContext popped = nullptr;
+    if (code != WL_OK) cuda_->cuCtxPopCurrent(&popped);
+  }
+  if (code != WL_OK) cuda_->cuDevicePrimaryCtxRelease(device_);
+  return code;
+}
+
+Code Gpu::load(const void* image, wl_error_t* error) {
+  Code code = check(cuda_->cuModuleLoadData(&module_, image), "cuModuleLoadData", error);
+  if (code != WL_OK) return code;
+  int32_t threads = 0;
+  int32_t blocks = 0;
+  int32_t multiprocessors = 0;
+  code =
+      check(cuda_->cuModuleGetFunction(&kernel_, module_, kKernel), "cuModuleGetFunction", error);
+  // Which loads it.
+  if (code == WL_OK)
+    code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, kernel_), "cuFuncGetAttribute",
+                 error);
+  if (code == WL_OK)
+    code =
+        check(cuda_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, kCudaThreads, 0),
+              "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
+  if (code == WL_OK) code = attribute(kMultiprocessors, &multiprocessors, error);
+  if (code != WL_OK) {
+    cuda_->cuModuleUnload(module_);
+    return code;
+  }
+  blocksAtOnce_ = static_cast<uint32_t>(std::max(blocks, 0)) *
+                  static_cast<uint32_t>(std::max(multiprocessors, 0));
+  return WL_OK;
+}
+
+Code Gpu::leave(wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  Code code = WL_OK;
+  const auto undo = [&](CuResult result, const char* call) {
+    const Code undone = check(result, call, code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = undone;
+  };
+  const bool isLast = --holders_ == 0;
+  if (isLast) undo(cuda_->cuModuleUnload(module_), "cuModuleUnload");
+  CuContext popped = nullptr;
+  undo(cuda_->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
+  if (isLast) undo(cuda_->cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");
+  return code;
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as the ranks of this process share it: its primary context, which other libraries of the
+// process have too, and the kernels that are loaded there.
+#pragma once
+
+#include "native/window/cuda/cuda.h"
+
+namespace windlass::cuda {
+
+class Gpu {
+ public:
+  // Takes GPU `number` for a rank, whose thread this is, and has its context current on it until
+  // leave(). The first one loads `image`, whole, so that nothing is loaded while a kernel waits.
+  // WL_UNSUPPORTED: it is too old. A failure leaves nothing behind.
+  static Code take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu,
+                   wl_error_t* error);
+  // On the thread that took it. Gives back what that took, whatever fails, and tells the first
+  // failure.
+  Code leave(wl_error_t* error);
+
+  const Cuda& cuda() const { return *cuda_; }
+  uint32_t number() const { return number_; }
+  CuDevice device() const { return device_; }
+  // windlass_run, and how many of its blocks run at a time.
+  CuFunction kernel() const { return kernel_; }
+  uint32_t blocksAtOnce() const { return blocksAtOnce_; }
+
+  // What a call comes to that returned `result`.
+  Code check(CuResult result, const char* call, wl_error_t* error) const;
+  // The same of one that asked for `bytes` of memory.
+  Code checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const;
+
+ private:
+  Code begin(const void* image, wl_error_t* error);
+  Code load(const void* image, wl_error_t* error);
+  Code attribute(int32_t which, int32_t* value, wl_error_t* error) const;
+
+  const Cuda* cuda_ = nullptr;
+  uint32_t number_ = 0;
+  uint32_t holders_ = 0;
+  CuDevice device_ = 0;
+  CuContext context_ = nullptr;
+  CuModule module_ = nullptr;
+  CuFunction kernel_ = nullptr;
+  uint32_t blocksAtOnce_ = 0;
+};
+
+}  // namespace windlass::cuda

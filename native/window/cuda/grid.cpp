@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/grid.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "native/base/clock.h"
+#include "native/window/cuda/polling.h"
+
+namespace windlass::cuda {
+namespace {
+
+std::mutex mutex;  // guards the grids, and who holds them
+std::map<uint64_t, Grid*> grids;
+uint64_t names = 0;
+
+}  // namespace
+
+Code Grid::make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** grid,
+                wl_error_t* error) {
+  std::unique_ptr<Grid> made(new Grid(gpu, ranks));
+  if (Code code = made->begin(operations, error); code != WL_OK) {
+    made->end(nullptr);
+    return code;
+  }
+  const std::lock_guard<std::mutex> lock(mutex);
+  made->name_ = ++names;
+  try {
+    grids[made->name_] = made.get();
+  } catch (...) {
+    made->end(nullptr);
+    throw;
+  }
+  *grid = made.release();
+  return WL_OK;
+}
+
+Grid* Grid::hold(uint64_t name) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = grids.find(name);
+  if (found == grids.end()) return nullptr;
+  ++found->second->holders_;
+  return found->second;
+}
+
+Code Grid::leave(wl_error_t* error) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (--holders_ > 0) return WL_OK;
+    grids.erase(name_);
+  }
+  const std::unique_ptr<Grid> own(this);
+  return end(error);
+}
+
+Code Grid::begin(const CuAddress* operations, wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  const uint64_t bytes = ranks_ * sizeof *operations;
+  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, bytes), "cuMemAlloc", bytes, error);
+  if (code != WL_OK) operations_ = 0;
+  if (code == WL_OK) {
+    code = gpu_.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
+    if (code != WL_OK) stream_ = nullptr;
+  }
+  if (code == WL_OK)
+    code = gpu_.check(cuda.cuMemcpyHtoDAsync(operations_, operations, bytes, stream_),
+                      "cuMemcpyHtoDAsync", error);
+  if (code != WL_OK) return code;
+  return awaitStream(gpu_, stream_, kCopyLimitNs, error);
+}
+
+Code Grid::end(wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  Code code = WL_OK;
+  if (stream_ != nullptr)
+    code = gpu_.check(cuda.cuStreamDestroy(stream_), "cuStreamDestroy", error);
+  if (operations_ != 0) {
+    const Code freed =
+        gpu_.check(cuda.cuMemFree(operations_), "cuMemFree", code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = freed;
+  }
+  return code;
+}
+
+Code Grid::join(uint32_t slot, uint32_t cores, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (isBroken_) {
+    return fail(error, WL_DEVICE, "device %u: another rank that shares it has given up",
+                gpu_.number());
+  }
+  joined_[slot] = launched_ + 1;
+  if (++waiting_ < ranks_) return WL_OK;
+  void* arguments[] = {&operations_, &cores};
+  const Code code =
+      gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
+                                                       kCudaThreads, 1, 1, 0, stream_, arguments),
+                 "cuLaunchCooperativeKernel", error);
+  isBroken_ = code != WL_OK;
+  if (isBroken_) return code;
+  waiting_ = 0;
+  ++launched_;
+  changed_.notify_all();
+  return WL_OK;
+}
+
+Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error) {
+  const int64_t endNs = clockNs() + limitNs;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(limitNs), [&] {
+      return isLaunched(slot) || hasWithdrawn_[slot];
+    });
+    if (!isDecided) {
+      return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
+                  kernel, gpu_.number(), waiting_, ranks_);
+    }
+    if (!isLaunched(slot))
+      return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
+  }
+  const Code code = awaitStream(gpu_, stream_, endNs - clockNs(), error);
+  if (code != WL_TIMEOUT) return code;
+  return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
+              gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
+}
+
+void Grid::withdraw(uint32_t slot) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (isLaunched(slot)) return;
+  isBroken_ = true;
+  hasWithdrawn_[slot] = true;
+}
+
+}  // namespace windlass::cuda

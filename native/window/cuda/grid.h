@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of one window that share a GPU. Their kernels wait for one another, so that all have to
+// run at a time: they are one cooperative grid, which the last of them to come launches.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "native/window/cuda/gpu.h"
+#include "windlass/offload.h"
+
+namespace windlass::cuda {
+
+class Grid {
+ public:
+  // For `ranks` ranks, of which this one, whose thread this is, holds it from now on; rank `slot`
+  // of them has its OffloadedOperation at operations[slot]. Throws std::bad_alloc.
+  static Code make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** grid,
+                   wl_error_t* error);
+  // By which the others find it; one of them holds it where it is still there, else nullptr.
+  uint64_t name() const { return name_; }
+  static Grid* hold(uint64_t name);
+  // The last one to leave gives it back, whatever fails, and tells the first failure; no kernel of
+  // it runs.
+  Code leave(wl_error_t* error);
+
+  uint32_t ranks() const { return ranks_; }
+
+  // Has rank `slot`'s cores in the next grid, so many as all others have there. The last one to
+  // join launches it.
+  Code join(uint32_t slot, uint32_t cores, wl_error_t* error);
+  // Until the grid has ended that the rank has joined; WL_TIMEOUT after limitNs, also where one of
+  // the others has not come.
+  Code await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error);
+  // Where the grid has not been launched that the rank has joined, it never will be.
+  void withdraw(uint32_t slot);
+
+ private:
+  Grid(Gpu& gpu, uint32_t ranks) : gpu_(gpu), ranks_(ranks) {}
+  Code begin(const CuAddress* operations, wl_error_t* error);
+  Code end(wl_error_t* error);
+  bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
+
+  Gpu& gpu_;
+  const uint32_t ranks_;
+  uint64_t name_ = 0;
+  uint32_t holders_ = 1;
+  CuStream stream_ = nullptr;
+  CuAddress operations_ = 0;  // on the device
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  uint32_t waiting_ = 0;   // those that have joined the next grid
+  uint64_t launched_ = 0;  // grids
+  uint64_t joined_[kMostDeviceRanks] = {};
+  bool hasWithdrawn_[kMostDeviceRanks] = {};
+  bool isBroken_ = false;  // nothing is launched any more
+};
+
+}  // namespace windlass::cuda

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for work on a GPU by looks, so that each has a deadline: the driver's own have none.
+#pragma once
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "native/base/clock.h"
+#include "native/window/cuda/gpu.h"
+
+namespace windlass::cuda {
+
+// Of copies, which nothing but the device's own faults holds up.
+constexpr int64_t kCopyLimitNs = 30'000'000'000;
+
+// Looks until look() returns another result than kCuNotReady, which is what `call` comes to;
+// WL_TIMEOUT after limitNs, and one look at least.
+template <class Look>
+Code poll(const Gpu& gpu, const char* call, const Look& look, int64_t limitNs, wl_error_t* error) {
+  constexpr uint32_t kYields = 256;
+  constexpr uint32_t kPauseUs = 20;
+  const int64_t endNs = clockNs() + limitNs;
+  for (uint32_t looks = 0;; ++looks) {
+    if (const CuResult result = look(); result != kCuNotReady)
+      return gpu.check(result, call, error);
+    if (clockNs() >= endNs) {
+      return fail(error, WL_TIMEOUT, "device %u did not end what it was given within %lld ms",
+                  gpu.number(), static_cast<long long>(limitNs / 1'000'000));
+    }
+    if (looks < kYields) {
+      sched_yield();
+    } else {
+      usleep(kPauseUs);
+    }
+  }
+}
+
+inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_error_t* error) {
+  return poll(
+      gpu, "cuStreamQuery", [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
+}
+
+inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {
+  return poll(
+      gpu, "cuEventQuery", [&] { return gpu.cuda().cuEventQuery(event); }, limitNs, error);
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/rank_device.h"
+
+#include <algorithm>
+#include <new>
+
+namespace windlass::cuda {
+
+Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
+  const Cuda* cuda = nullptr;
+  if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
+  if (Code code = Gpu::take(*cuda, number, image_, &gpu_, error); code != WL_OK) return code;
+  Code code = copies_.open(*gpu_, error);
+  if (code == WL_OK) code = openStop(error);
+  if (code == WL_OK) {
+    constexpr uint64_t kBytes = sizeof(OffloadedOperation);
+    code = gpu_->checkMemory(cuda->cuMemAlloc(&operation_, kBytes), "cuMemAlloc", kBytes, error);
+    if (code != WL_OK) operation_ = 0;
+  }
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code CudaRankDevice::openStop(wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  void* memory = nullptr;
+  const Code code =
+      gpu_->check(cuda.cuMemHostAlloc(&memory, kDeviceLineBytes, kHostPortable | kHostDeviceMap),
+                  "cuMemHostAlloc", error);
+  if (code != WL_OK) return code;
+  stop_ = new (memory) std::atomic<uint32_t>(0);
+  return gpu_->check(cuda.cuMemHostGetDevicePointer(&stopAddress_, memory, 0),
+                     "cuMemHostGetDevicePointer", error);
+}
+
+Code CudaRankDevice::close(wl_error_t* error) {
+  if (gpu_ == nullptr) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  Code code = WL_OK;
+  const auto first = [&] { return code == WL_OK ? error : nullptr; };
+  const auto note = [&](Code undone) {
+    if (code == WL_OK) code = undone;
+  };
+  if (operation_ != 0) note(gpu_->check(cuda.cuMemFree(operation_), "cuMemFree", first()));
+  if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
+  note(copies_.close(first()));
+  note(gpu_->leave(first()));
+  gpu_ = nullptr;
+  operation_ = 0;
+  stop_ = nullptr;
+  isStuck_ = false;
+  return code;
+}
+
+Code CudaRankDevice::makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) {
+  // Its operations are numbered anew.
+  stop_->store(0, std::memory_order_release);
+  return window_.make(*gpu_, copies_, operation_, exchange, bytes, error);
+}
+
+uint32_t CudaRankDevice::coresAtOnce(uint32_t most) const {
+  return std::min(most, gpu_->blocksAtOnce() / window_.grid().ranks());
+}
+
+Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {
+  stop_->store(value, std::memory_order_release);
+  window_.grid().withdraw(window_.slot());
+  return WL_OK;
+}
+
+Code CudaRankDevice::start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) {
+  if (isStuck_) {
+    return fail(error, WL_DEVICE,
+                "device %u still runs a kernel that did not end in time: it takes no %s; close it",
+                gpu_->number(), kernel);
+  }
+  if (Code code = copies_.toDevice(operation_, &given, sizeof given, error); code != WL_OK)
+    return code;
+  return window_.grid().join(window_.slot(), given.line.cores, error);
+}
+
+Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
+  const Code code = window_.grid().await(window_.slot(), kernel, limitNs, error);
+  isStuck_ = isStuck_ || (code != WL_OK && code != WL_TIMEOUT);
+  return code;
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's device where that is a GPU, which other ranks of the process may share.
+#pragma once
+
+#include <atomic>
+
+#include "native/window/cuda/device_window.h"
+
+namespace windlass::cuda {
+
+class CudaRankDevice final : public RankDevice {
+ public:
+  // `image`: the kernels, as the target has them.
+  explicit CudaRankDevice(const void* image) : image_(image) {}
+
+  Code open(uint32_t number, wl_error_t* error) override;
+  Code close(wl_error_t* error) override;
+
+  Code makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) override;
+  uint32_t culprit() const override { return window_.culprit(); }
+  Code closeWindow(wl_error_t* error) override { return window_.close(error); }
+  void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
+  uint64_t partBytes() const override { return window_.bytes(); }
+
+  Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.toDevice(reinterpret_cast<CuAddress>(to), from, bytes, error);
+  }
+  Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.fromDevice(to, reinterpret_cast<CuAddress>(from), bytes, error);
+  }
+
+  uint32_t coresAtOnce(uint32_t most) const override;
+  // In memory of the host, which a kernel sees whatever else the device has to do.
+  uint64_t stopWord(uint64_t) const override { return stopAddress_; }
+  Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override;
+
+  Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) override;
+  Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
+  void giveUp() override { isStuck_ = true; }
+
+ private:
+  Code openStop(wl_error_t* error);
+
+  const void* const image_;
+  Gpu* gpu_ = nullptr;
+  Copies copies_;
+  DeviceWindow window_;
+  CuAddress operation_ = 0;
+  std::atomic<uint32_t>* stop_ = nullptr;
+  CuAddress stopAddress_ = 0;
+  bool isStuck_ = false;
+};
+
+}  // namespace windlass::cuda

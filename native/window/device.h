@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's device as its host hands operations to it: its window, the copies to and from it, and
+// the kernel that runs there. The runtime that the target takes fills it in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "native/base/error.h"
+#include "windlass/offload.h"
+
+namespace windlass {
+
+// How the ranks of a window tell one another what it takes.
+class Exchange {
+ public:
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t ranks() const = 0;
+  // Collective: every rank's `bytes` bytes, the same number on all, in the order of ranks. It ends
+  // within the communicator's deadline; after a failure nobody goes on.
+  virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
+
+ protected:
+  ~Exchange() = default;
+};
+
+constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // of a part
+
+// One thread makes all calls.
+class RankDevice {
+ public:
+  RankDevice() = default;
+  virtual ~RankDevice() = default;
+  RankDevice(const RankDevice&) = delete;
+  RankDevice& operator=(const RankDevice&) = delete;
+
+  // Takes device `number`. A failure leaves nothing behind. Throws std::bad_alloc.
+  virtual Code open(uint32_t number, wl_error_t* error) = 0;
+  // Gives back what open() took, whatever fails, and tells the first failure. No window is left.
+  virtual Code close(wl_error_t* error) = 0;
+
+  // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
+  // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves
+  // nothing behind. Throws std::bad_alloc, before its first exchange alone.
+  virtual Code makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) = 0;
+  // The rank that a failure of makeWindow() began with; kNobody: what ranks tell one another ended
+  // it.
+  virtual uint32_t culprit() const = 0;
+  // Gives it back as close() does. Call once no rank's kernels touch the window any more.
+  virtual Code closeWindow(wl_error_t* error) = 0;
+  // As this rank's kernels reach it.
+  virtual void* part(uint32_t rank) const = 0;
+  virtual uint64_t partBytes() const = 0;  // in whole pages; 0: there is no window
+
+  virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
+  virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
+
+  // How many cores of a rank run at a time in the window's kernels, `most` at most; 0: the device
+  // does not say.
+  virtual uint32_t coresAtOnce(uint32_t most) const = 0;
+  // Where kernels look whether they shall stop: in `line`, which is of the rank's part and has no
+  // other use, or in memory that is better for it.
+  virtual uint64_t stopWord(uint64_t line) const = 0;
+  // Writes that word while a kernel runs.
+  virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
+
+  // Starts a kernel, which runs on for ever where it does not end. await(): WL_TIMEOUT after
+  // limitNs, and may be called again then; any other answer is about a kernel that has ended.
+  // giveUp(): nobody will call it.
+  virtual Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) = 0;
+  virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
+  virtual void giveUp() = 0;
+};
+
+// Of the target's runtime. Throws std::bad_alloc.
+std::unique_ptr<RankDevice> makeRankDevice();
+
+// The device that rank `rank` of a group takes, as the process counts them.
+uint32_t deviceOf(uint32_t rank);
+
+}  // namespace windlass

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs behind the stand-in for NVIDIA's driver: the device executor on sim's instructions, as
+// kernels/entry.cu has it on a GPU's.
+#include <vector>
+
+#include "kernels/all_offloaded.h"
+#include "native/base/clock.h"
+#include "tests/cuda/streams.h"
+
+namespace windlass {
+namespace {
+
+class Grid final : public stand_in::Work {
+ public:
+  Grid(const OffloadedOperation* const* operations, uint32_t coresOfRank, uint32_t blocks)
+      : operations_(operations), coresOfRank_(coresOfRank), blocks_(blocks) {}
+
+  stand_in::Progress goOn() override {
+    if (cores_.empty()) begin();
+    bool over = true;
+    bool moved = false;
+    for (Core& core : cores_) {
+      if (core.isOver) continue;
+      const OffloadedOperation& operation = *core.operation;
+      const stand_in::Cores cores = stand_in::coresOf(operation.line.rank);
+      const Position before = core.at;
+      if (cores == stand_in::Cores::kRun) core.isOver = goOn(core);
+      if (cores == stand_in::Cores::kWait) core.isOver = isStopped(operation);
+      if (operation.limitNs != 0 && clockNs() - startNs_ > static_cast<int64_t>(operation.limitNs))
+        core.isOver = true;
+      over = over && core.isOver;
+      moved = moved || core.isOver || before.phase != core.at.phase || before.left != core.at.left;
+    }
+    if (over) return stand_in::Progress::kOver;
+    return moved ? stand_in::Progress::kMoved : stand_in::Progress::kWaits;
+  }
+
+ private:
+  struct Core {
+    const OffloadedOperation* operation;
+    Launch launch;
+    InLine line;
+    Position at;
+    bool isOver;
+  };
+
+  void begin() {
+    startNs_ = clockNs();
+    for (uint32_t block = 0; block < blocks_; ++block) {
+      const OffloadedOperation& operation = *operations_[block / coresOfRank_];
+      InLine line = operation.lineHere(block % coresOfRank_);
+      line.looks = 16;
+      cores_.push_back({&operation, operation.launchHere(), line, {}, false});
+    }
+  }
+  static bool goOn(Core& core) {
+    return goOnOffloaded(*core.operation, core.launch, core.line, core.at);
+  }
+
+  static bool isStopped(const OffloadedOperation& operation) {
+    comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
+    return comm::TTEST(stop, static_cast<int32_t>(operation.line.sequence), comm::WaitCmp::EQ);
+  }
+
+  const OffloadedOperation* const* const operations_;
+  const uint32_t coresOfRank_;
+  const uint32_t blocks_;
+  int64_t startNs_ = 0;
+  std::vector<Core> cores_;
+};
+
+}  // namespace
+}  // namespace windlass
+
+std::unique_ptr<stand_in::Work> stand_in::kernel(uint64_t operations, uint32_t coresOfRank,
+                                                 uint32_t blocks) {
+  using windlass::OffloadedOperation;
+  return std::make_unique<windlass::Grid>(
+      reinterpret_cast<const OffloadedOperation* const*>(operations), coresOfRank, blocks);
+}

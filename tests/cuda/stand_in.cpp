@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for libcuda.so.1, NVIDIA's driver, made for tests of the host side: it has the calls
+// that Windlass makes, by their exported names, over this host's memory. It records each call with
+// its arguments, fails the one that it's told to, refuses what the driver's documents forbid, and
+// counts what was not given back. What a stream is given happens while somebody looks at it. What
+// it is told to do, and what it tells, stands at the end.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "native/window/cuda/cuda.h"
+#include "tests/cuda/image.h"
+#include "tests/cuda/streams.h"
+
+namespace {
+
+using namespace windlass::cuda;
+
+constexpr CuResult kInvalidValue = 1;
+constexpr CuResult kInvalidDevice = 101;
+constexpr CuResult kInvalidImage = 200;
+constexpr CuResult kInvalidContext = 201;
+constexpr CuResult kInvalidHandle = 400;
+constexpr CuResult kNotFound = 500;
+constexpr CuResult kGridTooLarge = 720;
+constexpr size_t kGranularity = size_t{2} << 20;
+constexpr size_t kDeviceBytes = size_t{1} << 30;
+
+struct Stream {
+  int device;
+  std::mutex mutex;  // held while work goes on
+  std::deque<std::unique_ptr<stand_in::Work>> work;
+};
+struct Event {
+  Stream* stream = nullptr;
+  uint64_t recorded = 0;
+  std::atomic<uint64_t> happened{0};
+};
+struct Physical {
+  int file;
+  size_t bytes;
+  int device;
+  int mappings = 0;
+  bool isReleased = false;
+};
+struct Mapping {
+  Physical* physical;
+  size_t bytes;
+  std::set<int> readers;
+};
+
+std::mutex mutex;
+std::vector<std::string> calls;
+std::map<std::string, int> callsOf;
+struct {
+  std::string call;
+  int number = 0;
+  int error = 0;
+} injected;
+std::map<int, int> retained;
+std::set<CuModule> modules;
+std::set<Stream*> streams;
+std::set<Event*> events;
+std::map<uint64_t, size_t> allocated;
+std::map<uint64_t, size_t> pinned;
+std::map<uint64_t, Physical*> physicals;
+std::map<uint64_t, size_t> reserved;
+std::map<uint64_t, Mapping> mapped;
+int deviceCount = 1;
+int multiprocessors = 16;
+int blocksEach = 2;
+int version = 13000;
+int major = 9;
+bool reaches = true;
+bool losesCopies = false;
+std::map<uint32_t, stand_in::Cores> cores;
+thread_local std::vector<int> current;  // devices whose contexts are
+
+// Records the call; what it shall return, 0 for what it does.
+__attribute__((format(printf, 1, 2))) int record(const char* format, ...) {
+  char text[200];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::string name(text, std::strcspn(text, " "));
+  const int number = ++callsOf[name];
+  calls.emplace_back(text);
+  return injected.call == name && injected.number == number ? injected.error : 0;
+}
+
+#define CALL __attribute__((visibility("default")))
+#define BEGIN(...)                               \
+  const std::lock_guard<std::mutex> lock(mutex); \
+  if (const int told = record(__VA_ARGS__); told != 0) return told;
+#define BEGIN_IN_CONTEXT(...) \
+  BEGIN(__VA_ARGS__)          \
+  if (current.empty()) return kInvalidContext;
+
+CuContext contextOf(int device) {
+  return reinterpret_cast<CuContext>(uintptr_t{0x100} + static_cast<uintptr_t>(device));
+}
+int deviceOf(CuContext context) {
+  return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 0x100);
+}
+
+bool lies(const std::map<uint64_t, size_t>& in, uint64_t address, size_t bytes) {
+  auto after = in.upper_bound(address);
+  if (after == in.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second;
+}
+// The device where it lies, of what the current one reaches; -1: none.
+int placeOf(uint64_t address, size_t bytes) {
+  if (lies(allocated, address, bytes)) return current.back();
+  auto after = mapped.upper_bound(address);
+  if (after == mapped.begin()) return -1;
+  --after;
+  const Mapping& of = after->second;
+  if (address + bytes > after->first + of.bytes || of.readers.count(current.back()) == 0) return -1;
+  return of.physical->device;
+}
+
+class Once final : public stand_in::Work {
+ public:
+  explicit Once(std::function<void()> body) : body_(std::move(body)) {}
+  stand_in::Progress goOn() override {
+    body_();
+    return stand_in::Progress::kOver;
+  }
+
+ private:
+  const std::function<void()> body_;
+};
+
+void enqueue(Stream* stream, std::function<void()> body) {
+  stream->work.push_back(std::make_unique<Once>(std::move(body)));
+}
+
+// Whether the stream has nothing left to do.
+bool goOn(Stream* stream) {
+  const std::unique_lock<std::mutex> own(stream->mutex, std::try_to_lock);
+  if (!own.owns_lock()) return false;
+  for (;;) {
+    stand_in::Work* work = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (stream->work.empty()) return true;
+      work = stream->work.front().get();
+    }
+    if (work->goOn() != stand_in::Progress::kOver) return false;
+    const std::lock_guard<std::mutex> lock(mutex);
+    stream->work.pop_front();
+  }
+}
+
+void drop(Physical* physical) {
+  if (physical->mappings > 0 || !physical->isReleased) return;
+  close(physical->file);
+  delete physical;
+}
+
+}  // namespace
+
+stand_in::Cores stand_in::coresOf(uint32_t rank) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = cores.find(rank);
+  return found == cores.end() ? Cores::kRun : found->second;
+}
+
+extern "C" {
+
+CALL CuResult cuInit(uint32_t flags) {
+  BEGIN("cuInit %u", flags)
+  return 0;
+}
+CALL CuResult cuDriverGetVersion(int32_t* of) {
+  BEGIN("cuDriverGetVersion")
+  *of = version;
+  return 0;
+}
+CALL CuResult cuGetErrorName(CuResult result, const char** name) {
+  *name = result == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
+                          : nullptr;
+  return *name == nullptr ? kInvalidValue : 0;
+}
+CALL CuResult cuGetErrorString(CuResult, const char** text) {
+  *text = "the stand-in was told to fail";
+  return 0;
+}
+CALL CuResult cuDeviceGetCount(int32_t* count) {
+  BEGIN("cuDeviceGetCount")
+  *count = deviceCount;
+  return 0;
+}
+CALL CuResult cuDeviceGet(CuDevice* device, int32_t ordinal) {
+  BEGIN("cuDeviceGet %d", ordinal)
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < deviceCount ? 0 : kInvalidDevice;
+}
+CALL CuResult cuDeviceGetName(char* name, int32_t room, CuDevice device) {
+  BEGIN("cuDeviceGetName %d", device)
+  std::snprintf(name, static_cast<size_t>(room), "Stand-in %d", device);
+  return 0;
+}
+CALL CuResult cuDeviceTotalMem_v2(size_t* bytes, CuDevice device) {
+  BEGIN("cuDeviceTotalMem %d", device)
+  *bytes = kDeviceBytes;
+  return 0;
+}
+CALL CuResult cuDeviceGetAttribute(int32_t* value, int32_t attribute, CuDevice device) {
+  BEGIN("cuDeviceGetAttribute %d %d", attribute, device)
+  *value = attribute == kMultiprocessors ? multiprocessors
+           : attribute == kMajor         ? major
+           : attribute == kMinor         ? 0
+                                         : 1;
+  return 0;
+}
+CALL CuResult cuDeviceCanAccessPeer(int32_t* can, CuDevice device, CuDevice peer) {
+  BEGIN("cuDeviceCanAccessPeer %d %d", device, peer)
+  *can = reaches ? 1 : 0;
+  return device == peer ? kInvalidDevice : 0;
+}
+CALL CuResult cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
+  BEGIN("cuDevicePrimaryCtxRetain %d", device)
+  ++retained[device];
+  *context = contextOf(device);
+  return 0;
+}
+CALL CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
+  BEGIN("cuDevicePrimaryCtxRelease %d", device)
+  if (retained[device] == 0) return kInvalidContext;
+  if (--retained[device] == 0) retained.erase(device);
+  return 0;
+}
+CALL CuResult cuCtxPushCurrent_v2(CuContext context) {
+  BEGIN("cuCtxPushCurrent %d", deviceOf(context))
+  if (retained.count(deviceOf(context)) == 0) return kInvalidContext;
+  current.push_back(deviceOf(context));
+  return 0;
+}
+CALL CuResult cuCtxPopCurrent_v2(CuContext* context) {
+  BEGIN("cuCtxPopCurrent")
+  if (current.empty()) return kInvalidContext;
+  *context = contextOf(current.back());
+  current.pop_back();
+  return 0;
+}
+CALL CuResult cuModuleLoadData(CuModule* module, const void* image) {
+  BEGIN_IN_CONTEXT("cuModuleLoadData")
+  if (std::memcmp(image, kStandInImage, sizeof kStandInImage) != 0) return kInvalidImage;
+  *module = reinterpret_cast<CuModule>(new char);
+  modules.insert(*module);
+  return 0;
+}
+CALL CuResult cuModuleUnload(CuModule module) {
+  BEGIN_IN_CONTEXT("cuModuleUnload")
+  if (modules.erase(module) == 0) return kInvalidHandle;
+  delete reinterpret_cast<char*>(module);
+  return 0;
+}
+CALL CuResult cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
+  BEGIN_IN_CONTEXT("cuModuleGetFunction %s", name)
+  *function = reinterpret_cast<CuFunction>(module);
+  return std::strcmp(name, "windlass_run") == 0 ? 0 : kNotFound;
+}
+CALL CuResult cuFuncGetAttribute(int32_t* value, int32_t attribute, CuFunction) {
+  BEGIN_IN_CONTEXT("cuFuncGetAttribute %d", attribute)
+  *value = 512;
+  return 0;
+}
+CALL CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, CuFunction,
+                                                          int32_t threads, size_t sharedBytes) {
+  BEGIN_IN_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor %d %zu", threads, sharedBytes)
+  *blocks = blocksEach;
+  return 0;
+}
+CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+                                        uint32_t blockX, uint32_t blockY, uint32_t blockZ,
+                                        uint32_t sharedBytes, CuStream on, void** arguments) {
+  BEGIN_IN_CONTEXT("cuLaunchCooperativeKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX,
+                   blockY, blockZ, sharedBytes)
+  if (gridX > static_cast<uint32_t>(multiprocessors * blocksEach)) return kGridTooLarge;
+  auto* stream = reinterpret_cast<Stream*>(on);
+  if (streams.count(stream) == 0) return kInvalidHandle;
+  stream->work.push_back(stand_in::kernel(*static_cast<const uint64_t*>(arguments[0]),
+                                          *static_cast<const uint32_t*>(arguments[1]), gridX));
+  return 0;
+}
+CALL CuResult cuStreamCreate(CuStream* stream, uint32_t flags) {
+  BEGIN_IN_CONTEXT("cuStreamCreate %u", flags)
+  auto* made = new Stream;
+  made->device = current.back();
+  streams.insert(made);
+  *stream = reinterpret_cast<CuStream>(made);
+  return 0;
+}
+CALL CuResult cuStreamDestroy_v2(CuStream stream) {
+  BEGIN_IN_CONTEXT("cuStreamDestroy")
+  auto* of = reinterpret_cast<Stream*>(stream);
+  if (streams.erase(of) == 0) return kInvalidHandle;
+  delete of;
+  return 0;
+}
+CALL CuResult cuStreamQuery(CuStream stream) {
+  auto* of = reinterpret_cast<Stream*>(stream);
+  {
+    BEGIN_IN_CONTEXT("cuStreamQuery")
+    if (streams.count(of) == 0) return kInvalidHandle;
+  }
+  return goOn(of) ? 0 : kCuNotReady;
+}
+CALL CuResult cuEventCreate(CuEvent* event, uint32_t flags) {
+  BEGIN_IN_CONTEXT("cuEventCreate %u", flags)
+  auto* made = new Event;
+  events.insert(made);
+  *event = reinterpret_cast<CuEvent>(made);
+  return 0;
+}
+CALL CuResult cuEventDestroy_v2(CuEvent event) {
+  BEGIN_IN_CONTEXT("cuEventDestroy")
+  auto* of = reinterpret_cast<Event*>(event);
+  if (events.erase(of) == 0) return kInvalidHandle;
+  delete of;
+  return 0;
+}
+CALL CuResult cuEventRecord(CuEvent event, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuEventRecord")
+  auto* of = reinterpret_cast<Event*>(event);
+  auto* on = reinterpret_cast<Stream*>(stream);
+  if (events.count(of) == 0 || streams.count(on) == 0) return kInvalidHandle;
+  of->stream = on;
+  const uint64_t number = ++of->recorded;
+  enqueue(on, [of, number] { of->happened = number; });
+  return 0;
+}
+CALL CuResult cuEventQuery(CuEvent event) {
+  auto* of = reinterpret_cast<Event*>(event);
+  {
+    BEGIN_IN_CONTEXT("cuEventQuery")
+    if (events.count(of) == 0) return kInvalidHandle;
+  }
+  if (of->stream != nullptr) goOn(of->stream);
+  return of->happened == of->recorded ? 0 : kCuNotReady;
+}
+CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  BEGIN_IN_CONTEXT("cuMemGetInfo")
+  *free = kDeviceBytes / 4;
+  *total = kDeviceBytes;
+  return 0;
+}
+CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
+  BEGIN_IN_CONTEXT("cuMemAlloc %zu", bytes)
+  auto* made = new (std::align_val_t{512}) unsigned char[bytes];
+  std::memset(made, 0xa5, bytes);
+  *memory = reinterpret_cast<uint64_t>(made);
+  allocated[*memory] = bytes;
+  return 0;
+}
+CALL CuResult cuMemFree_v2(CuAddress memory) {
+  BEGIN_IN_CONTEXT("cuMemFree")
+  if (allocated.erase(memory) == 0) return kInvalidValue;
+  operator delete[](reinterpret_cast<unsigned char*>(memory), std::align_val_t{512});
+  return 0;
+}
+CALL CuResult cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
+  BEGIN_IN_CONTEXT("cuMemHostAlloc %zu %u", bytes, flags)
+  *memory = new (std::align_val_t{512}) unsigned char[bytes];
+  std::memset(*memory, 0xa5, bytes);
+  pinned[reinterpret_cast<uint64_t>(*memory)] = bytes;
+  return 0;
+}
+CALL CuResult cuMemFreeHost(void* memory) {
+  BEGIN_IN_CONTEXT("cuMemFreeHost")
+  if (pinned.erase(reinterpret_cast<uint64_t>(memory)) == 0) return kInvalidValue;
+  operator delete[](static_cast<unsigned char*>(memory), std::align_val_t{512});
+  return 0;
+}
+CALL CuResult cuMemHostGetDevicePointer_v2(CuAddress* address, void* memory, uint32_t flags) {
+  BEGIN_IN_CONTEXT("cuMemHostGetDevicePointer %u", flags)
+  *address = reinterpret_cast<uint64_t>(memory);
+  return pinned.count(*address) != 0 ? 0 : kInvalidValue;
+}
+CALL CuResult cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemcpyHtoDAsync %zu", bytes)
+  const bool isPinned = lies(pinned, reinterpret_cast<uint64_t>(from), bytes);
+  if (placeOf(to, bytes) < 0 || bytes == 0) return kInvalidValue;
+  auto* on = reinterpret_cast<Stream*>(stream);
+  if (streams.count(on) == 0) return kInvalidHandle;
+  // What isn't pinned is taken at once.
+  std::vector<unsigned char> own;
+  if (!isPinned)
+    own.assign(static_cast<const unsigned char*>(from),
+               static_cast<const unsigned char*>(from) + bytes);
+  enqueue(on, [to, from, bytes, own = std::move(own)] {
+    std::memcpy(reinterpret_cast<void*>(to), own.empty() ? from : own.data(), bytes);
+  });
+  return 0;
+}
+CALL CuResult cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemcpyDtoHAsync %zu", bytes)
+  if (placeOf(from, bytes) < 0 || !lies(pinned, reinterpret_cast<uint64_t>(to), bytes))
+    return kInvalidValue;
+  enqueue(reinterpret_cast<Stream*>(stream),
+          [to, from, bytes] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return 0;
+}
+CALL CuResult cuMemcpyDtoDAsync_v2(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemcpyDtoDAsync %zu", bytes)
+  if (placeOf(from, bytes) < 0 || placeOf(to, bytes) < 0) return kInvalidValue;
+  if (losesCopies && placeOf(from, bytes) != placeOf(to, bytes)) return 0;
+  enqueue(reinterpret_cast<Stream*>(stream), [to, from, bytes] {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
+  return 0;
+}
+CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemsetD8Async %u %zu", value, bytes)
+  if (placeOf(to, bytes) < 0) return kInvalidValue;
+  enqueue(reinterpret_cast<Stream*>(stream),
+          [to, value, bytes] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+  return 0;
+}
+CALL CuResult cuMemGetAllocationGranularity(size_t* bytes, const CuPhysicalProperties* of,
+                                            int32_t option) {
+  BEGIN("cuMemGetAllocationGranularity device %d type %d, %d", of->location.id, of->location.type,
+        option)
+  *bytes = kGranularity;
+  return 0;
+}
+CALL CuResult cuMemCreate(CuPhysical* physical, size_t bytes, const CuPhysicalProperties* of,
+                          uint64_t flags) {
+  BEGIN("cuMemCreate %zu device %d type %d, kinds %d %d, %llu", bytes, of->location.id,
+        of->location.type, of->type, of->handleTypes, static_cast<unsigned long long>(flags))
+  if (bytes == 0 || bytes % kGranularity != 0) return kInvalidValue;
+  if (bytes > kDeviceBytes) return kCuOutOfMemory;
+  const int file = memfd_create("device", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return kCuOutOfMemory;
+  // Not zero, as memory of a device is not.
+  const unsigned char used[64] = {0x5a};
+  for (size_t at = 0; at < bytes; at += 4096)
+    if (pwrite(file, used, sizeof used, static_cast<off_t>(at)) < 0) return kCuOutOfMemory;
+  auto* made = new Physical{file, bytes, of->location.id};
+  *physical = reinterpret_cast<uint64_t>(made);
+  physicals[*physical] = made;
+  return 0;
+}
+CALL CuResult cuMemRelease(CuPhysical physical) {
+  BEGIN("cuMemRelease")
+  const auto found = physicals.find(physical);
+  if (found == physicals.end()) return kInvalidValue;
+  found->second->isReleased = true;
+  drop(found->second);
+  physicals.erase(found);
+  return 0;
+}
+CALL CuResult cuMemAddressReserve(CuAddress* address, size_t bytes, size_t alignment,
+                                  CuAddress wish, uint64_t flags) {
+  BEGIN("cuMemAddressReserve %zu %zu %llu %llu", bytes, alignment,
+        static_cast<unsigned long long>(wish), static_cast<unsigned long long>(flags))
+  void* made = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) return kCuOutOfMemory;
+  *address = reinterpret_cast<uint64_t>(made);
+  reserved[*address] = bytes;
+  return 0;
+}
+CALL CuResult cuMemAddressFree(CuAddress address, size_t bytes) {
+  BEGIN("cuMemAddressFree %zu", bytes)
+  const auto found = reserved.find(address);
+  if (found == reserved.end() || found->second != bytes || mapped.count(address) != 0)
+    return kInvalidValue;
+  munmap(reinterpret_cast<void*>(address), bytes);
+  reserved.erase(found);
+  return 0;
+}
+CALL CuResult cuMemMap(CuAddress address, size_t bytes, size_t offset, CuPhysical physical,
+                       uint64_t flags) {
+  BEGIN("cuMemMap %zu %zu %llu", bytes, offset, static_cast<unsigned long long>(flags))
+  const auto of = physicals.find(physical);
+  if (reserved.count(address) == 0 || reserved[address] != bytes || of == physicals.end() ||
+      of->second->bytes != bytes || mapped.count(address) != 0) {
+    return kInvalidValue;
+  }
+  mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+       of->second->file, 0);
+  ++of->second->mappings;
+  mapped[address] = {of->second, bytes, {}};
+  return 0;
+}
+CALL CuResult cuMemUnmap(CuAddress address, size_t bytes) {
+  BEGIN("cuMemUnmap %zu", bytes)
+  const auto found = mapped.find(address);
+  if (found == mapped.end() || found->second.bytes != bytes) return kInvalidValue;
+  mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  --found->second.physical->mappings;
+  drop(found->second.physical);
+  mapped.erase(found);
+  return 0;
+}
+CALL CuResult cuMemSetAccess(CuAddress address, size_t bytes, const CuAccess* access,
+                             size_t count) {
+  std::string devices;
+  for (size_t i = 0; i < count; ++i) {
+    devices += " " + std::to_string(access[i].location.id) + ":" +
+               std::to_string(access[i].location.type) + ":" + std::to_string(access[i].flags);
+  }
+  BEGIN("cuMemSetAccess %zu%s", bytes, devices.c_str())
+  const auto found = mapped.find(address);
+  if (found == mapped.end() || count == 0) return kInvalidValue;
+  for (size_t i = 0; i < count; ++i) found->second.readers.insert(access[i].location.id);
+  return 0;
+}
+
+// ---- what the tests tell it, and it tells them --------------------------------------------------
+
+// As it is when nothing has happened yet; what was not given back is gone.
+CALL void standInReset() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  constexpr std::align_val_t kAligned{512};
+  for (Stream* stream : streams) delete stream;
+  for (Event* event : events) delete event;
+  for (CuModule module : modules) delete reinterpret_cast<char*>(module);
+  for (const auto& [memory, bytes] : allocated)
+    operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
+  for (const auto& [memory, bytes] : pinned)
+    operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
+  for (auto& [address, mapping] : mapped) {
+    --mapping.physical->mappings;
+    drop(mapping.physical);
+  }
+  for (auto& [physical, of] : physicals) {
+    of->isReleased = true;
+    of->mappings = 0;
+    drop(of);
+  }
+  for (const auto& [address, bytes] : reserved) munmap(reinterpret_cast<void*>(address), bytes);
+  streams.clear();
+  events.clear();
+  modules.clear();
+  allocated.clear();
+  pinned.clear();
+  mapped.clear();
+  physicals.clear();
+  reserved.clear();
+  retained.clear();
+  calls.clear();
+  callsOf.clear();
+  injected = {};
+  cores.clear();
+  deviceCount = 1;
+  multiprocessors = 16;
+  blocksEach = 2;
+  version = 13000;
+  major = 9;
+  reaches = true;
+  losesCopies = false;
+}
+CALL void standInDevices(int count) {
+  deviceCount = count;
+}
+// How many blocks a device runs at a time.
+CALL void standInBlocks(int blocks) {
+  multiprocessors = blocks;
+  blocksEach = 1;
+}
+CALL void standInVersion(int of) {
+  version = of;
+}
+CALL void standInMajor(int of) {
+  major = of;
+}
+CALL void standInReaches(int does) {
+  reaches = does != 0;
+}
+// Copies from one device to another do nothing.
+CALL void standInLosesCopies(int does) {
+  losesCopies = does != 0;
+}
+// What cores of the rank do: a stand_in::Cores.
+CALL void standInCores(uint32_t rank, int what) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  cores[rank] = static_cast<stand_in::Cores>(what);
+}
+// The call of that name and number, from 1, fails.
+CALL void standInFail(const char* call, int number, int error) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  injected = {call, number, error};
+}
+CALL int standInCalls() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return static_cast<int>(calls.size());
+}
+// Valid until the next call.
+CALL const char* standInCall(int number) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return calls[static_cast<size_t>(number - 1)].c_str();
+}
+// Things that were made and not given back; *what names them.
+CALL int standInHeld(const char** what) {
+  static std::string text;
+  const std::lock_guard<std::mutex> lock(mutex);
+  text.clear();
+  size_t all = 0;
+  const auto count = [&](const char* name, size_t number) {
+    if (number > 0) text += std::string(text.empty() ? "" : ", ") + std::to_string(number) + name;
+    all += number;
+  };
+  count(" contexts", retained.size());
+  count(" modules", modules.size());
+  count(" streams", streams.size());
+  count(" events", events.size());
+  count(" allocations", allocated.size());
+  count(" pinned", pinned.size());
+  count(" physical", physicals.size());
+  count(" reserved", reserved.size());
+  count(" mapped", mapped.size());
+  *what = text.c_str();
+  return static_cast<int>(all);
+}
+
+}  // extern "C"

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our declarations of the driver's calls, types and values against those of the CUDA toolkit,
+// where there is one.
+#include <gtest/gtest.h>
+
+#include "native/window/cuda/cuda.h"
+
+namespace windlass::cuda {
+
+#define WINDLASS_OURS(result, name, symbol, arguments) using Ours_##symbol = result(*) arguments;
+WINDLASS_CUDA_CALLS(WINDLASS_OURS)
+#undef WINDLASS_OURS
+
+template <class A, class B>
+struct SameShape : std::false_type {};
+template <class R, class... A, class S, class... B>
+struct SameShape<R (*)(A...), S (*)(B...)> {
+  static constexpr bool sameSizes() {
+    if constexpr (sizeof...(A) == sizeof...(B)) {
+      return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B)) && ...);
+    } else {
+      return false;
+    }
+  }
+  static constexpr bool value = sameSizes();
+};
+
+}  // namespace windlass::cuda
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+namespace windlass::cuda {
+namespace {
+
+#define WINDLASS_SAME(result, name, symbol, arguments) \
+  static_assert(SameShape<Ours_##symbol, decltype(&symbol)>::value, #symbol);
+WINDLASS_CUDA_CALLS(WINDLASS_SAME)
+#undef WINDLASS_SAME
+
+static_assert(sizeof(CuPhysicalProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(CuPhysicalProperties, handleTypes) ==
+              offsetof(CUmemAllocationProp, requestedHandleTypes));
+static_assert(offsetof(CuPhysicalProperties, location) == offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(CuPhysicalProperties, compression) ==
+              offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(CuAccess) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(CuAccess, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(offsetof(CuLocation, id) == offsetof(CUmemLocation, id));
+
+static_assert(kCuOk == CUDA_SUCCESS && kCuOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(kCuNotReady == CUDA_ERROR_NOT_READY);
+static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(kMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(kCooperativeLaunch == CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+static_assert(kVirtualMemory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+static_assert(kMostThreads == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(kHostDeviceMap == CU_MEMHOSTALLOC_DEVICEMAP);
+static_assert(kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(kHandleNone == CU_MEM_HANDLE_TYPE_NONE);
+static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+static_assert(kGranularityRecommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+
+TEST(CudaDeclarations, AreTheToolkits) {
+  SUCCEED() << "as the compiler has seen";
+}
+
+}  // namespace
+}  // namespace windlass::cuda
+#endif

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host side of GPUs against the stand-in for their driver: which calls it makes, in which order
+// and with what; that whichever of them fails, every rank is told and nothing stays behind; and
+// what comes of ranks that share a GPU, of which one does not come.
+#include <filesystem>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "native/window/cuda/errors.h"
+#include "native/window/cuda/rank_device.h"
+#include "tests/cuda/image.h"
+#include "tests/native/acl/stand_in.h"
+#include "tests/native/cuda/stand_in.h"
+
+namespace windlass::cuda {
+namespace {
+
+namespace gpus = windlass_test::gpus;
+using acl::Meeting;
+using Lines = std::vector<std::string>;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr uint64_t kPart = uint64_t{2} << 20;  // a page of the stand-in
+
+std::string folder(const char* name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../.." / name;
+}
+std::string driver() {
+  return folder("cuda_stand_in") + "/libcuda.so.1";
+}
+
+testing::AssertionResult says(const wl_error_t& error, const std::string& part) {
+  if (std::strstr(error.message, part.c_str()) != nullptr) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << '"' << error.message << "\" does not say \"" << part << '"';
+}
+
+struct Outcome {
+  Code code = WL_OK;
+  wl_error_t error = blankError();
+};
+
+// Runs body(rank, device, exchange, error) on a thread for each rank, with its device open, of
+// `devices`.
+template <class Body>
+std::vector<Outcome> onRanks(uint32_t ranks, uint32_t devices, Body&& body) {
+  std::vector<Outcome> outcomes(ranks);
+  std::vector<std::thread> threads;
+  Meeting meeting(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Outcome& own = outcomes[rank];
+      CudaRankDevice device(kStandInImage);
+      Meeting::Seat seat(meeting, rank);
+      std::vector<int32_t> everyones(ranks);
+      own.code = device.open(rank % devices, &own.error);
+      int32_t said = own.code;
+      EXPECT_EQ(seat.all(&said, everyones.data(), sizeof said, nullptr), WL_OK);
+      bool areOpen = true;
+      for (const int32_t code : everyones) areOpen = areOpen && code == WL_OK;
+      if (areOpen) own.code = body(rank, device, seat, &own.error);
+      // Nobody gives back what a peer still uses.
+      said = own.code;
+      EXPECT_EQ(seat.all(&said, everyones.data(), sizeof said, nullptr), WL_OK);
+      wl_error_t closing = blankError();
+      Code closed = device.closeWindow(&closing);
+      const Code code = device.close(closed == WL_OK ? &closing : nullptr);
+      if (closed == WL_OK) closed = code;
+      if (own.code == WL_OK && closed != WL_OK) own = {closed, closing};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+Code makeWindow(uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+  return device.makeWindow(exchange, 100, error);
+}
+
+TEST(CudaLibrary, SaysWhatItLookedFor) {
+  Cuda cuda;
+  wl_error_t error = blankError();
+  EXPECT_EQ(Cuda::open("/nonexistent/libcuda.so.1", &cuda, &error), WL_UNSUPPORTED);
+  EXPECT_TRUE(says(error, "NVIDIA's driver, /nonexistent/libcuda.so.1, does not open"));
+  EXPECT_TRUE(says(error, "install the driver"));
+  EXPECT_EQ(cuda.cuInit, nullptr);
+}
+
+TEST(CudaLibrary, NamesTheCallThatAnotherLibraryLacks) {
+  Cuda cuda;
+  wl_error_t error = blankError();
+  const std::string empty = folder("cuda_empty") + "/libcuda.so.1";
+  EXPECT_EQ(Cuda::open(empty.c_str(), &cuda, &error), WL_UNSUPPORTED);
+  EXPECT_TRUE(says(error, "lacks cuInit: it is too old"));
+  EXPECT_EQ(dlopen(empty.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr);
+}
+
+TEST(CudaLibrary, RefusesADriverThatIsTooOld) {
+  gpus::reset();
+  gpus::version(11080);
+  Cuda cuda;
+  wl_error_t error = blankError();
+  EXPECT_EQ(Cuda::open(driver().c_str(), &cuda, &error), WL_UNSUPPORTED);
+  EXPECT_TRUE(says(error, "is for CUDA 11.8: install a driver for CUDA 13.0 or later, 580"));
+  EXPECT_EQ(cuda.cuInit, nullptr);
+  gpus::reset();
+  gpus::failCall("cuInit", 1, 35);
+  EXPECT_EQ(Cuda::open(driver().c_str(), &cuda, &error), WL_UNSUPPORTED);
+  EXPECT_TRUE(says(error, "cuInit of the driver returned an unknown error (35)"));
+  EXPECT_TRUE(says(error, "580"));
+}
+
+TEST(CudaErrors, ComeToOursWithWhatToDo) {
+  const std::map<CuResult, Code> known = {
+      {2, WL_RESOURCE},      {35, WL_UNSUPPORTED},  {100, WL_UNSUPPORTED}, {101, WL_UNSUPPORTED},
+      {200, WL_UNSUPPORTED}, {209, WL_UNSUPPORTED}, {217, WL_UNSUPPORTED}, {222, WL_UNSUPPORTED},
+      {700, WL_DEVICE},      {701, WL_RESOURCE},    {702, WL_DEVICE},      {719, WL_DEVICE},
+      {720, WL_RESOURCE},    {800, WL_UNSUPPORTED}, {801, WL_UNSUPPORTED}, {802, WL_RESOURCE},
+      {803, WL_UNSUPPORTED}, {900, WL_UNSUPPORTED}, {908, WL_UNSUPPORTED}};
+  for (const auto& [result, code] : known) {
+    EXPECT_EQ(meaningOf(result).result, result);
+    EXPECT_EQ(meaningOf(result).code, code) << result;
+  }
+  for (CuResult result = 1; result < 1000; ++result) {
+    const Meaning& meaning = meaningOf(result);
+    EXPECT_TRUE(meaning.result == result || (meaning.result == -1 && meaning.code == WL_DEVICE));
+    EXPECT_NE(*meaning.cure, 0);
+  }
+}
+
+TEST(CudaCalls, OfARankComeInOrder) {
+  gpus::reset();
+  const auto outcomes =
+      onRanks(1, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+        Code code = device.makeWindow(exchange, 100, error);
+        if (code != WL_OK) return code;
+        EXPECT_EQ(device.partBytes(), kPart);
+        uint64_t sent = 0x1234567890abcdef;
+        uint64_t come = 1;
+        code = device.fromDevice(&come, device.part(0), sizeof come, error);
+        EXPECT_EQ(come, 0u);
+        if (code == WL_OK) code = device.toDevice(device.part(0), &sent, sizeof sent, error);
+        if (code == WL_OK) code = device.fromDevice(&come, device.part(0), sizeof come, error);
+        EXPECT_EQ(come, sent);
+        return code;
+      });
+  ASSERT_EQ(outcomes[0].code, WL_OK) << outcomes[0].error.message;
+  EXPECT_EQ(gpus::held(), "");
+  Lines lines = gpus::log();
+  // The driver may be open from another test.
+  while (!lines.empty() && lines.front().rfind("cuDeviceGet ", 0) != 0) lines.erase(lines.begin());
+  EXPECT_EQ(
+      lines,
+      (Lines{
+          "cuDeviceGet 0", "cuDeviceGetAttribute 75 0", "cuDeviceGetAttribute 95 0",
+          "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0", "cuCtxPushCurrent 0",
+          // All kernels are loaded before any runs.
+          "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
+          "cuOccupancyMaxActiveBlocksPerMultiprocessor 512 0", "cuDeviceGetAttribute 16 0",
+          "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
+          "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
+          "cuMemHostGetDevicePointer 0", "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
+          "cuMemGetAllocationGranularity device 0 type 1, 1",
+          "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0", "cuMemAddressReserve 2097152 0 0 0",
+          "cuMemMap 2097152 0 0", "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152",
+          "cuStreamQuery",
+          // Where the grid finds its operations.
+          "cuMemAlloc 8", "cuStreamCreate 1", "cuMemcpyHtoDAsync 8", "cuStreamQuery",
+          "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyHtoDAsync 8",
+          "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
+          // And all of it in reverse.
+          "cuStreamDestroy", "cuMemFree", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
+          "cuMemRelease", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
+          "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload", "cuCtxPopCurrent",
+          "cuDevicePrimaryCtxRelease 0"}));
+}
+
+TEST(CudaCalls, RanksThatShareADeviceLoadItsKernelsOnce) {
+  gpus::reset();
+  gpus::devices(2);
+  for (const Outcome& one : onRanks(5, 2, makeWindow))
+    ASSERT_EQ(one.code, WL_OK) << one.error.message;
+  EXPECT_EQ(gpus::countCalls("cuModuleLoadData"), 2);
+  EXPECT_EQ(gpus::countCalls("cuDevicePrimaryCtxRetain"), 2);
+  EXPECT_EQ(gpus::countCalls("cuCtxPushCurrent"), 5);
+  EXPECT_EQ(gpus::countCalls("cuCtxPopCurrent"), 5);
+  EXPECT_EQ(gpus::held(), "");
+  int access = 0;
+  for (const std::string& line : gpus::log()) {
+    if (line.rfind("cuMemSetAccess", 0) != 0) continue;
+    // Each device once.
+    EXPECT_TRUE(line == "cuMemSetAccess 2097152 0:1:3 1:1:3" ||
+                line == "cuMemSetAccess 2097152 1:1:3 0:1:3")
+        << line;
+    ++access;
+  }
+  EXPECT_EQ(access, 5);
+}
+
+TEST(CudaCalls, AFailureOfAnyIsToldToAllAndLeavesNothing) {
+  for (const uint32_t devices : {1u, 2u}) {
+    gpus::reset();
+    gpus::devices(static_cast<int>(devices));
+    onRanks(3, devices, makeWindow);
+    std::map<std::string, int> calls;
+    for (const std::string& line : gpus::log()) ++calls[line.substr(0, line.find(' '))];
+    ASSERT_GT(calls.size(), 20u);
+    calls.erase("cuInit");
+    calls.erase("cuDriverGetVersion");
+    for (const auto& [call, count] : calls) {
+      // Looks are as many as come.
+      const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
+      for (int number = 1; number <= (isLook ? std::min(count, 4) : count); ++number) {
+        gpus::reset();
+        gpus::devices(static_cast<int>(devices));
+        gpus::failCall(call, number, 719);
+        int told = 0;
+        int named = 0;
+        for (const Outcome& one : onRanks(3, devices, makeWindow)) {
+          told += one.code == WL_OK ? 0 : 1;
+          named += says(one.error, call + " of device") ? 1 : 0;
+          if (one.code != WL_OK) {
+            EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
+          }
+        }
+        EXPECT_LE(named, 1) << call << " " << number;
+        EXPECT_TRUE(named == 1 || told == 0) << call << " " << number;
+        // What fails to be given back can't be given back.
+        const bool gives = call.find("Free") != std::string::npos ||
+                           call.find("Release") != std::string::npos || call == "cuMemUnmap" ||
+                           call.find("Destroy") != std::string::npos || call == "cuModuleUnload";
+        if (!gives) {
+          EXPECT_EQ(gpus::held(), "") << call << " " << number;
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaDevices, OutOfMemorySaysWhatWasAskedAndWhatIsFree) {
+  gpus::reset();
+  const auto outcomes =
+      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+        return device.makeWindow(exchange, uint64_t{1} << 40, error);
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_RESOURCE);
+  const bool isFirst = says(outcomes[0].error, "cuMemCreate");
+  EXPECT_TRUE(says(outcomes[isFirst ? 0 : 1].error,
+                   "cuMemCreate of device 0, asked for 1099511627776 bytes where 268435456 of its "
+                   "1073741824 are free, returned CUDA_ERROR_OUT_OF_MEMORY (2)"));
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaDevices, ThatAreTooOldAreRefused) {
+  gpus::reset();
+  gpus::major(7);
+  for (const Outcome& one : onRanks(2, 1, makeWindow)) {
+    EXPECT_EQ(one.code, WL_UNSUPPORTED);
+    EXPECT_TRUE(says(one.error, "device 0 is of compute capability 7.x"));
+  }
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaDevices, ThatDoNotReachOneAnotherAreRefused) {
+  gpus::reset();
+  gpus::devices(2);
+  gpus::reaches(false);
+  for (const Outcome& one : onRanks(2, 2, makeWindow)) {
+    EXPECT_EQ(one.code, WL_UNSUPPORTED);
+    EXPECT_TRUE(says(one.error, "says the driver"));
+  }
+  gpus::reaches(true);
+  gpus::losesCopies(true);
+  for (const Outcome& one : onRanks(2, 2, makeWindow)) {
+    EXPECT_EQ(one.code, WL_UNSUPPORTED);
+    EXPECT_TRUE(says(one.error, "whatever the driver says"));
+  }
+  // Nothing is copied between ranks of one device.
+  for (const Outcome& one : onRanks(2, 1, makeWindow)) EXPECT_EQ(one.code, WL_OK);
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaDevices, AreZeroOnceTheirPeersHaveTriedThem) {
+  gpus::reset();
+  gpus::devices(2);
+  const auto outcomes = onRanks(
+      3, 2, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+        Code code = device.makeWindow(exchange, 5000, error);
+        std::vector<unsigned char> all(kPart, 1);
+        if (code == WL_OK) code = device.fromDevice(all.data(), device.part(rank), kPart, error);
+        for (const unsigned char byte : all) EXPECT_EQ(byte, 0);
+        return code;
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
+}
+
+TEST(CudaDevices, RefuseMoreRanksThanTheyRunAtATime) {
+  gpus::reset();
+  gpus::blocks(2);
+  for (const Outcome& one : onRanks(3, 1, makeWindow)) {
+    EXPECT_EQ(one.code, WL_UNSUPPORTED);
+    EXPECT_TRUE(says(one.error, "3 ranks share device 0, which runs 2 blocks"));
+  }
+  const auto outcomes =
+      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+        const Code code = device.makeWindow(exchange, 100, error);
+        EXPECT_EQ(device.coresAtOnce(64), 1u);
+        return code;
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaCopies, OfAnyLengthComeBack) {
+  gpus::reset();
+  const uint32_t seed = std::random_device{}();
+  std::mt19937 random(seed);
+  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+    Code code = device.makeWindow(exchange, 8 * kPart, error);
+    for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kPart - 1, kPart, kPart + 1, 2 * kPart,
+                                 3 * kPart + 5, 7 * kPart + 12345}) {
+      std::vector<uint32_t> sent(bytes / 4 + 1);
+      for (uint32_t& word : sent) word = random();
+      std::vector<uint32_t> come(sent.size(), 0);
+      if (code == WL_OK) code = device.toDevice(device.part(0), sent.data(), bytes, error);
+      if (code == WL_OK) code = device.fromDevice(come.data(), device.part(0), bytes, error);
+      EXPECT_EQ(code, WL_OK) << error->message;
+      EXPECT_EQ(std::memcmp(sent.data(), come.data(), bytes), 0) << bytes << ", seed " << seed;
+    }
+    return code;
+  });
+}
+
+// The barrier of `cores` cores of each of `ranks` ranks.
+OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks, uint32_t cores) {
+  OffloadedOperation given = {};
+  given.kernel = kMeetingKernel;
+  given.launch.ranks = ranks;
+  given.line = {rank, 0, cores, 1, false, 16, nullptr, 0};
+  given.windowBytes = device.partBytes();
+  for (uint32_t of = 0; of < ranks; ++of)
+    given.lines[of] = given.windows[of] = reinterpret_cast<uint64_t>(device.part(of));
+  given.stop = device.stopWord(0);
+  return given;
+}
+
+TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
+  gpus::reset();
+  gpus::devices(2);
+  const auto outcomes = onRanks(
+      5, 2, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+        Code code = device.makeWindow(exchange, 1 << 16, error);
+        if (code == WL_OK) code = device.start("barrier", meeting(device, rank, 5, 3), error);
+        return code == WL_OK ? device.await("barrier", 20'000 * kMs, error) : code;
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
+  Lines launches;
+  for (const std::string& line : gpus::log())
+    if (line.rfind("cuLaunch", 0) == 0) launches.push_back(line);
+  std::sort(launches.begin(), launches.end());
+  // Ranks 0, 2 and 4, and ranks 1 and 3.
+  EXPECT_EQ(launches, (Lines{"cuLaunchCooperativeKernel 6 1 1, 512 1 1, 0",
+                             "cuLaunchCooperativeKernel 9 1 1, 512 1 1, 0"}));
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
+  gpus::reset();
+  onRanks(3, 1, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+    const Code made = device.makeWindow(exchange, 1 << 16, error);
+    EXPECT_EQ(made, WL_OK) << error->message;
+    const OffloadedOperation given = meeting(device, rank, 3, 1);
+    int32_t said = 0;
+    int32_t everyones[3];
+    if (rank == 2) {
+      EXPECT_EQ(exchange.all(&said, everyones, sizeof said, nullptr), WL_OK);
+      EXPECT_EQ(device.start("barrier", given, error), WL_DEVICE);
+      EXPECT_TRUE(says(*error, "another rank that shares it has given up"));
+      return WL_OK;
+    }
+    EXPECT_EQ(device.start("barrier", given, error), WL_OK);
+    EXPECT_EQ(device.await("barrier", 5 * kMs, error), WL_TIMEOUT);
+    EXPECT_TRUE(says(*error, "of its 3 ranks have come"));
+    device.writeStop(given.stop, given.line.sequence, error);
+    EXPECT_EQ(device.await("barrier", 20'000 * kMs, error), WL_DEVICE);
+    EXPECT_TRUE(says(*error, "never began"));
+    EXPECT_EQ(exchange.all(&said, everyones, sizeof said, nullptr), WL_OK);
+    return WL_OK;
+  });
+  EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {
+  gpus::reset();
+  gpus::isStuck(1, true);
+  std::atomic<int> stopped{0};
+  onRanks(2, 1, [&](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+    EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK);
+    const OffloadedOperation given = meeting(device, rank, 2, 2);
+    EXPECT_EQ(device.start("barrier", given, error), WL_OK);
+    EXPECT_EQ(device.await("barrier", 20 * kMs, error), WL_TIMEOUT);
+    EXPECT_TRUE(says(*error, "barrier did not end on device 0"));
+    device.writeStop(given.stop, given.line.sequence, error);
+    if (++stopped == 2) gpus::isStuck(1, false);
+    EXPECT_EQ(device.await("barrier", 20'000 * kMs, error), WL_OK) << error->message;
+    return WL_OK;
+  });
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaAbi, ListsDevices) {
+  gpus::reset();
+  gpus::devices(2);
+  wl_error_t error = blankError();
+  EXPECT_EQ(wl_cuda_find(&error), WL_OK) << error.message;
+  uint32_t count = 0;
+  EXPECT_EQ(wl_cuda_device_count(&count, &error), WL_OK);
+  EXPECT_EQ(count, 2u);
+  wl_cuda_device_t device = {};
+  device.struct_size = sizeof device;
+  ASSERT_EQ(wl_cuda_device(1, &device, &error), WL_OK) << error.message;
+  EXPECT_STREQ(device.name, "Stand-in 1");
+  EXPECT_EQ(device.major, 9);
+  EXPECT_EQ(device.minor, 0);
+  EXPECT_EQ(device.driver_version, 13000);
+  EXPECT_EQ(device.multiprocessors, 16);
+  EXPECT_EQ(device.total_bytes, uint64_t{1} << 30);
+  EXPECT_EQ(device.free_bytes, uint64_t{1} << 28);
+  EXPECT_EQ(wl_cuda_device(2, &device, &error), WL_INVALID_ARGUMENT);
+  EXPECT_TRUE(says(error, "there is no device 2: this process sees 2"));
+  int32_t can = 0;
+  EXPECT_EQ(wl_cuda_peer(0, 1, &can, &error), WL_OK);
+  EXPECT_EQ(can, 1);
+  gpus::reaches(false);
+  EXPECT_EQ(wl_cuda_peer(0, 1, &can, &error), WL_OK);
+  EXPECT_EQ(can, 0);
+  EXPECT_EQ(wl_cuda_peer(0, 7, &can, &error), WL_INVALID_ARGUMENT);
+  EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaAbi, LeavesNoContextWhateverFails) {
+  for (const char* call : {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem",
+                           "cuDriverGetVersion", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
+                           "cuCtxPushCurrent", "cuMemGetInfo"}) {
+    gpus::reset();
+    gpus::failCall(call, 1, 999);
+    wl_error_t error = blankError();
+    wl_cuda_device_t device = {};
+    device.struct_size = sizeof device;
+    EXPECT_EQ(wl_cuda_device(0, &device, &error), WL_DEVICE) << call;
+    EXPECT_TRUE(says(error, std::string(call) + " of "));
+    EXPECT_EQ(gpus::held(), "") << call;
+  }
+}
+
+}  // namespace
+}  // namespace windlass::cuda

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in for NVIDIA's driver, which programs with its folder in their run path open as the
+// driver, and what tests tell it: tests/cuda/stand_in.cpp.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace windlass_test::gpus {
+
+template <class Function>
+Function find(const char* name) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  const auto function = reinterpret_cast<Function>(dlsym(library, name));
+  EXPECT_NE(function, nullptr) << name;
+  return function;
+}
+
+inline void reset() {
+  find<void (*)()>("standInReset")();
+}
+inline void devices(int count) {
+  find<void (*)(int)>("standInDevices")(count);
+}
+// How many blocks a device runs at a time.
+inline void blocks(int count) {
+  find<void (*)(int)>("standInBlocks")(count);
+}
+inline void version(int of) {
+  find<void (*)(int)>("standInVersion")(of);
+}
+inline void major(int of) {
+  find<void (*)(int)>("standInMajor")(of);
+}
+inline void reaches(bool does) {
+  find<void (*)(int)>("standInReaches")(does ? 1 : 0);
+}
+inline void losesCopies(bool does) {
+  find<void (*)(int)>("standInLosesCopies")(does ? 1 : 0);
+}
+// Whether cores of the rank do nothing but look whether they shall stop.
+inline void isStuck(uint32_t rank, bool is) {
+  find<void (*)(uint32_t, int)>("standInCores")(rank, is ? 1 : 0);
+}
+// Its cores do not even that.
+inline void hang(uint32_t rank) {
+  find<void (*)(uint32_t, int)>("standInCores")(rank, 2);
+}
+inline void failCall(const std::string& call, int number, int result) {
+  find<void (*)(const char*, int, int)>("standInFail")(call.c_str(), number, result);
+}
+inline std::vector<std::string> log() {
+  std::vector<std::string> lines;
+  const int count = find<int (*)()>("standInCalls")();
+  for (int i = 1; i <= count; ++i) lines.emplace_back(find<const char* (*)(int)>("standInCall")(i));
+  return lines;
+}
+// How many of the calls are of that name.
+inline int countCalls(const std::string& name) {
+  int count = 0;
+  for (const std::string& line : log()) count += line.substr(0, line.find(' ')) == name ? 1 : 0;
+  return count;
+}
+// What was made and not given back; empty: nothing.
+inline std::string held() {
+  const char* what = nullptr;
+  find<int (*)(const char**)>("standInHeld")(&what);
+  return what;
+}
+
+}  // namespace windlass_test::gpus

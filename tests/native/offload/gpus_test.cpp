@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of the target cuda over the stand-in for NVIDIA's driver: ranks share a GPU or have
+// several, whichever call fails every rank is told, and nothing stays behind.
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/native/comm/local_ranks.h"
+#include "tests/native/cuda/stand_in.h"
+
+namespace windlass_test {
+namespace {
+
+constexpr int kRanks = 3;
+
+struct Outcome {
+  int32_t code = WL_OK;
+  Error error;
+};
+
+// A rank's i-th element is rank + i.
+int32_t sumOnce(wl_comm_t* comm, int rank, int count, int32_t algorithm, int64_t deadlineNs,
+                Error* error) {
+  std::vector<int32_t> in(static_cast<size_t>(count));
+  std::vector<int32_t> out(in.size(), -1);
+  for (int i = 0; i < count; ++i) in[static_cast<size_t>(i)] = rank + i;
+  const int32_t code = allReduce(comm, in.data(), out.data(), in.size(), WL_I32, WL_SUM, algorithm,
+                                 deadlineNs, error);
+  const int ranks = wl_comm_size(comm);
+  for (int i = 0; code == WL_OK && i < count; ++i) {
+    if (out[static_cast<size_t>(i)] == ranks * (ranks - 1) / 2 + ranks * i) continue;
+    ADD_FAILURE() << "rank " << rank << " has " << out[static_cast<size_t>(i)] << " at " << i;
+    break;
+  }
+  return code;
+}
+
+// The second time more elements, so that the window grows.
+std::vector<Outcome> sumTwice() {
+  std::vector<Outcome> outcomes(kRanks);
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Outcome& own = outcomes[static_cast<size_t>(rank)];
+    for (const int count : {1000, 600'000}) {
+      own.code = sumOnce(comm, rank, count, WL_TWO_PHASE, 0, &own.error);
+      if (own.code != WL_OK) return;
+    }
+  });
+  return outcomes;
+}
+
+TEST(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
+  for (const int devices : {1, 2, 3}) {
+    gpus::reset();
+    gpus::devices(devices);
+    for (const Outcome& one : sumTwice()) EXPECT_EQ(one.code, WL_OK) << one.error.message;
+    // One grid for each operation and device.
+    EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 2 * devices);
+    EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+TEST(Gpus, AStepOfSomethingElseGoesThroughThem) {
+  gpus::reset();
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const int64_t counts[kRanks] = {5, 0, 3000};
+    const std::vector<unsigned char> own(static_cast<size_t>(counts[rank]),
+                                         static_cast<unsigned char>(rank + 1));
+    std::vector<unsigned char> all(3005, 0);
+    Error error;
+    EXPECT_EQ(wl_exchange_v(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
+                            counts, 0, &error),
+              WL_OK)
+        << error.message;
+    for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i < 5 ? 1 : 3) << i;
+  });
+}
+
+TEST(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    sumTwice();
+    std::map<std::string, int> calls;
+    for (const std::string& line : gpus::log()) ++calls[line.substr(0, line.find(' '))];
+    for (const char* once : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount"}) calls.erase(once);
+    for (const auto& [call, count] : calls) {
+      const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
+      const int most = isLook || !longForm() ? std::min(count, 6) : count;
+      for (int number = 1; number <= most; ++number) {
+        gpus::reset();
+        gpus::devices(devices);
+        gpus::failCall(call, number, 719);
+        const std::vector<Outcome> outcomes = sumTwice();
+        for (const Outcome& one : outcomes) {
+          if (one.code == WL_OK) continue;
+          EXPECT_EQ(one.code, WL_DEVICE) << call << ": " << one.error.message;
+          EXPECT_EQ(one.error.culprit_count, 1) << call;
+          EXPECT_TRUE(contains(one.error.message, call + " of device"));
+          EXPECT_TRUE(contains(one.error.message, "CUDA_ERROR_LAUNCH_FAILED (719)"));
+        }
+        const bool gives = call.find("Free") != std::string::npos ||
+                           call.find("Release") != std::string::npos || call == "cuMemUnmap" ||
+                           call.find("Destroy") != std::string::npos || call == "cuModuleUnload";
+        if (!gives) {
+          EXPECT_EQ(gpus::held(), "") << call << " " << number;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
+  for (int slow = 0; slow < kRanks; ++slow) {
+    gpus::reset();
+    {
+      LocalRanks ranks(kRanks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, 0, &error), WL_OK) << error.message;
+      });
+      gpus::isStuck(static_cast<uint32_t>(slow), true);
+      std::atomic<int> late{0};
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        const int32_t code = sumOnce(comm, rank, 1000, WL_RING, 300 * kMs, &error);
+        ++late;
+        EXPECT_EQ(code, WL_TIMEOUT);
+        ASSERT_EQ(error.culprit_count, 1) << error.message;
+        EXPECT_EQ(error.culprits[0], slow) << error.message;
+        EXPECT_TRUE(contains(error.message, "rank " + std::to_string(slow) + "'s has ended 0 of "));
+      });
+      EXPECT_EQ(late, kRanks);
+    }
+    EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+TEST(Gpus, AnAbortEndsTheKernelThatRuns) {
+  gpus::reset();
+  {
+    LocalRanks ranks(kRanks);
+    gpus::isStuck(1, true);
+    std::thread beside([&] {
+      EXPECT_TRUE(await([] { return gpus::countCalls("cuLaunchCooperativeKernel") > 0; }));
+      Error error;
+      EXPECT_EQ(wl_comm_abort(ranks.comms[0], "enough of it", &error), WL_OK) << error.message;
+    });
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 0, &error), WL_ABORTED) << error.message;
+      EXPECT_TRUE(contains(error.message, "enough of it"));
+    });
+    beside.join();
+  }
+  EXPECT_EQ(gpus::held(), "");
+}
+
+// Its windows may be touched at any time, so that they stay; nothing else runs there.
+TEST(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hangs = [] {
+    gpus::reset();
+    {
+      LocalRanks ranks(kRanks);
+      gpus::hang(1);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, 100 * kMs, &error), WL_TIMEOUT);
+      });
+    }
+    for (const char* gives : {"cuMemUnmap", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy"})
+      EXPECT_EQ(gpus::countCalls(gives), 0) << gives;
+    for (const Outcome& one : sumTwice()) {
+      EXPECT_EQ(one.code, WL_DEVICE);
+      EXPECT_TRUE(contains(one.error.message, "device 0 still runs all-reduce"));
+    }
+    std::fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(hangs(), testing::ExitedWithCode(0), "");
+}
+
+TEST(Gpus, ARankThatNeverComesIsNamed) {
+  gpus::reset();
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    if (rank == 1) return;
+    Error error;
+    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 100 * kMs, &error), WL_TIMEOUT);
+    ASSERT_EQ(error.culprit_count, 1) << error.message;
+    EXPECT_EQ(error.culprits[0], 1) << error.message;
+  });
+  EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
+}
+
+TEST(Gpus, CommunicatorsThatShareThemTakeTurns) {
+  gpus::reset();
+  gpus::devices(2);
+  LocalRanks ofOne(kRanks);
+  LocalRanks ofAnother(kRanks);
+  const auto sums = [](int rank, wl_comm_t* comm) {
+    for (int i = 0; i < 20; ++i) {
+      Error error;
+      ASSERT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 0, &error), WL_OK) << error.message;
+    }
+  };
+  std::thread beside([&] { ofAnother.run(sums); });
+  ofOne.run(sums);
+  beside.join();
+}
+
+TEST(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
+  for (const int blocks : {kRanks, 2 * kRanks - 1, kRanks - 1}) {
+    gpus::reset();
+    gpus::blocks(blocks);
+    const bool isTooFew = blocks < kRanks;
+    for (const Outcome& one : sumTwice()) {
+      EXPECT_EQ(one.code, isTooFew ? WL_UNSUPPORTED : WL_OK) << one.error.message;
+      if (isTooFew) {
+        EXPECT_TRUE(contains(one.error.message, "3 ranks share device 0, which runs 2 blocks"));
+      }
+    }
+    const std::string launch = "cuLaunchCooperativeKernel 3 1 1, 512 1 1, 0";
+    int launches = 0;
+    for (const std::string& line : gpus::log()) launches += line == launch ? 1 : 0;
+    EXPECT_EQ(launches, isTooFew ? 0 : 2);
+    EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+}  // namespace
+}  // namespace windlass_test
