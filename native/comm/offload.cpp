@@ -147,9 +147,23 @@ Code Offload::open(wl_error_t* error) {
   return code;
 }
 
+Code Offload::find(const Buffers& buffers, wl_error_t* error) {
+  using Lies = RankDevice::Lies;
+  found_ = {Lies::kHost, Lies::kHost};
+  inThere_ = outThere_ = 0;
+  Code code = WL_OK;
+  if (buffers.inBytes > 0) code = device_->find(buffers.in, &found_.in, error);
+  if (code == WL_OK && buffers.outBytes > 0) code = device_->find(buffers.out, &found_.out, error);
+  if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers.in);
+  if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers.out);
+  return code;
+}
+
 Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
-  const Stated own = {code, cores_, buffers.inBytes, buffers.outBytes, buffers.partBytes};
+  const Stated own = {
+      code,     cores_,   number_, buffers.inBytes, buffers.outBytes, buffers.partBytes,
+      inThere_, outThere_};
   wl_error_t ofOthers = blankError();
   const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
   *culprit = peers.rank();
@@ -178,12 +192,12 @@ Code Offload::checkExtents(uint32_t* culprit, wl_error_t* error) const {
   return WL_OK;
 }
 
-Offload::Places Offload::placesOf(const Stated& stated, uint32_t ranks, uint32_t cores) {
+Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
   Places places = {};
-  places.stop = uint64_t{ranks} * cores * kDeviceLineBytes;
+  places.stop = stated_.size() * cores * kDeviceLineBytes;
   places.in = aligned(places.stop + kDeviceLineBytes);
-  places.out = aligned(places.in + stated.in);
-  places.parts = aligned(places.out + stated.out);
+  places.out = aligned(places.in + (isOneDevice_ && stated.inThere != 0 ? 0 : stated.in));
+  places.parts = aligned(places.out + (isOneDevice_ && stated.outThere != 0 ? 0 : stated.out));
   places.end = aligned(places.parts + stated.parts);
   return places;
 }
@@ -192,11 +206,14 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
                       wl_error_t* error) {
   const Buffers& buffers = operation.buffers;
   stated_.resize(peers.ranks());
-  if (Code code = agree(open(error), buffers, peers, culprit, error); code != WL_OK) return code;
+  Code found = open(error);
+  if (found == WL_OK) found = find(buffers, error);
+  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
+  isOneDevice_ = std::all_of(stated_.begin(), stated_.end(),
+                             [&](const Stated& each) { return each.device == number_; });
   uint64_t bytes = 0;
-  for (const Stated& each : stated_)
-    bytes = std::max(bytes, placesOf(each, peers.ranks(), operation.cores).end);
+  for (const Stated& each : stated_) bytes = std::max(bytes, placesOf(each, operation.cores).end);
   // All ranks are past the operation before, so nobody's kernels reach the window.
   if (bytes > device_->partBytes()) {
     Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
@@ -208,15 +225,18 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   }
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   nextSequence();
-  const Places own = placesOf(stated_[peers.rank()], peers.ranks(), operation.cores);
+  const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
-  const auto send = [&](uint64_t at, const void* from, uint64_t size) {
-    if (code == WL_OK && size > 0) code = device_->toDevice(part + at, from, size, error);
+  using Lies = RankDevice::Lies;
+  const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
+    if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
+    code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
+                               : device_->onDevices(part + at, from, size, error);
   };
-  send(own.in, buffers.in, buffers.inBytes);
+  send(own.in, buffers.in, buffers.inBytes, found_.in);
   // Whole, since a kernel may leave parts of it as they are.
-  send(own.out, buffers.out, buffers.outBytes);
-  send(own.parts, buffers.parts, buffers.partBytes);
+  send(own.out, buffers.out, buffers.outBytes, found_.out);
+  send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, peers, culprit, error);
   if (code != WL_OK) return code;
@@ -229,8 +249,12 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
 Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
                     wl_error_t* error) {
   Code code = WL_OK;
-  if (buffers.outBytes > 0)
-    code = device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error);
+  const bool isThere = isOneDevice_ && outThere_ != 0;
+  if (buffers.outBytes > 0 && !isThere) {
+    code = found_.out == RankDevice::Lies::kHost
+               ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
+               : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
+  }
   if (code == WL_OK && buffers.partBytes > 0)
     code = device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
   return code;
@@ -249,7 +273,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   given.windowBytes = device_->partBytes();
   // Those that the rank writes in its own window.
   given.lines[0] = base + uint64_t{self} * most * kDeviceLineBytes;
-  given.stop = device_->stopWord(base + placesOf(stated_[self], peers.ranks(), most).stop);
+  given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
   lines_.resize(most * kDeviceLineBytes);
   Code code = device_->start(kMeeting, given, error);
   if (code != WL_OK) return code;
@@ -300,8 +324,8 @@ Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, in
   if (Code code = look(given, error); code != WL_OK) return code;
   if (progress_.fewest() == progress_.phases) return WL_OK;
   return fail(error, WL_TIMEOUT,
-              "device %u ended %s by itself, %lld ms after it had begun: the process of its rank was "
-              "stopped, or had no core to run on",
+              "device %u ended %s by itself, %lld ms after it had begun: the process of its rank "
+              "was stopped, or had no core to run on",
               number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
 }
 
@@ -334,13 +358,15 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   given.windowBytes = device_->partBytes();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
-    const Places places = placesOf(stated_[rank], ranks, operation.cores);
-    const auto place = [&](uint64_t at, uint64_t bytes) {
-      return bytes == 0 ? Place{0} : Place::of(kAddressSpace, base + at);
+    const Places places = placesOf(stated_[rank], operation.cores);
+    const auto place = [&](uint64_t at, uint64_t bytes, uint64_t there) {
+      if (bytes == 0) return Place{0};
+      return Place::of(kAddressSpace, isOneDevice_ && there != 0 ? there : base + at);
     };
-    given.entries[rank] = {place(places.in, stated_[rank].in),
-                           place(places.out, stated_[rank].out),
-                           place(places.parts, stated_[rank].parts)};
+    const Stated& of = stated_[rank];
+    given.entries[rank] = {place(places.in, of.in, of.inThere),
+                           place(places.out, of.out, of.outThere),
+                           place(places.parts, of.parts, 0)};
     given.lines[rank] = given.windows[rank] = base;
     if (rank == self) given.stop = device_->stopWord(base + places.stop);
   }

@@ -89,11 +89,18 @@ class Offload {
   struct Stated {
     int32_t code;
     uint32_t cores;
+    uint32_t device;
     uint64_t in, out, parts;
+    // Where they lie, if that is on the rank's own device; else 0.
+    uint64_t inThere, outThere;
   };
-  // Where what a rank brings lies in its window.
+  // Where what a rank brings lies in its window, but what kernels take from where it lies.
   struct Places {
     uint64_t stop, in, out, parts, end;
+  };
+  // Where the caller has what this rank brings.
+  struct Found {
+    RankDevice::Lies in, out;
   };
 
   // The thread that the device's calls are made on. Throws std::system_error.
@@ -104,12 +111,13 @@ class Offload {
   Code runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
   Code open(wl_error_t* error);
+  Code find(const Buffers& buffers, wl_error_t* error);
   // States `code` of this rank; Ok once all have stated Ok.
   Code agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
              wl_error_t* error);
   // Refuses what no window holds, on all ranks alike.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
-  static Places placesOf(const Stated& stated, uint32_t ranks, uint32_t cores);
+  Places placesOf(const Stated& stated, uint32_t cores) const;
   // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
   // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
@@ -133,6 +141,10 @@ class Offload {
   const uint32_t number_;
   const std::unique_ptr<RankDevice> device_;
   std::vector<Stated> stated_;
+  Found found_ = {};
+  uint64_t inThere_ = 0;  // as Stated has them
+  uint64_t outThere_ = 0;
+  bool isOneDevice_ = false;  // all ranks', whose kernels reach what lies on any rank's device
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window

@@ -52,6 +52,11 @@ class RankDevice {
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // in whole pages; 0: there is no window
 
+  // Where memory that a caller names lies.
+  enum class Lies { kHost, kHere, kOtherDevice };
+  virtual Code find(const void* memory, Lies* lies, wl_error_t* error) = 0;
+  // From memory of any device of the process to that of any.
+  virtual Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
 

@@ -74,6 +74,7 @@ std::set<CuModule> modules;
 std::set<Stream*> streams;
 std::set<Event*> events;
 std::map<uint64_t, size_t> allocated;
+std::map<uint64_t, int> allocatedOn;  // devices
 std::map<uint64_t, size_t> pinned;
 std::map<uint64_t, Physical*> physicals;
 std::map<uint64_t, size_t> reserved;
@@ -124,7 +125,7 @@ bool lies(const std::map<uint64_t, size_t>& in, uint64_t address, size_t bytes) 
 }
 // The device where it lies, of what the current one reaches; -1: none.
 int placeOf(uint64_t address, size_t bytes) {
-  if (lies(allocated, address, bytes)) return current.back();
+  if (lies(allocated, address, bytes)) return std::prev(allocatedOn.upper_bound(address))->second;
   auto after = mapped.upper_bound(address);
   if (after == mapped.begin()) return -1;
   --after;
@@ -368,12 +369,21 @@ CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
   std::memset(made, 0xa5, bytes);
   *memory = reinterpret_cast<uint64_t>(made);
   allocated[*memory] = bytes;
+  allocatedOn[*memory] = current.back();
   return 0;
 }
 CALL CuResult cuMemFree_v2(CuAddress memory) {
   BEGIN_IN_CONTEXT("cuMemFree")
   if (allocated.erase(memory) == 0) return kInvalidValue;
+  allocatedOn.erase(memory);
   operator delete[](reinterpret_cast<unsigned char*>(memory), std::align_val_t{512});
+  return 0;
+}
+CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress address) {
+  BEGIN_IN_CONTEXT("cuPointerGetAttribute %d", attribute)
+  const int device = placeOf(address, 1);
+  if (device < 0) return kInvalidValue;
+  *static_cast<int32_t*>(value) = attribute == kMemoryType ? kDeviceMemory : device;
   return 0;
 }
 CALL CuResult cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
@@ -552,6 +562,7 @@ CALL void standInReset() {
   events.clear();
   modules.clear();
   allocated.clear();
+  allocatedOn.clear();
   pinned.clear();
   mapped.clear();
   physicals.clear();
@@ -594,6 +605,15 @@ CALL void standInLosesCopies(int does) {
 CALL void standInCores(uint32_t rank, int what) {
   const std::lock_guard<std::mutex> lock(mutex);
   cores[rank] = static_cast<stand_in::Cores>(what);
+}
+// A tensor that a caller has on the device; reset takes it back.
+CALL void* standInTensor(int device, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto* made = new (std::align_val_t{512}) unsigned char[bytes];
+  const auto address = reinterpret_cast<uint64_t>(made);
+  allocated[address] = bytes;
+  allocatedOn[address] = device;
+  return made;
 }
 // The call of that name and number, from 1, fails.
 CALL void standInFail(const char* call, int number, int error) {

@@ -20,6 +20,14 @@ class AclRankDevice final : public RankDevice {
   void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
 
+  // Callers name memory of the host alone.
+  Code find(const void*, Lies* lies, wl_error_t*) override {
+    *lies = Lies::kHost;
+    return WL_OK;
+  }
+  Code onDevices(void*, const void*, uint64_t, wl_error_t* error) override {
+    return fail(error, WL_UNSUPPORTED, "tensors on Ascend devices are of the host");
+  }
   Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
     return device_.toDevice(to, from, bytes, error);
   }

@@ -13,6 +13,7 @@ namespace windlass::cuda {
 
 using CuResult = int32_t;
 constexpr CuResult kCuOk = 0;
+constexpr CuResult kCuInvalidValue = 1;
 constexpr CuResult kCuOutOfMemory = 2;
 constexpr CuResult kCuNotReady = 600;  // what was asked for goes on
 
@@ -30,6 +31,9 @@ constexpr int32_t kMajor = 75;
 constexpr int32_t kMinor = 76;
 constexpr int32_t kCooperativeLaunch = 95;
 constexpr int32_t kVirtualMemory = 102;
+constexpr int32_t kMemoryType = 2;  // attributes of a pointer
+constexpr int32_t kMemoryDevice = 9;
+constexpr int32_t kDeviceMemory = 2;        // a type of memory
 constexpr int32_t kMostThreads = 0;         // attributes of a function
 constexpr uint32_t kStreamNonBlocking = 1;  // beside the legacy stream
 constexpr uint32_t kEventDisableTiming = 2;
@@ -127,6 +131,8 @@ struct CuAccess {
   call(CuResult, cuMemMap, cuMemMap,                                                               \
        (CuAddress address, size_t bytes, size_t offset, CuPhysical physical, uint64_t flags))      \
   call(CuResult, cuMemUnmap, cuMemUnmap, (CuAddress address, size_t bytes))                        \
+  call(CuResult, cuPointerGetAttribute, cuPointerGetAttribute,                                     \
+       (void* value, int32_t attribute, CuAddress address))                                        \
   call(CuResult, cuMemSetAccess, cuMemSetAccess,                                                   \
        (CuAddress address, size_t bytes, const CuAccess* access, size_t count))
 // clang-format on

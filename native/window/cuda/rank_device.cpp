@@ -58,6 +58,23 @@ Code CudaRankDevice::makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* 
   return window_.make(*gpu_, copies_, operation_, exchange, bytes, error);
 }
 
+Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const auto address = reinterpret_cast<CuAddress>(memory);
+  *lies = Lies::kHost;
+  int32_t type = 0;
+  const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
+  // It has never heard of ordinary memory.
+  if (result == kCuInvalidValue) return WL_OK;
+  Code code = gpu_->check(result, "cuPointerGetAttribute", error);
+  if (code != WL_OK || type != kDeviceMemory) return code;
+  int32_t device = 0;
+  code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
+                     "cuPointerGetAttribute", error);
+  *lies = device == static_cast<int32_t>(gpu_->number()) ? Lies::kHere : Lies::kOtherDevice;
+  return code;
+}
+
 uint32_t CudaRankDevice::coresAtOnce(uint32_t most) const {
   return std::min(most, gpu_->blocksAtOnce() / window_.grid().ranks());
 }

@@ -22,6 +22,11 @@ class CudaRankDevice final : public RankDevice {
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
 
+  Code find(const void* memory, Lies* lies, wl_error_t* error) override;
+  Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.onDevice(reinterpret_cast<CuAddress>(to), reinterpret_cast<CuAddress>(from),
+                            bytes, error);
+  }
   Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
     return copies_.toDevice(reinterpret_cast<CuAddress>(to), from, bytes, error);
   }

@@ -50,6 +50,11 @@ inline void isStuck(uint32_t rank, bool is) {
 inline void hang(uint32_t rank) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, 2);
 }
+// A tensor of a caller's on the device, which this process may write too; reset takes it back.
+template <class T>
+T* tensor(int device, size_t count) {
+  return static_cast<T*>(find<void* (*)(int, size_t)>("standInTensor")(device, count * sizeof(T)));
+}
 inline void failCall(const std::string& call, int number, int result) {
   find<void (*)(const char*, int, int)>("standInFail")(call.c_str(), number, result);
 }

@@ -50,7 +50,14 @@ std::vector<Outcome> sumTwice() {
   return outcomes;
 }
 
-TEST(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
+class Gpus : public testing::Test {
+ protected:
+  // Whatever else this program tests has the stand-in as it is at first.
+  Gpus() { gpus::reset(); }
+  ~Gpus() override { gpus::reset(); }
+};
+
+TEST_F(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
   for (const int devices : {1, 2, 3}) {
     gpus::reset();
     gpus::devices(devices);
@@ -61,7 +68,7 @@ TEST(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
   }
 }
 
-TEST(Gpus, AStepOfSomethingElseGoesThroughThem) {
+TEST_F(Gpus, AStepOfSomethingElseGoesThroughThem) {
   gpus::reset();
   LocalRanks ranks(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {
@@ -78,7 +85,65 @@ TEST(Gpus, AStepOfSomethingElseGoesThroughThem) {
   });
 }
 
-TEST(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
+// Each rank's tensors lie on device rank % devices or, where they are strangers, on the next one.
+void sumTensors(int devices, bool areStrangers, bool isInPlace) {
+  constexpr int kCount = 5000;
+  gpus::reset();
+  gpus::devices(devices);
+  {
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const int device = (rank + (areStrangers ? 1 : 0)) % devices;
+      auto* const in = gpus::tensor<int32_t>(device, kCount);
+      auto* const out = isInPlace ? in : gpus::tensor<int32_t>(device, kCount);
+      for (int i = 0; i < kCount; ++i) in[i] = rank + i;
+      Error error;
+      ASSERT_EQ(allReduce(comm, in, out, kCount, WL_I32, WL_SUM, WL_TWO_PHASE, 0, &error), WL_OK)
+          << error.message;
+      for (int i = 0; i < kCount; ++i)
+        ASSERT_EQ(out[i], kRanks * (kRanks - 1) / 2 + kRanks * i) << "rank " << rank << " at " << i;
+    });
+  }
+  int staged = 0;
+  int copied = 0;
+  for (const std::string& line : gpus::log()) {
+    staged += line == "cuMemcpyHtoDAsync 20000" || line == "cuMemcpyDtoHAsync 20000" ? 1 : 0;
+    copied += line == "cuMemcpyDtoDAsync 20000" ? 1 : 0;
+  }
+  EXPECT_EQ(staged, 0);
+  // In, out and out again, unless all kernels reach them.
+  EXPECT_EQ(copied, devices == 1 ? 0 : 3 * kRanks);
+}
+
+TEST_F(Gpus, TensorsThatAllRanksReachAreUsedWhereTheyLie) {
+  sumTensors(1, false, false);
+  sumTensors(1, false, true);
+}
+
+TEST_F(Gpus, TensorsOfOtherDevicesAreCopiedByThem) {
+  sumTensors(2, false, false);
+  sumTensors(2, true, false);
+  sumTensors(3, true, true);
+}
+
+// What one rank has on the device and others on the host.
+TEST_F(Gpus, TensorsOfDevicesAndOfTheHostMeet) {
+  gpus::reset();
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    std::vector<int32_t> in(700);
+    std::vector<int32_t> out(in.size() * kRanks, -1);
+    int32_t* own = rank == 1 ? gpus::tensor<int32_t>(0, in.size()) : in.data();
+    for (size_t i = 0; i < in.size(); ++i) own[i] = static_cast<int32_t>(1000 * rank + i);
+    int32_t* all = rank == 2 ? gpus::tensor<int32_t>(0, out.size()) : out.data();
+    Error error;
+    ASSERT_EQ(allGather(comm, own, all, in.size(), WL_I32, 0, &error), WL_OK) << error.message;
+    for (size_t i = 0; i < out.size(); ++i)
+      ASSERT_EQ(all[i], static_cast<int32_t>(1000 * (i / in.size()) + i % in.size())) << i;
+  });
+}
+
+TEST_F(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   for (const int devices : {1, 2}) {
     gpus::reset();
     gpus::devices(devices);
@@ -112,7 +177,7 @@ TEST(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   }
 }
 
-TEST(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
+TEST_F(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   for (int slow = 0; slow < kRanks; ++slow) {
     gpus::reset();
     {
@@ -138,7 +203,7 @@ TEST(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   }
 }
 
-TEST(Gpus, AnAbortEndsTheKernelThatRuns) {
+TEST_F(Gpus, AnAbortEndsTheKernelThatRuns) {
   gpus::reset();
   {
     LocalRanks ranks(kRanks);
@@ -159,7 +224,7 @@ TEST(Gpus, AnAbortEndsTheKernelThatRuns) {
 }
 
 // Its windows may be touched at any time, so that they stay; nothing else runs there.
-TEST(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
+TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto hangs = [] {
     gpus::reset();
@@ -183,7 +248,7 @@ TEST(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(0), "");
 }
 
-TEST(Gpus, ARankThatNeverComesIsNamed) {
+TEST_F(Gpus, ARankThatNeverComesIsNamed) {
   gpus::reset();
   LocalRanks ranks(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {
@@ -196,7 +261,7 @@ TEST(Gpus, ARankThatNeverComesIsNamed) {
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
 }
 
-TEST(Gpus, CommunicatorsThatShareThemTakeTurns) {
+TEST_F(Gpus, CommunicatorsThatShareThemTakeTurns) {
   gpus::reset();
   gpus::devices(2);
   LocalRanks ofOne(kRanks);
@@ -212,7 +277,7 @@ TEST(Gpus, CommunicatorsThatShareThemTakeTurns) {
   beside.join();
 }
 
-TEST(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
+TEST_F(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
   for (const int blocks : {kRanks, 2 * kRanks - 1, kRanks - 1}) {
     gpus::reset();
     gpus::blocks(blocks);
