@@ -240,7 +240,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   void openPhase(const Launch& launch, uint32_t phase);
   template <class K>
   bool runOpenPhase(const Launch& launch, Waiter* interrupted);
-  bool claims() const { return shownPhases_ != 0; }
   // A block that may be claimed, and the step of the work word that claims it; 0: there is none.
   struct Claim {
     uint64_t word;
@@ -342,7 +341,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   FlightRecorder& recorder_;
   const Executor executor_;           // that runs this rank's operations
   uint64_t sequence_;                 // of the operation in progress, or of the last one
-  // Of it, where peers see how many are over: its items are claimed, or cores say so. Else 0.
+  bool claims_ = false;               // its items are claimed one by one
+  // Of it, where peers see how many are over, by DONE or by the lines of cores. Else 0.
   uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at

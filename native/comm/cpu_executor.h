@@ -21,13 +21,14 @@ Code Comm::run(const Call& call) {
     const bool mayHelp = !OfLibrary<K>::value &&
                          (!group_->config().spansProcesses || call.args.aux == nullptr);
     const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
-    const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp &&
-                        (meets || !group_->oversubscribed());
-    shownPhases_ = claims ? K::phases(launch) : 0;
+    const uint32_t phases = K::phases(launch);
+    claims_ = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
+              (meets || !group_->oversubscribed());
+    shownPhases_ = claims_ || !(meets || K::kEager) ? phases : 0;
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
     fillEntry(call, kRides<K>);
-    if (claims) offerItems(rank_, 0, K::blocks(launch, rank_));
+    if (claims_) offerItems(rank_, 0, K::blocks(launch, rank_));
     if constexpr (Pulls<K>::value) {
       if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
     }
@@ -48,7 +49,7 @@ class Comm::Helped {
   Helped(Comm& comm, const Call& call, const Launch& launch)
       : comm_(comm),
         launch_(launch),
-        open_(comm.workers_ != nullptr && comm.claims() && call.workBytes >= kLongWorkBytes) {
+        open_(comm.workers_ != nullptr && comm.claims_ && call.workBytes >= kLongWorkBytes) {
     if (open_) comm_.workers_->open(step, this);
   }
   ~Helped() {
@@ -103,7 +104,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline)
     if (K::phases(launch) == 0) continue;
     const auto done = [&] {
       if (group_->done(peer, sequence_, K::phases(launch))) return true;
-      if (claims()) help<K>(launch, false);
+      if (claims_) help<K>(launch, false);
       return false;
     };
     if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
@@ -115,7 +116,7 @@ Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline)
 template <class K>
 Code Comm::runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline) {
   const uint32_t blocks = K::blocks(launch, rank_);
-  if (!claims() || blocks == 0) {
+  if (!claims_ || blocks == 0) {
     for (uint32_t block = 0; block < blocks; ++block) {
       const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
       if (code != WL_OK) return code;
@@ -179,7 +180,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
     bool runs = false;
     if (Code code = ask<K>(launch, &runs); code != WL_OK) return code;
     if constexpr (Pulls<K>::value) runs = !group_->config().spansProcesses || !pulls(launch);
-    if (runs && claims()) {
+    if (runs && claims_) {
       openPhase<K>(launch, 0);
     } else {
       for (uint32_t phase = 0; runs && phase < K::phases(launch); ++phase) {
@@ -195,7 +196,7 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
   }
   const auto released = [&] {
     if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
-    if (!claims()) return false;
+    if (!claims_) return false;
     runOpenPhase<K>(launch, &waiter_);
     return lines.released.load(std::memory_order_acquire) >= sequence_;
   };

@@ -118,6 +118,8 @@ uint32_t Comm::stepsOver(uint32_t rank) const {
   if (isPulling_ && pulling_->steps() != 0) return pulling_->stepsOver(rank);
   if (group_->config().deviceCores == 0 || isPulling_) {
     const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
+    // A rank that has gone on has all behind it.
+    if (sequenceOf(word) > sequence_) return shownSteps();
     return sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
   }
   const InLine own = inLine(0);

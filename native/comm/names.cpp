@@ -40,6 +40,12 @@ const char* operationName(int32_t operation) {
       return "expert-dispatch";
     case WL_OP_EXPERT_COMBINE:
       return "expert-combine";
+    case WL_OP_EXPERTS_OPEN:
+      return "experts open";
+    case WL_OP_MANIFEST_OPEN:
+      return "manifest open";
+    case WL_OP_STORE_TO_HOST:
+      return "storeToHost";
     case WL_OP_PUT:
       return "put";
     case WL_OP_GET:

@@ -428,8 +428,8 @@ CALL CuResult cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStr
           [to, from, bytes] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
   return 0;
 }
-CALL CuResult cuMemcpyDtoDAsync_v2(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
-  BEGIN_IN_CONTEXT("cuMemcpyDtoDAsync %zu", bytes)
+CALL CuResult cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemcpyAsync %zu", bytes)
   if (placeOf(from, bytes) < 0 || placeOf(to, bytes) < 0) return kInvalidValue;
   if (losesCopies && placeOf(from, bytes) != placeOf(to, bytes)) return 0;
   enqueue(reinterpret_cast<Stream*>(stream), [to, from, bytes] {

@@ -22,7 +22,7 @@ struct OffloadedOperation {
   uint64_t lines[kMostDeviceRanks];    // of the signals to each rank
   uint64_t windows[kMostDeviceRanks];  // of each rank's window, which holds all the rest
   uint64_t windowBytes;
-  // Of a word in the rank's own window, which is the line's sequence once nobody waits any more.
+  // Of a word that the device sees, which is the line's sequence once nobody waits any more.
   uint64_t stop;
   // After so long, of the device's own clock, a core ends whoever it waits for; 0: never.
   uint64_t limitNs;

@@ -123,7 +123,10 @@ typedef enum wl_operation {
   WL_OP_LAUNCH = 31,      /* of a library's kernel */
   WL_OP_EXPERT_DISPATCH = 32,
   WL_OP_EXPERT_COMBINE = 33,
-  WL_OP_COUNT = 34
+  WL_OP_EXPERTS_OPEN = 34, /* to the next two: as WL_OP_LINK to WL_OP_CHECK_REPLICAS */
+  WL_OP_MANIFEST_OPEN = 35,
+  WL_OP_STORE_TO_HOST = 36, /* of a manifest's contexts */
+  WL_OP_COUNT = 37
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -657,8 +660,8 @@ WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_
 /* ---- steps ---- */
 
 /* all = the `count` words that each rank brings, in rank order: one step of `operation`, which is
- * one of WL_OP_LINK to WL_OP_CHECK_REPLICAS. Ranks at steps of other operations, or in any other
- * call, get WL_MISMATCH before a word moves. */
+ * one of WL_OP_LINK to WL_OP_CHECK_REPLICAS, or of WL_OP_EXPERTS_OPEN to WL_OP_STORE_TO_HOST. Ranks
+ * at steps of other operations, or in any other call, get WL_MISMATCH before a word moves. */
 WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
                            uint64_t count, int64_t deadline_ns, wl_error_t* error);
 /* The same of counts[rank] bytes from each rank; counts is the same on every rank. `own` holds

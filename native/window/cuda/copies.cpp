@@ -125,10 +125,10 @@ Code Copies::fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* er
   return code;
 }
 
-Code Copies::onDevice(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK) return code;
-  const Code code = gpu_->check(gpu_->cuda().cuMemcpyDtoDAsync(to, from, bytes, stream_),
-                                "cuMemcpyDtoDAsync", error);
+  const Code code =
+      gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error);
   return code == WL_OK ? awaitAll(error) : code;
 }
 

@@ -17,7 +17,8 @@ class Copies {
   // Each is over once it returns. WL_DEVICE where it does not end, and from then on.
   Code toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error);
   Code fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error);
-  Code onDevice(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error);
+  // Of any GPUs of the process.
+  Code onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error);
   Code zero(CuAddress to, uint64_t bytes, wl_error_t* error);
 
  private:

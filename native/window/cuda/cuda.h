@@ -115,7 +115,7 @@ struct CuAccess {
        (CuAddress to, const void* from, size_t bytes, CuStream stream))                            \
   call(CuResult, cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                          \
        (void* to, CuAddress from, size_t bytes, CuStream stream))                                  \
-  call(CuResult, cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                          \
+  call(CuResult, cuMemcpyAsync, cuMemcpyAsync,                                                     \
        (CuAddress to, CuAddress from, size_t bytes, CuStream stream))                              \
   call(CuResult, cuMemsetD8Async, cuMemsetD8Async,                                                 \
        (CuAddress to, uint8_t value, size_t bytes, CuStream stream))                               \

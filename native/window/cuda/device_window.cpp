@@ -203,9 +203,9 @@ Code DeviceWindow::tryPeer(uint32_t peer, wl_error_t* error) {
   const CuAddress here = address_ + rank_ * kTriedBytes;
   const CuAddress there = statements_[peer].address + rank_ * kTriedBytes;
   Code code = copies_->toDevice(here, sent, sizeof sent, error);
-  if (code == WL_OK) code = copies_->onDevice(there, here, sizeof sent, error);
+  if (code == WL_OK) code = copies_->onDevices(there, here, sizeof sent, error);
   if (code == WL_OK) code = copies_->zero(here, sizeof sent, error);
-  if (code == WL_OK) code = copies_->onDevice(here, there, sizeof sent, error);
+  if (code == WL_OK) code = copies_->onDevices(here, there, sizeof sent, error);
   if (code == WL_OK) code = copies_->fromDevice(come, here, sizeof come, error);
   if (code != WL_OK || std::equal(std::begin(sent), std::end(sent), std::begin(come))) return code;
   return fail(error, WL_UNSUPPORTED,

@@ -24,8 +24,8 @@ class CudaRankDevice final : public RankDevice {
 
   Code find(const void* memory, Lies* lies, wl_error_t* error) override;
   Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
-    return copies_.onDevice(reinterpret_cast<CuAddress>(to), reinterpret_cast<CuAddress>(from),
-                            bytes, error);
+    return copies_.onDevices(reinterpret_cast<CuAddress>(to), reinterpret_cast<CuAddress>(from),
+                             bytes, error);
   }
   Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
     return copies_.toDevice(reinterpret_cast<CuAddress>(to), from, bytes, error);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/offload.h"
+#include "native/comm/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/stand_in.h"
 
@@ -108,7 +110,7 @@ void sumTensors(int devices, bool areStrangers, bool isInPlace) {
   int copied = 0;
   for (const std::string& line : gpus::log()) {
     staged += line == "cuMemcpyHtoDAsync 20000" || line == "cuMemcpyDtoHAsync 20000" ? 1 : 0;
-    copied += line == "cuMemcpyDtoDAsync 20000" ? 1 : 0;
+    copied += line == "cuMemcpyAsync 20000" ? 1 : 0;
   }
   EXPECT_EQ(staged, 0);
   // In, out and out again, unless all kernels reach them.
@@ -248,6 +250,51 @@ TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(0), "");
 }
 
+// A rank by itself, whose host does not see its deadline pass.
+class Asleep final : public windlass::OffloadPeers {
+ public:
+  uint32_t rank() const override { return 0; }
+  uint32_t ranks() const override { return 1; }
+  windlass::Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t*) override {
+    std::memcpy(everyones, own, bytes);
+    return WL_OK;
+  }
+  bool goesOn() override { return true; }
+  int64_t leftNs() override { return 0; }
+  windlass::Code ended(const windlass::OffloadProgress&) override { return WL_ABORTED; }
+};
+
+TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {
+  using K = windlass::AllReduceTwoPhase;
+  gpus::reset();
+  windlass::Launch launch = {};
+  launch.ranks = 1;
+  launch.dtype = windlass::DType::kI32;
+  launch.bytes = 400;
+  K::plan(launch);
+  std::vector<int32_t> in(100, 7);
+  std::vector<int32_t> out(100, -1);
+  const windlass::Offload::Operation sum = {"all-reduce",
+                                            windlass::OffloadedKernels::indexOf<K>(),
+                                            &launch,
+                                            K::phases(launch),
+                                            2,
+                                            {in.data(), 400, out.data(), 400, nullptr, 0}};
+  windlass::Offload offload(0);
+  Asleep peers;
+  uint32_t culprit = 1;
+  Error error;
+  EXPECT_EQ(offload.run(sum, peers, &culprit, &error), WL_OK) << error.message;
+  EXPECT_EQ(out, in);
+  gpus::hang(0);
+  EXPECT_EQ(offload.run(sum, peers, &culprit, &error), WL_TIMEOUT);
+  EXPECT_EQ(culprit, 0u);
+  EXPECT_TRUE(contains(error.message, "device 0 ended all-reduce by itself"));
+  offload.beginToClose(false);
+  EXPECT_TRUE(offload.closed(wl_clock_ns() + 20'000 * kMs));
+  EXPECT_EQ(gpus::held(), "");
+}
+
 TEST_F(Gpus, ARankThatNeverComesIsNamed) {
   gpus::reset();
   LocalRanks ranks(kRanks);
@@ -275,6 +322,25 @@ TEST_F(Gpus, CommunicatorsThatShareThemTakeTurns) {
   std::thread beside([&] { ofAnother.run(sums); });
   ofOne.run(sums);
   beside.join();
+}
+
+TEST_F(Gpus, ADeviceIsFreeOnceAllThatShareItAreOut) {
+  gpus::devices(2);
+  windlass::OffloadSeats ofOne(kRanks);
+  windlass::OffloadSeats ofAnother(kRanks);
+  EXPECT_EQ(ofOne[2].device, 0u);
+  windlass::OffloadSeats::Busy busy = {};
+  for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    EXPECT_TRUE(ofOne.take(sequence, "one", 0, &busy));
+    for (const uint32_t rank : {0u, 1u, 2u}) {
+      EXPECT_FALSE(ofAnother.take(sequence, "another", 0, &busy)) << rank;
+      EXPECT_STREQ(busy.with, "one");
+      ofOne.leave(rank, sequence);
+    }
+    EXPECT_TRUE(ofAnother.take(sequence, "another", 0, &busy));
+    EXPECT_FALSE(ofOne.take(sequence + 1, "one", 0, &busy));
+    for (const uint32_t rank : {2u, 1u, 0u}) ofAnother.leave(rank, sequence);
+  }
 }
 
 TEST_F(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {

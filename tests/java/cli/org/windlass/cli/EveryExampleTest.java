@@ -29,9 +29,7 @@ class EveryExampleTest {
   static Stream<Arguments> cases() {
     if (!IS_LONG) {
       return Stream.of(
-          Arguments.of("sim", "processes", 2),
           Arguments.of("sim", "processes", 4),
-          Arguments.of("sim", "processes", 8),
           Arguments.of("a2a3sim", "threads", 4),
           Arguments.of("a5sim", "threads", 4));
     }

@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
@@ -192,6 +193,17 @@ class ExpertCallsTest {
             }
           }
         });
+  }
+
+  @Test
+  void aRankThatDoesNotOpenIsNamedInWhatOthersCalled() {
+    CommunicatorOptions brief = CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
+    try (var group = Communicator.local(2, brief)) {
+      assertThatThrownBy(() -> ExpertParallel.open(group.communicator(0), OPTIONS))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("s in experts open, operation #1 on 2 ranks: rank 1 has not come")
+          .hasMessageNotContaining("gather");
+    }
   }
 
   @Test

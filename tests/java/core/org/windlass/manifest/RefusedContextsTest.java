@@ -27,6 +27,7 @@ import org.windlass.ResourceException;
 import org.windlass.Tensor;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 
@@ -266,12 +267,15 @@ class RefusedContextsTest {
     ranks.run(
         comm -> {
           RankAgreement agreement =
-              new RankAgreement(comm, Deadline.of(Duration.ofSeconds(30)));
+              new RankAgreement(
+                  comm,
+                  Native.WL_OP_MANIFEST_OPEN,
+                  "open",
+                  Deadline.of(Duration.ofSeconds(30)));
           Throwable failure =
               catchThrowable(
                   () ->
                       agreement.carryOut(
-                          "open",
                           () -> {
                             switch (comm.rank()) {
                               case 0 -> throw new AbortedException("rank 2 closed");
@@ -287,13 +291,12 @@ class RefusedContextsTest {
           assertThatThrownBy(
                   () ->
                       agreement.carryOut(
-                          "open",
                           () -> {
                             throw new IllegalStateException("a fault");
                           }))
               .isInstanceOf(InternalException.class)
               .hasMessage("open: java.lang.IllegalStateException: a fault");
-          agreement.carryOut("open", () -> {});
+          agreement.carryOut(() -> {});
         });
   }
 
@@ -305,8 +308,24 @@ class RefusedContextsTest {
       assertThatThrownBy(
               () -> manifest.open(group.communicator(0), right(0), Duration.ofMillis(100)))
           .isInstanceOf(DeadlineExceededException.class)
-          .hasMessageContaining("rank 1");
+          .hasMessageContaining("s in manifest open, operation #1 on 2 ranks: rank 1 has not come")
+          .hasMessageNotContaining("gather");
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(20));
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotStoreIsNamedInWhatOthersCalled() {
+    CommManifest manifest = CommContextsTest.parse(MANIFEST);
+    CommContexts[] contexts = new CommContexts[2];
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(comm -> contexts[comm.rank()] = manifest.open(comm, right(comm.rank())));
+      assertThatThrownBy(() -> contexts[0].storeToHost(Duration.ofMillis(100)))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("s in storeToHost, operation #")
+          .hasMessageContaining("rank 1 has not come")
+          .hasMessageNotContaining("gather");
+      group.run(comm -> contexts[comm.rank()].close());
     }
   }
 

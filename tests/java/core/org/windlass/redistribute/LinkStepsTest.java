@@ -26,6 +26,7 @@ import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -230,9 +231,10 @@ class LinkStepsTest {
             int step = Native.WL_OP_LINK_REGISTER;
             Until until = new Until(Deadline.DEFAULT);
             if (communicator.rank() == 1) {
-              Gathered.words(communicator, until, step, 17, length);
+              Gathered.words(communicator, until::leftNs, step, 17, length);
             } else {
-              assertThatThrownBy(() -> Gathered.bytes(communicator, until, step, new byte[3]))
+              assertThatThrownBy(
+                      () -> Gathered.bytes(communicator, until::leftNs, step, new byte[3]))
                   .isInstanceOf(MismatchException.class)
                   .hasMessageContaining("rank 1")
                   .hasMessageContaining(Long.toString(length));

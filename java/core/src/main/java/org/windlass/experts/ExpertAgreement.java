@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import java.util.Arrays;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
-import org.windlass.Tensor;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Gathered;
+import org.windlass.internal.Native;
 
 /** The comparison of what ranks open an {@link ExpertParallel} with. */
 final class ExpertAgreement {
@@ -30,20 +33,14 @@ final class ExpertAgreement {
       options.alignment(),
       options.quantised() ? 1 : 0
     };
-    int ranks = communicator.size();
-    long[] all = new long[ranks * own.length];
-    try (Tensor in = Tensor.allocate(DType.I64, own.length);
-        Tensor out = Tensor.allocate(DType.I64, all.length)) {
-      in.copyFrom(own);
-      communicator.allGather(in, out);
-      out.copyTo(all);
-    }
-    for (int i = own.length; i < all.length; i++) {
-      int option = i % own.length;
-      if (all[i] != all[option]) {
+    long[][] all =
+        Gathered.words(communicator, () -> Deadline.DEFAULT, Native.WL_OP_EXPERTS_OPEN, own);
+    for (int rank = 1; rank < all.length; rank++) {
+      int option = Arrays.mismatch(all[rank], all[0]);
+      if (option >= 0) {
         throw new InvalidArgumentException(
-            "experts: rank " + i / own.length + " has " + text(option, all[i]) + ", rank 0 has "
-                + text(option, all[option]) + "; all ranks open them with the same options");
+            "experts: rank " + rank + " has " + text(option, all[rank][option]) + ", rank 0 has "
+                + text(option, all[0][option]) + "; all ranks open them with the same options");
       }
     }
   }

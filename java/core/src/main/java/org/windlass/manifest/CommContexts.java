@@ -14,6 +14,7 @@ import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
 
 /**
  * Contexts of a manifest as one rank of a communicator has them: a {@link CommContext} for each
@@ -139,9 +140,11 @@ public final class CommContexts implements AutoCloseable {
    *     later says what it had written
    */
   public void storeToHost(Duration deadline) {
-    var agreement = new RankAgreement(communicator, Deadline.of(deadline, WindlassException::of));
-    agreement.carryOut("storeToHost", () -> requireStorable(deadline));
-    agreement.carryOut("storeToHost", this::store);
+    Deadline until = Deadline.of(deadline, WindlassException::of);
+    var agreement =
+        new RankAgreement(communicator, Native.WL_OP_STORE_TO_HOST, "storeToHost", until);
+    agreement.carryOut(() -> requireStorable(deadline));
+    agreement.carryOut(this::store);
     stored = true;
   }
 

@@ -18,8 +18,6 @@ import org.windlass.internal.Native;
  * made, and that all has been made and loaded before the contexts are given out.
  */
 final class Opening {
-  private static final String CALL = "open";
-
   /** What windows are made of. */
   private static final long PAGE = 4096;
 
@@ -44,12 +42,13 @@ final class Opening {
   }
 
   CommContexts open() {
-    RankAgreement agreement = new RankAgreement(communicator, until);
-    agreement.requireSame(CALL, manifest);
-    agreement.carryOut(CALL, this::check);
+    RankAgreement agreement =
+        new RankAgreement(communicator, Native.WL_OP_MANIFEST_OPEN, "open", until);
+    agreement.requireSame(manifest);
+    agreement.carryOut(this::check);
     boolean isOpen = false;
     try {
-      agreement.carryOut(CALL, this::make);
+      agreement.carryOut(this::make);
       isOpen = true;
     } finally {
       if (!isOpen) {

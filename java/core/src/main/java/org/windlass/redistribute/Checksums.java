@@ -13,6 +13,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.VerificationFailedException;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.plan.Chunk;
 import org.windlass.plan.Plan;
@@ -68,7 +69,7 @@ final class Checksums {
             .mapToLong(Piece::tensor)
             .findFirst()
             .orElse(-1);
-    long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK_CHECK, unread);
+    long[][] all = Gathered.words(communicator, until::leftNs, Native.WL_OP_LINK_CHECK, unread);
     for (int rank = 0; rank < all.length; rank++) {
       if (all[rank][0] >= 0) {
         throw new UnsupportedException(
@@ -122,7 +123,7 @@ final class Checksums {
         }
       }
       long[][] firsts =
-          Gathered.words(communicator, until, Native.WL_OP_LINK_CHECK, first);
+          Gathered.words(communicator, until::leftNs, Native.WL_OP_LINK_CHECK, first);
       return verdict(firsts, version, wrong);
     } finally {
       Reference.reachabilityFence(transfer);

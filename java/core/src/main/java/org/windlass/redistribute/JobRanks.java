@@ -13,6 +13,7 @@ import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 
@@ -99,7 +100,7 @@ final class JobRanks implements AutoCloseable {
         throw e;
       }
     }
-    byte[] told = Gathered.bytes(ranks, until.later(GRACE), Native.WL_OP_LINK, own)[0];
+    byte[] told = Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)[0];
     if (failure != null) {
       throw failure;
     }
@@ -120,7 +121,7 @@ final class JobRanks implements AutoCloseable {
   /** Collective: of each word the most that a rank gives; all give as many. */
   long[] most(Until until, long... own) {
     long[] most = own.clone();
-    for (long[] each : Gathered.words(ranks, until.later(GRACE), Native.WL_OP_LINK, own)) {
+    for (long[] each : Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
       for (int i = 0; i < most.length; i++) {
         most[i] = Math.max(most[i], each[i]);
       }
@@ -135,7 +136,7 @@ final class JobRanks implements AutoCloseable {
    */
   void together(WindlassException failure, String what, Until until) {
     long failed = failure == null ? 0 : failure.code().number();
-    long[][] all = Gathered.words(ranks, until.later(GRACE), Native.WL_OP_LINK, failed);
+    long[][] all = Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, failed);
     if (failure != null) {
       throw failure;
     }

@@ -18,6 +18,7 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -320,7 +321,8 @@ public final class Link implements AutoCloseable {
    */
   static void agree(
       Communicator communicator, Until until, Fingerprint fingerprint, String here) {
-    long[][] all = Gathered.words(communicator, until, Native.WL_OP_LINK, fingerprint.value());
+    long[][] all =
+        Gathered.words(communicator, until::leftNs, Native.WL_OP_LINK, fingerprint.value());
     int other = 1;
     while (other < all.length && all[other][0] == all[0][0]) {
       other++;
@@ -329,7 +331,7 @@ public final class Link implements AutoCloseable {
       return;
     }
     byte[] text = here.getBytes(StandardCharsets.UTF_8);
-    byte[][] texts = Gathered.bytes(communicator, until, Native.WL_OP_LINK, text);
+    byte[][] texts = Gathered.bytes(communicator, until::leftNs, Native.WL_OP_LINK, text);
     throw new MismatchException(
         "rank 0 "
             + new String(texts[0], StandardCharsets.UTF_8)

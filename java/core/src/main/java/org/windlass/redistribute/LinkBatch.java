@@ -17,6 +17,7 @@ import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -319,7 +320,8 @@ public final class LinkBatch {
     try {
       Agreement agreement =
           new Agreement(
-              Gathered.bytes(link.communicator(), until, Native.WL_OP_LINK_REGISTER, offer));
+              Gathered.bytes(
+                  link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, offer));
       StepsMemo memo = link.memo();
       for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
         transfers.add(batch(share, agreement, views, half).register(memo, until.leftNs()));

@@ -8,6 +8,7 @@ import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 
 /**
@@ -46,7 +47,7 @@ final class LinkSide {
 
   /** Collective over the side: {@link Gathered#words}. */
   long[][] words(Until until, int operation, long... words) {
-    return on(() -> Gathered.words(own, until, operation, words));
+    return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }
 
   /** What {@code call} gives, which makes calls on {@link #communicator}. */

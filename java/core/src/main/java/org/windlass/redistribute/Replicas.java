@@ -10,6 +10,7 @@ import org.windlass.Communicator;
 import org.windlass.InternalException;
 import org.windlass.Tensor;
 import org.windlass.VerificationFailedException;
+import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -64,7 +65,7 @@ final class Replicas {
     }
     long[][] hashes =
         Gathered.words(
-            communicator, until, Native.WL_OP_CHECK_REPLICAS,
+            communicator, until::leftNs, Native.WL_OP_CHECK_REPLICAS,
             tensors.stream().mapToLong(tensor -> hash(held(tensor))).toArray());
     for (int i = 0; i < hashes[0].length; i++) {
       BoundTensor tensor = tensors.get(i);
@@ -161,7 +162,7 @@ final class Replicas {
         Tensor lower = compares ? part.narrow(0, low, middle - low) : null;
         long[][] hashes =
             Gathered.words(
-            communicator, until, Native.WL_OP_CHECK_REPLICAS, hash(lower));
+            communicator, until::leftNs, Native.WL_OP_CHECK_REPLICAS, hash(lower));
         if (hashes[member(suspects.first)][0] != hashes[member(suspects.other)][0]) {
           high = middle;
         } else {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.lang.ref.Reference;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.LongSupplier;
+
+/**
+ * The words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. Ranks
+ * are given as their communicator, and the time that each step has as the C ABI takes it.
+ */
+public final class Gathered {
+  /** The most bytes that one rank gives. */
+  public static final int MOST_BYTES = 1 << 26;
+
+  private Gathered() {}
+
+  /**
+   * Collective: element {@code r} is what rank {@code r} gives; all ranks give as many words.
+   *
+   * @param ranks a communicator
+   */
+  public static long[][] words(Object ranks, LongSupplier leftNs, int operation, long... own) {
+    Endpoint endpoint = Access.ENDPOINT.of(ranks);
+    Memory in = Memory.allocate((long) own.length * Long.BYTES, endpoint.failures);
+    Memory out = Memory.allocate(endpoint.size * in.bytes, endpoint.failures);
+    NativeMemory.buffer(in.address, in.bytes).asLongBuffer().put(own);
+    exchange(ranks, leftNs, operation, in, out, null);
+    long[][] words = new long[endpoint.size][own.length];
+    for (int rank = 0; rank < words.length; rank++) {
+      NativeMemory.buffer(out.address + rank * in.bytes, in.bytes).asLongBuffer().get(words[rank]);
+    }
+    in.end();
+    out.end();
+    return words;
+  }
+
+  /**
+   * Collective: element {@code r} is what rank {@code r} gives; ranks that give the same share one
+   * array, whose bytes one of them sends. Where a rank says that it gives more than {@link
+   * #MOST_BYTES} it throws a mismatch on every rank.
+   *
+   * @param ranks a communicator
+   * @param own at most {@link #MOST_BYTES}
+   */
+  public static byte[][] bytes(Object ranks, LongSupplier leftNs, int operation, byte[] own) {
+    Endpoint endpoint = Access.ENDPOINT.of(ranks);
+    Fingerprint fingerprint = new Fingerprint().add(own.length);
+    for (byte b : own) {
+      fingerprint.add(b);
+    }
+    long[][] heads = words(ranks, leftNs, operation, fingerprint.value(), own.length);
+    int[] sender = new int[heads.length];
+    long[] counts = new long[heads.length];
+    for (int rank = 0; rank < heads.length; rank++) {
+      long[] head = heads[rank];
+      if (head[1] < 0 || head[1] > MOST_BYTES) {
+        throw endpoint.failures.make(
+            Native.WL_MISMATCH,
+            "rank "
+                + rank
+                + " says that it gives "
+                + head[1]
+                + " bytes, of at most "
+                + MOST_BYTES
+                + "; run one version of Windlass on all ranks",
+            null,
+            "",
+            List.of(rank));
+      }
+      while (!Arrays.equals(heads[sender[rank]], head)) {
+        sender[rank]++;
+      }
+      counts[rank] = sender[rank] == rank ? head[1] : 0;
+    }
+    Memory in = Memory.allocate(counts[endpoint.rank], endpoint.failures);
+    Memory out = Memory.allocate(Arrays.stream(counts).sum(), endpoint.failures);
+    NativeMemory.buffer(in.address, in.bytes).put(own, 0, (int) in.bytes);
+    exchange(ranks, leftNs, operation, in, out, counts);
+    byte[][] bytes = new byte[heads.length][];
+    long at = out.address;
+    for (int rank = 0; rank < bytes.length; rank++) {
+      if (sender[rank] == rank) {
+        bytes[rank] = new byte[Math.toIntExact(counts[rank])];
+        NativeMemory.buffer(at, counts[rank]).get(bytes[rank]);
+        at += counts[rank];
+      } else {
+        bytes[rank] = bytes[sender[rank]];
+      }
+    }
+    in.end();
+    out.end();
+    return bytes;
+  }
+
+  /**
+   * Gathers {@code in} of all ranks, in order.
+   *
+   * @param counts the bytes of each rank's {@code in}; null where all give as many words
+   */
+  private static void exchange(
+      Object ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {
+    Endpoint own = Access.ENDPOINT.of(ranks);
+    Thread thread = Thread.currentThread();
+    if (own.mustHandOff(thread)) {
+      own.handOff(
+          () -> {
+            exchange(ranks, leftNs, operation, in, out, counts);
+            return null;
+          });
+      return;
+    }
+    RankLists lists = own.lists();
+    own.begin(thread);
+    in.hold(); // made for this call: nobody has ended it
+    out.hold();
+    int code =
+        counts == null
+            ? Native.wl_exchange(
+                own.handle,
+                operation,
+                in.address,
+                out.address,
+                in.bytes / Long.BYTES,
+                leftNs.getAsLong(),
+                own.error)
+            : Native.wl_exchange_v(
+                own.handle,
+                operation,
+                in.address,
+                in.bytes,
+                out.address,
+                out.bytes,
+                lists.put(0, counts),
+                leftNs.getAsLong(),
+                own.error);
+    if (code != Native.WL_OK) {
+      throw own.settle(code, in, out);
+    }
+    own.end();
+    in.unpin();
+    out.unpin();
+    Reference.reachabilityFence(ranks);
+  }
+}
