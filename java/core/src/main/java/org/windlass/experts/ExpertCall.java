@@ -3,6 +3,7 @@ package org.windlass.experts;
 
 import org.windlass.ClosedException;
 import org.windlass.Tensor;
+import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
@@ -29,23 +30,30 @@ final class ExpertCall {
 
   /** Pins the tensor, which may be null, as number {@code index} of the call's. */
   void pin(int index, Tensor tensor, String call, String name) {
-    if (tensor != null && !hold(index, tensor)) {
+    if (tensor == null) {
+      return;
+    }
+    Memory memory = Access.MEMORY.of(tensor);
+    if (memory.onDevice) {
+      unpin();
+      endpoint.end();
+      throw memory.notOfHost(call + ": " + name + " (" + tensor + ")", WindlassException::of);
+    }
+    if (!hold(index, memory)) {
       throw new ClosedException(
-          call + ": " + name + " (" + tensor + ") is over memory that "
-              + Access.MEMORY.of(tensor).ending());
+          call + ": " + name + " (" + tensor + ") is over memory that " + memory.ending());
     }
   }
 
   /** The same of the memory of {@code owner}, which ends as that is closed. */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
-    if (!hold(index, memory)) {
+    if (!hold(index, Access.MEMORY.of(memory))) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
     }
   }
 
   /** False where it has ended, and with it the call. */
-  private boolean hold(int index, Tensor tensor) {
-    Memory memory = Access.MEMORY.of(tensor);
+  private boolean hold(int index, Memory memory) {
     if (memory.hold()) {
       pinned[index] = memory;
       return true;
