@@ -39,13 +39,28 @@ final class ExpertCall {
       endpoint.end();
       throw memory.notOfHost(call + ": " + name + " (" + tensor + ")", WindlassException::of);
     }
-    if (!memory.hold()) {
-      unpin();
-      endpoint.end();
+    if (!hold(index, memory)) {
       throw new ClosedException(
           call + ": " + name + " (" + tensor + ") is over memory that " + memory.ending());
     }
-    pinned[index] = memory;
+  }
+
+  /** The same of the memory of {@code owner}, which ends as that is closed. */
+  void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
+    if (!hold(index, Access.MEMORY.of(memory))) {
+      throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
+    }
+  }
+
+  /** False where it has ended, and with it the call. */
+  private boolean hold(int index, Memory memory) {
+    if (memory.hold()) {
+      pinned[index] = memory;
+      return true;
+    }
+    unpin();
+    endpoint.end();
+    return false;
   }
 
   /** Ends it, by an exception unless {@code code} is Ok. */
