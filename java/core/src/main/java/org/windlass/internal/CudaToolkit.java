@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /** What this machine has of NVIDIA's: nvcc, which compiles the target cuda, and the driver. */
 record CudaToolkit() implements DeviceToolkit {
@@ -28,14 +29,18 @@ record CudaToolkit() implements DeviceToolkit {
     return refusal == null ? "the CUDA driver, libcuda.so.1, opens and has a device" : refusal;
   }
 
+  /** Where cmake/cuda.cmake looks. */
   private static String compiler() {
     String path = System.getenv("PATH");
-    return Pattern.compile(":")
-        .splitAsStream(path == null ? "" : path)
+    return Stream.concat(
+            Pattern.compile(":").splitAsStream(path == null ? "" : path),
+            Stream.of(System.getenv("CUDA_HOME"), System.getenv("CUDA_PATH"), "/usr/local/cuda")
+                .filter(folder -> folder != null && !folder.isEmpty())
+                .map(folder -> folder + "/bin"))
         .filter(CudaToolkit::hasCompiler)
         .findFirst()
         .map(folder -> "nvcc is in " + folder)
-        .orElse("nvcc is not on the PATH");
+        .orElse("nvcc is neither on the PATH nor under CUDA_HOME, CUDA_PATH or /usr/local/cuda");
   }
 
   private static boolean hasCompiler(String folder) {
