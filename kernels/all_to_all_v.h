@@ -54,13 +54,11 @@ struct AllToAllVPacked : AllToAllV {
   }
   WL_CORE static void layOut(const Launch& launch, uint32_t rank) {
     PartTable& own = launch.parts(rank);
-    onOneThread([&] {
-      own.needed = 0;
-      for (uint32_t from = 0; from < launch.ranks; ++from) {
-        own.out(from) = {own.needed, launch.parts(from).in(rank).bytes};
-        own.needed += own.out(from).bytes;
-      }
-    });
+    own.needed = 0;
+    for (uint32_t from = 0; from < launch.ranks; ++from) {
+      own.out(from) = {own.needed, launch.parts(from).in(rank).bytes};
+      own.needed += own.out(from).bytes;
+    }
     if (own.needed <= own.room) return;
     for (uint32_t other = 0; other < launch.ranks; ++other) {
       comm::Signal refused(&launch.parts(other).refused);

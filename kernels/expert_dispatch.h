@@ -40,12 +40,8 @@ struct ExpertDispatch : ExpertItems {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     ExpertTable& own = table(launch, rank);
     if (k == 0) {
-      if (block == 0) {
-        onOneThread([&] {
-          if (own.state == ExpertTable::kNoted) route(launch, rank, own);
-          markGaps(launch, rank, own);
-        });
-      }
+      if (block == 0 && own.state == ExpertTable::kNoted) route(launch, rank, own);
+      if (block == 0) markGaps(launch, rank, own);
     } else if (own.fullRank == ExpertTable::kNone) {
       for (uint64_t t = own.firstToken(block); t < own.endToken(block); ++t)
         send(launch, rank, own, t);

@@ -8,7 +8,7 @@
 #pragma once
 
 #if defined(WINDLASS_ON_CORES) && defined(WINDLASS_TARGET_CUDA)
-#include "native/isa/cuda/fused.h"
+#include "native/isa/cuda/cores.h"
 #elif defined(WINDLASS_ON_CORES)
 #include "native/isa/ascend/fused.h"
 #elif defined(WINDLASS_TARGET_A2A3SIM) || defined(WINDLASS_TARGET_A5SIM)

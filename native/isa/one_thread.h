@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels take of a core that is one thread, on all targets but those whose cores are several.
+// Who looks at signals, on all targets but those where a core has threads for it.
 #pragma once
 
 #include <cstdint>
 
-#include "windlass/kernel.h"
-
 namespace windlass {
 
-// The threads of a core. Where they are several, all of them run a kernel, and see the same.
+// Threads of a core that look at signals, and set them, side by side.
 struct CoreThreads {
   static constexpr uint32_t kCount = 1;
 };
-
-// Runs `body`, which stores through plain pointers, on one of the core's threads; what it stored is
-// there for the others once they are past this.
-template <class Body>
-WL_CORE_INLINE void onOneThread(const Body& body) {
-  body();
-}
 
 }  // namespace windlass

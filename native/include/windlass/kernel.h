@@ -38,6 +38,10 @@
 #endif
 // The same of a function that does less than a call of it would cost.
 #define WL_CORE_INLINE WL_CORE inline __attribute__((always_inline))
+// The same of a function that is compiled by itself, where one with all in it took too long.
+#ifndef WL_CORE_APART
+#define WL_CORE_APART WL_CORE
+#endif
 
 namespace windlass {
 
@@ -84,6 +88,11 @@ constexpr size_t kDeviceLineBytes = 64;
 
 // Of a group whose ranks are devices: a device's table of windows has no more.
 constexpr uint32_t kMostDeviceRanks = 64;
+
+// Threads of a core of a GPU.
+constexpr uint32_t kCudaThreads = 256;
+// Of those, that a multiprocessor has room for at a time.
+constexpr uint32_t kCudaCores = 2;
 
 // What a target has.
 struct Limits {

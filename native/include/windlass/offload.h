@@ -10,9 +10,6 @@ namespace windlass {
 // Of the kernels that a device has, the one that ends once all cores of all ranks have begun it.
 constexpr uint32_t kMeetingKernel = 0;
 
-// Threads of a core of a GPU.
-constexpr uint32_t kCudaThreads = 512;
-
 struct OffloadedOperation {
   uint32_t kernel;  // its place among those that the device has
   Launch launch;    // but what it points to: the device has `entries` instead

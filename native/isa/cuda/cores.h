@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cores of GPUs compile. A core is a block of threads: its lead, thread 0, runs a kernel by
+// itself, and states what moves data as jobs, which the warps behind its own share. Two jobs are under
+// way at a time, each in its place in shared memory; the lead passes one on, and gets it back, by a
+// barrier of that memory.
+//
+// Release: the jobs' data, each worker's arrival at the barrier, the lead's wait for it, then its
+// release at system scope. Acquire: the lead's acquire at system scope, its arrival, the workers'
+// wait, data. The order is transitive, so that the lead's accesses to signals are the core's.
+#pragma once
+
+#define WL_CORE __device__
+#define WL_CORE_APART __device__ __noinline__
+#define WL_CORE_TABLE static __device__ const
+
+#include <cstddef>
+#include <cstdint>
+
+#include "native/isa/cuda/job.h"
+#include "native/isa/enums.h"
+#include "native/isa/limits.h"
+#include "windlass/kernel.h"
+
+namespace windlass {
+
+constexpr const Limits& kLimits = kCudaLimits;
+constexpr int kGlobalDims = 5;
+
+namespace cuda {
+
+WL_CORE_INLINE int32_t loadAcquire(const int32_t* word) {
+  int32_t seen;
+  asm volatile("ld.acquire.sys.global.s32 %0, [%1];"
+               : "=r"(seen)
+               : "l"(__cvta_generic_to_global(word))
+               : "memory");
+  return seen;
+}
+WL_CORE_INLINE void storeRelease(int32_t* word, int32_t value) {
+  asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)),
+               "r"(value)
+               : "memory");
+}
+WL_CORE_INLINE void addRelease(int32_t* word, int32_t value) {
+  asm volatile("red.release.sys.global.add.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)),
+               "r"(value)
+               : "memory");
+}
+// Nanoseconds, of a clock of the device's own.
+WL_CORE_INLINE uint64_t clockNs() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+// A barrier in shared memory, whose uses are numbered from 0.
+struct Barrier64 {
+  uint64_t word;
+
+  WL_CORE_INLINE uint32_t address() { return static_cast<uint32_t>(__cvta_generic_to_shared(&word)); }
+  WL_CORE_INLINE void begin(uint32_t arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
+  }
+  // Releases to this block's threads.
+  WL_CORE_INLINE void arrive() {
+    asm volatile(
+        "{\n\t.reg .b64 state;\n\t"
+        "mbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(address())
+        : "memory");
+  }
+  // Until all have arrived for that use; acquires. No later use is over. The one before the first is.
+  WL_CORE_INLINE void await(uint32_t use) {
+    uint32_t over;
+    do {
+      asm volatile(
+          "{\n\t.reg .pred over;\n\t"
+          "mbarrier.test_wait.parity.shared.b64 over, [%1], %2;\n\t"
+          "selp.u32 %0, 1, 0, over;\n\t}"
+          : "=r"(over)
+          : "r"(address()), "r"(use & 1)
+          : "memory");
+    } while (over == 0);
+  }
+};
+
+// The jobs of a core, in shared memory. Job n has place n % kPlaces, and is its use n / kPlaces.
+struct Jobs {
+  static constexpr uint32_t kPlaces = 2;
+
+  Job job[kPlaces];
+  Barrier64 given[kPlaces];
+  Barrier64 done[kPlaces];
+  uint32_t count;  // given so far; the lead's
+
+  // On one thread, before any other looks.
+  WL_CORE_INLINE void begin() {
+    count = 0;
+    for (uint32_t place = 0; place < kPlaces; ++place) {
+      given[place].begin(1);
+      done[place].begin(kWorkerWarps);
+    }
+  }
+  // Until job n, one of the last kPlaces, is done.
+  WL_CORE_INLINE void awaitDone(uint32_t n) { done[n % kPlaces].await(n / kPlaces); }
+};
+
+WL_CORE_INLINE Jobs& jobs() {
+  __shared__ Jobs shared;
+  return shared;
+}
+
+// The lead's: a job that nobody works on.
+WL_CORE_INLINE Job& nextJob() {
+  Jobs& own = jobs();
+  if (own.count >= Jobs::kPlaces) own.awaitDone(own.count - Jobs::kPlaces);
+  return own.job[own.count % Jobs::kPlaces];
+}
+WL_CORE_INLINE void submit() {
+  Jobs& own = jobs();
+  own.given[own.count % Jobs::kPlaces].arrive();
+  ++own.count;
+}
+// Until all jobs are done.
+WL_CORE_INLINE void finish() {
+  Jobs& own = jobs();
+  for (uint32_t back = Jobs::kPlaces; back > 0; --back) {
+    if (own.count >= back) own.awaitDone(own.count - back);
+  }
+}
+
+}  // namespace cuda
+}  // namespace windlass
+
+#include "native/isa/cuda/fused.h"
+
+namespace windlass {
+
+// Threads of a core that look at signals, and set them, side by side.
+struct CoreThreads {
+  static constexpr uint32_t kCount = cuda::kWorkers;
+
+  // Whether `count` words, `step` apart from `first` on, have come to `want`: words that only move
+  // forward, by less than 2^30 at a time.
+  WL_CORE static bool haveReached(int32_t* first, uint32_t step, uint32_t count, uint32_t want) {
+    if (count == 0) return true;
+    cuda::Job& job = cuda::nextJob();
+    job.kind = cuda::JobKind::kLook;
+    job.data[0] = reinterpret_cast<unsigned char*>(first);
+    job.skip = step;
+    job.edges = count;
+    job.value = want;
+    job.answer = 1;
+    cuda::submit();
+    cuda::finish();
+    return *reinterpret_cast<volatile uint32_t*>(&job.answer) != 0;
+  }
+  // Releases what the core did, by the word at each of line(0), line(1), ...
+  template <class Line>
+  WL_CORE static void notifyEach(uint32_t count, uint32_t value, const Line& line) {
+    cuda::finish();
+    cuda::Job& job = cuda::nextJob();
+    job.kind = cuda::JobKind::kNotify;
+    job.targets = count;
+    job.value = value;
+    for (uint32_t i = 0; i < count; ++i)
+      job.data[i] = reinterpret_cast<unsigned char*>(line(i));
+    cuda::submit();
+  }
+};
+
+// A lead has nobody else to run.
+WL_CORE_INLINE void relax(bool) {}
+
+// Stores are alike in all phases.
+class PhaseScope {
+ public:
+  WL_CORE explicit PhaseScope(const Launch&) {}
+};
+
+}  // namespace windlass
+
+// Of all that the core does.
+WL_CORE_INLINE void pipe_barrier(pipe_t) {
+  windlass::cuda::finish();
+}
+WL_CORE_INLINE void set_flag(pipe_t, pipe_t, event_t) {}
+WL_CORE_INLINE void wait_flag(pipe_t, pipe_t, event_t) {
+  windlass::cuda::finish();
+}
+// Releases are at system scope by themselves.
+WL_CORE_INLINE void dsb(mem_dsb_t) {}
+
+namespace pto {
+
+// Five values: those given as DYNAMIC from the constructor's.
+template <int64_t... N>
+struct Extents {
+  static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
+  int64_t each[windlass::kGlobalDims];
+
+  template <typename... V>
+  WL_CORE_INLINE explicit Extents(V... v) {
+    static_assert(sizeof...(V) == ((N == DYNAMIC ? 1 : 0) + ...), "a value for each DYNAMIC");
+    const int64_t given[] = {static_cast<int64_t>(v)...};
+    int d = 0;
+    int next = 0;
+    ((each[d++] = N == DYNAMIC ? given[next++] : N), ...);
+  }
+};
+template <int64_t... N>
+struct Shape : Extents<N...> {
+  using Extents<N...>::Extents;
+  static constexpr bool kIsRow = ((N == 1 ? 1 : 0) + ...) == windlass::kGlobalDims - 1;
+};
+// In elements.
+template <int64_t... N>
+struct Stride : Extents<N...> {
+  using Extents<N...>::Extents;
+};
+
+// A 5-D view of bytes, which kernels move whatever their dtype.
+template <typename T, typename ShapeT, typename StrideT>
+class GlobalTensor {
+  static_assert(sizeof(T) == 1, "kernels move bytes");
+
+ public:
+  static constexpr bool kIsRow = ShapeT::kIsRow;
+
+  WL_CORE_INLINE GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride)
+      : data_(data), shape_(shape), stride_(stride) {}
+
+  WL_CORE_INLINE T* data() const { return data_; }
+  WL_CORE_INLINE uint64_t columns() const {
+    return static_cast<uint64_t>(shape_.each[windlass::kGlobalDims - 1]);
+  }
+  // The shape and the strides are this tensor's.
+  WL_CORE_INLINE windlass::StridedView view() const {
+    return {const_cast<uint8_t*>(data_), windlass::DType::kU8, windlass::kGlobalDims, shape_.each,
+            stride_.each};
+  }
+
+ private:
+  T* data_;
+  ShapeT shape_;
+  StrideT stride_;
+};
+
+template <TileType, typename T, int kRows, int kCols, BLayout = BLayout::RowMajor,
+          int kValidRow = kRows, int kValidCol = kCols>
+struct Tile {
+  static constexpr int Cols = kCols;
+  WL_CORE_INLINE Tile() {}
+  WL_CORE_INLINE explicit Tile(int64_t) {}
+};
+template <typename TileT>
+WL_CORE_INLINE void TASSIGN(TileT&, uint64_t) {}
+
+namespace comm {
+
+// One 32-bit word, with one writer to its 64-byte line.
+class Signal {
+ public:
+  WL_CORE_INLINE explicit Signal(int32_t* word) : word_(word) {}
+  WL_CORE_INLINE int32_t* data() const { return word_; }
+
+ private:
+  int32_t* word_;
+};
+
+WL_CORE_INLINE bool compare(int32_t seen, int32_t want, WaitCmp cmp) {
+  switch (cmp) {
+    case WaitCmp::EQ:
+      return seen == want;
+    case WaitCmp::NE:
+      return seen != want;
+    case WaitCmp::GT:
+      return seen > want;
+    case WaitCmp::GE:
+      return seen >= want;
+    case WaitCmp::LT:
+      return seen < want;
+    default:
+      return seen <= want;
+  }
+}
+
+WL_CORE_INLINE void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
+  windlass::cuda::finish();
+  if (op == NotifyOp::Set) {
+    windlass::cuda::storeRelease(signal.data(), value);
+  } else {
+    windlass::cuda::addRelease(signal.data(), value);
+  }
+}
+
+// One look.
+WL_CORE_INLINE bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
+  return compare(windlass::cuda::loadAcquire(signal.data()), value, cmp);
+}
+
+// Looks until the signal satisfies (true) or stop() is true (false).
+template <typename Stop>
+WL_CORE_INLINE bool TWAIT(Signal& signal, int32_t value, WaitCmp cmp, const Stop& stop) {
+  while (!TTEST(signal, value, cmp)) {
+    if (stop()) return TTEST(signal, value, cmp);
+  }
+  return true;
+}
+
+// dst = src. The tiles are the staging of targets that stage.
+template <typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) {
+  if constexpr (Dst::kIsRow && Src::kIsRow) {
+    windlass::cuda::instructions::copyBytes(dst.data(), src.data(), src.columns());
+  } else {
+    windlass::cuda::instructions::TMOVE_CVT(dst.view(), src.view(), ping);
+  }
+}
+// dst = src, where src is a peer's.
+template <typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& ping, TileT& pong) {
+  TPUT(dst, src, ping, pong);
+}
+
+}  // namespace comm
+}  // namespace pto
+
+namespace windlass {
+
+using namespace pto;
+using namespace cuda::instructions;
+
+namespace cuda {
+
+// What a worker does of a job that is about signals.
+WL_CORE_INLINE void workOnSignals(Job& job, uint32_t thread) {
+  if (job.kind == JobKind::kNotify) {
+    for (uint32_t i = thread; i < job.targets; i += kWorkers)
+      storeRelease(reinterpret_cast<int32_t*>(job.data[i]), static_cast<int32_t>(job.value));
+    return;
+  }
+  const auto* first = reinterpret_cast<const int32_t*>(job.data[0]);
+  for (uint64_t i = thread; i < job.edges; i += kWorkers) {
+    const auto seen = static_cast<uint32_t>(loadAcquire(first + i * job.skip));
+    if (static_cast<int32_t>(seen - job.value) < 0)
+      *reinterpret_cast<volatile uint32_t*>(&job.answer) = 0;
+  }
+}
+
+// Job n, once it is given; with all threads of the worker's warp.
+WL_CORE_INLINE Job& awaitJob(uint32_t n) {
+  Jobs& own = jobs();
+  if (threadIdx.x % kWarpThreads == 0) own.given[n % Jobs::kPlaces].await(n / Jobs::kPlaces);
+  __syncwarp();
+  return own.job[n % Jobs::kPlaces];
+}
+WL_CORE_INLINE void endJob(uint32_t n) {
+  __syncwarp();
+  if (threadIdx.x % kWarpThreads == 0) jobs().done[n % Jobs::kPlaces].arrive();
+}
+
+// Works from job n on, up to one that it leaves to the caller, whose number it returns.
+WL_CORE_APART inline uint32_t workInLineFrom(uint32_t n) {
+  const uint32_t thread = threadIdx.x - kWarpThreads;
+  for (;; ++n) {
+    Job& job = awaitJob(n);
+    if (job.kind == JobKind::kEnd) return n;
+    if (job.kind == JobKind::kLook || job.kind == JobKind::kNotify) {
+      workOnSignals(job, thread);
+    } else if (!workInLine(job, thread)) {
+      return n;
+    }
+    endJob(n);
+  }
+}
+using WorkFrom = uint32_t (*)(uint32_t n);
+WL_CORE_TABLE WorkFrom kWorkFrom[] = {workInLineFrom};
+
+// All threads of a block, of kCudaThreads: its lead runs lead(), the others what that states.
+template <class Lead>
+WL_CORE_INLINE void runBlock(const Lead& lead) {
+  if (threadIdx.x == 0) jobs().begin();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    lead();
+    nextJob().kind = JobKind::kEnd;
+    submit();
+  }
+  if (threadIdx.x < kWarpThreads) return;
+  for (uint32_t n = 0;; ++n) {
+    n = kWorkFrom[opaque(0)](n);
+    const Job& job = awaitJob(n);
+    if (job.kind == JobKind::kEnd) return;
+    workByCalls(job, threadIdx.x - kWarpThreads);
+    endJob(n);
+  }
+}
+
+}  // namespace cuda
+}  // namespace windlass

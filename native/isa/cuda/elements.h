@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of one element on cores of GPUs, bit for bit as native/isa/sim/loops.h says it:
+// casts between floats, steps of folds, weights and blocks that share a scale. Plain C++, by bits where a
+// processor could choose; compiled with neither contraction nor flushing of subnormals.
+#pragma once
+
+#include <cstdint>
+
+#include "native/isa/cuda/memory.h"
+
+namespace windlass::cuda {
+
+template <class To, class From>
+WL_CORE_INLINE To bitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+constexpr uint32_t kNanF32 = 0x7fc00000u;
+constexpr uint64_t kNanF64 = 0x7ff8000000000000u;
+
+WL_CORE_INLINE bool isNan(uint32_t bits) {
+  return (bits & 0x7fffffffu) > 0x7f800000u;
+}
+WL_CORE_INLINE bool isNan(uint64_t bits) {
+  return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+}
+WL_CORE_INLINE float canonical(float value) {
+  return isNan(bitCast<uint32_t>(value)) ? bitCast<float>(kNanF32) : value;
+}
+WL_CORE_INLINE double canonical(double value) {
+  return isNan(bitCast<uint64_t>(value)) ? bitCast<double>(kNanF64) : value;
+}
+
+// A float of fewer bits than f32's: `kMantissa` stored bits and exponent bias; kTop is what
+// overflow becomes, infinity where the type has one, and codes above it are NaN, kNan the canonical one.
+template <typename RawT, int kBits, int kMantissa, int kBias, bool kHasInf, uint32_t kTop,
+          uint32_t kNan>
+struct Narrow {
+  using Raw = RawT;
+  static constexpr uint32_t kSign = 1u << (kBits - 1);
+  static constexpr int kShift = 23 - kMantissa;
+  static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
+  static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - kBias) << 23;  // f32 bits
+  // The f32 whose last place is this type's smallest subnormal.
+  static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - kBias - kMantissa + 23) << 23;
+  static constexpr uint32_t kScale = static_cast<uint32_t>(127 + 127 - kBias) << 23;
+
+  WL_CORE_INLINE static Raw narrow(float value) {
+    const auto bits = bitCast<uint32_t>(value);
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    const uint32_t even = (magnitude >> kShift) & 1u;
+    const uint32_t rounded = magnitude + ((1u << (kShift - 1)) - 1u) + even;
+    const uint32_t normal = (rounded - kRebias) >> kShift;
+    // The sum rounds to a multiple of the smallest subnormal, ties to even.
+    const float sum = bitCast<float>(magnitude) + bitCast<float>(kMagic);
+    const uint32_t subnormal = bitCast<uint32_t>(sum) - kMagic;
+    uint32_t code = magnitude < kMinNormal ? subnormal : normal;
+    code = code > kTop ? kTop : code;
+    code |= (bits >> (32 - kBits)) & kSign;
+    return static_cast<Raw>(magnitude > 0x7f800000u ? kNan : code);
+  }
+
+  // The code's bits, read as an f32 whose exponent is too low by 127 - kBias, and scaled: exact for
+  // subnormals too.
+  WL_CORE_INLINE static float widen(Raw code) {
+    const uint32_t magnitude = code & (kSign - 1u);
+    auto bits =
+        bitCast<uint32_t>(bitCast<float>(magnitude << kShift) * bitCast<float>(kScale));
+    if (kHasInf && magnitude == kTop) bits = 0x7f800000u;
+    bits |= (code & kSign) << (32 - kBits);
+    return bitCast<float>(magnitude > kTop ? kNanF32 : bits);
+  }
+};
+
+struct BFloat16 {
+  using Raw = uint16_t;
+  WL_CORE_INLINE static Raw narrow(float value) {
+    const auto bits = bitCast<uint32_t>(value);
+    const uint32_t code = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return static_cast<Raw>(isNan(bits) ? 0x7fc0u : code);
+  }
+  WL_CORE_INLINE static float widen(Raw code) {
+    return canonical(bitCast<float>(static_cast<uint32_t>(code) << 16));
+  }
+};
+
+// Truncates toward zero and sets the last place when that lost anything: a later rounding to at
+// most 22 bits then rounds as if from the f64. A NaN stays one.
+WL_CORE_INLINE float roundToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const uint64_t back = bitCast<uint64_t>(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
+  const uint64_t exact = bitCast<uint64_t>(value) & 0x7fffffffffffffffu;
+  const uint64_t difference = exact - back;
+  const auto below = static_cast<uint32_t>(difference >> 63);  // rounded away from zero
+  const uint32_t sticky = difference != 0 ? 1u : 0u;
+  return bitCast<float>((bitCast<uint32_t>(nearest) - below) | sticky);
+}
+
+// Floats whose values are f32: what a fold of them accumulates in.
+template <class N>
+struct NarrowFloat {
+  using Raw = typename N::Raw;
+  using Value = float;
+  static constexpr bool kIsFloat = true;
+  WL_CORE_INLINE static Value load(Raw raw) { return N::widen(raw); }
+  WL_CORE_INLINE static Raw store(Value value) { return N::narrow(value); }
+};
+template <typename V, typename RawT>
+struct WideFloat {
+  using Raw = RawT;
+  using Value = V;
+  static constexpr bool kIsFloat = true;
+  WL_CORE_INLINE static Value load(Raw raw) { return bitCast<Value>(raw); }
+  WL_CORE_INLINE static Raw store(Value value) { return bitCast<Raw>(canonical(value)); }
+};
+template <typename V, typename RawT>
+struct Integer {
+  using Raw = RawT;
+  using Value = V;
+  static constexpr bool kIsFloat = false;
+  WL_CORE_INLINE static Value load(Raw raw) { return static_cast<Value>(raw); }
+  WL_CORE_INLINE static Raw store(Value value) { return static_cast<Raw>(value); }
+};
+
+// Elements of a dtype: how they lie in memory, what is computed with, and the step from one to the
+// other. What is stored after arithmetic is rounded once, and a NaN canonical.
+template <DType>
+struct Element;
+// clang-format off
+template <> struct Element<DType::kBool> : Integer<uint8_t, uint8_t> {};
+template <> struct Element<DType::kU8> : Integer<uint8_t, uint8_t> {};
+template <> struct Element<DType::kI8> : Integer<int8_t, uint8_t> {};
+template <> struct Element<DType::kU16> : Integer<uint16_t, uint16_t> {};
+template <> struct Element<DType::kI16> : Integer<int16_t, uint16_t> {};
+template <> struct Element<DType::kU32> : Integer<uint32_t, uint32_t> {};
+template <> struct Element<DType::kI32> : Integer<int32_t, uint32_t> {};
+template <> struct Element<DType::kU64> : Integer<uint64_t, uint64_t> {};
+template <> struct Element<DType::kI64> : Integer<int64_t, uint64_t> {};
+template <> struct Element<DType::kF64> : WideFloat<double, uint64_t> {};
+template <> struct Element<DType::kF32> : WideFloat<float, uint32_t> {};
+template <> struct Element<DType::kF16>
+    : NarrowFloat<Narrow<uint16_t, 16, 10, 15, true, 0x7c00, 0x7e00>> {};
+template <> struct Element<DType::kBF16> : NarrowFloat<BFloat16> {};
+template <> struct Element<DType::kF8E5M2>
+    : NarrowFloat<Narrow<uint8_t, 8, 2, 15, true, 0x7c, 0x7e>> {};
+template <> struct Element<DType::kF8E4M3>
+    : NarrowFloat<Narrow<uint8_t, 8, 3, 7, false, 0x7e, 0x7f>> {};
+// clang-format on
+
+// One correctly rounded step from one float dtype to another.
+template <DType kFrom, DType kTo>
+WL_CORE_INLINE typename Element<kTo>::Raw castTo(typename Element<kFrom>::Raw raw) {
+  static_assert(kFrom != kTo, "equal dtypes keep every bit");
+  if constexpr (kFrom == DType::kF64 && kTo == DType::kF32) {
+    return Element<kTo>::store(static_cast<float>(Element<kFrom>::load(raw)));
+  } else if constexpr (kFrom == DType::kF64) {
+    return Element<kTo>::store(roundToOdd(Element<kFrom>::load(raw)));
+  } else {
+    return Element<kTo>::store(
+        static_cast<typename Element<kTo>::Value>(Element<kFrom>::load(raw)));
+  }
+}
+
+// The f32 that an element widens to, exactly or, from f64 to anything narrower, to odd.
+WL_CORE_INLINE float throughF32(DType from, uint64_t bits) {
+  switch (from) {
+    case DType::kF64:
+      return roundToOdd(bitCast<double>(bits));
+    case DType::kF16:
+      return Element<DType::kF16>::load(static_cast<uint16_t>(bits));
+    case DType::kBF16:
+      return Element<DType::kBF16>::load(static_cast<uint16_t>(bits));
+    case DType::kF8E5M2:
+      return Element<DType::kF8E5M2>::load(static_cast<uint8_t>(bits));
+    case DType::kF8E4M3:
+      return Element<DType::kF8E4M3>::load(static_cast<uint8_t>(bits));
+    default:
+      return bitCast<float>(static_cast<uint32_t>(bits));
+  }
+}
+
+// castTo of dtypes that are known when it runs; equal ones keep every bit.
+WL_CORE_INLINE uint64_t castBits(DType from, DType to, uint64_t bits) {
+  if (from == to) return bits;
+  if (from == DType::kF64 && to == DType::kF32) return castTo<DType::kF64, DType::kF32>(bits);
+  const float value = throughF32(from, bits);
+  switch (to) {
+    case DType::kF64:
+      return Element<DType::kF64>::store(value);
+    case DType::kF16:
+      return Element<DType::kF16>::store(value);
+    case DType::kBF16:
+      return Element<DType::kBF16>::store(value);
+    case DType::kF8E5M2:
+      return Element<DType::kF8E5M2>::store(value);
+    case DType::kF8E4M3:
+      return Element<DType::kF8E4M3>::store(value);
+    default:
+      return Element<DType::kF32>::store(value);
+  }
+}
+
+template <ReduceOp kOp>
+WL_CORE_INLINE float combine(float a, float b) {
+  if constexpr (kOp == ReduceOp::kSum) return a + b;
+  if constexpr (kOp == ReduceOp::kProduct) return a * b;
+  const auto x = bitCast<uint32_t>(a);
+  const auto y = bitCast<uint32_t>(b);
+  // Keys in the order of the values, -0 below +0.
+  const auto keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
+  const auto keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
+  const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  return bitCast<float>(isNan(x) || isNan(y) ? kNanF32 : takeX ? x : y);
+}
+template <ReduceOp kOp>
+WL_CORE_INLINE double combine(double a, double b) {
+  if constexpr (kOp == ReduceOp::kSum) return a + b;
+  if constexpr (kOp == ReduceOp::kProduct) return a * b;
+  const auto x = bitCast<uint64_t>(a);
+  const auto y = bitCast<uint64_t>(b);
+  const auto keyX = static_cast<int64_t>(x ^ ((0u - (x >> 63)) & 0x7fffffffffffffffu));
+  const auto keyY = static_cast<int64_t>(y ^ ((0u - (y >> 63)) & 0x7fffffffffffffffu));
+  const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+  return bitCast<double>(isNan(x) || isNan(y) ? kNanF64 : takeX ? x : y);
+}
+// Sums and products wrap.
+template <ReduceOp kOp, typename T>
+WL_CORE_INLINE T combine(T a, T b) {
+  if constexpr (kOp == ReduceOp::kSum) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else if constexpr (kOp == ReduceOp::kProduct) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return (kOp == ReduceOp::kMax ? a > b : a < b) ? a : b;
+  }
+}
+
+// Every accumulator[i] = accumulator[i] op term(i); avg adds.
+template <uint32_t kCount, typename V, class Term>
+WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
+  switch (op) {
+    case ReduceOp::kMax:
+      WL_UNROLL
+      for (uint32_t i = 0; i < kCount; ++i)
+        accumulator[i] = combine<ReduceOp::kMax>(accumulator[i], term(i));
+      return;
+    case ReduceOp::kMin:
+      WL_UNROLL
+      for (uint32_t i = 0; i < kCount; ++i)
+        accumulator[i] = combine<ReduceOp::kMin>(accumulator[i], term(i));
+      return;
+    case ReduceOp::kProduct:
+      WL_UNROLL
+      for (uint32_t i = 0; i < kCount; ++i)
+        accumulator[i] = combine<ReduceOp::kProduct>(accumulator[i], term(i));
+      return;
+    default:
+      WL_UNROLL
+      for (uint32_t i = 0; i < kCount; ++i)
+        accumulator[i] = combine<ReduceOp::kSum>(accumulator[i], term(i));
+      return;
+  }
+}
+
+// What an average divides by.
+template <typename V>
+WL_CORE_INLINE V divided(V sum, uint32_t terms) {
+  return sum / static_cast<V>(terms);
+}
+
+// weight * term, and accumulator + that, each rounded.
+template <typename V>
+WL_CORE_INLINE V weighed(bool first, V accumulator, float weight, V term) {
+  const V product = static_cast<V>(weight) * term;
+  return first ? product : accumulator + product;
+}
+
+// Of a block that is quantised: the bits of the least magnitude that its scale is made of, and what
+// an element counts towards the largest, NaNs apart.
+constexpr uint32_t kLeastMagnitude = 0x38d1b717u;  // 1e-4
+WL_CORE_INLINE uint32_t countedMagnitude(float value) {
+  const uint32_t magnitude = bitCast<uint32_t>(value) & 0x7fffffffu;
+  return isNan(magnitude) ? 0 : magnitude;
+}
+WL_CORE_INLINE float scaleOf(uint32_t largestMagnitude) {
+  return bitCast<float>(largestMagnitude) / 448.0f;
+}
+WL_CORE_INLINE uint8_t quantised(float value, float reciprocal) {
+  return Element<DType::kF8E4M3>::store(value * reciprocal);
+}
+
+}  // namespace windlass::cuda
