@@ -3,6 +3,7 @@
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
+#include "kernels/all_offloaded.h"
 #include "kernels/all_reduce.h"
 #include "kernels/all_to_all.h"
 #include "kernels/all_to_all_v.h"
@@ -51,6 +52,12 @@ Code onDevice(Comm& comm, const Call& call) {
   return comm.runInLine<InLineKernel<K>>(call);
 }
 
+#if defined(WINDLASS_TARGET_CUDA)
+using DeviceKernels = AllOffloadedKernels;
+#else
+using DeviceKernels = OffloadedKernels;
+#endif
+
 // What a device has as K.
 template <class K>
 struct OnDevice {
@@ -62,7 +69,7 @@ struct OnDevice<Across<K, P>> {
 };
 template <class K>
 Code offloaded(Comm& comm, const Call& call) {
-  constexpr uint32_t kIndex = OffloadedKernels::indexOf<typename OnDevice<K>::Is>();
+  constexpr uint32_t kIndex = DeviceKernels::indexOf<typename OnDevice<K>::Is>();
   static_assert(kIndex != kNobody, "the device has it: kernels/offload.h");
   return comm.runOffloaded<K>(call, kIndex);
 }
@@ -96,7 +103,8 @@ constexpr Kernel makeKernel() {
     return {{onCpu<K>, onDevice<K>}};
   } else if constexpr (IsSame<K, Redistribute>::value) {
     return {{noTransfer, noTransfer}};
-  } else if constexpr (IsSame<K, ExpertDispatch>::value || IsSame<K, ExpertCombine>::value) {
+  } else if constexpr ((IsSame<K, ExpertDispatch>::value || IsSame<K, ExpertCombine>::value) &&
+                       DeviceKernels::indexOf<K>() == kNobody) {
     return {{noExperts, noExperts}};
   } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
     return {{onCpu<K>, onCpu<K>}};

@@ -68,6 +68,11 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
                   "quantising takes; send tokens as they are, or quantise them before",
                   kTarget.limits.name);
     }
+  } else if (!kTarget.limits.hasReduce(dtype)) {
+    return fail(error, WL_UNSUPPORTED,
+                "experts: %s has no arithmetic in which rows of %s are weighed and added up, which "
+                "a combine takes; send tokens of another dtype",
+                kTarget.limits.name, dtypeName(experts->dtype));
   }
   *shape = {experts->ranks, experts->experts, experts->top_k, experts->alignment, experts->hidden,
             experts->tokens, experts->rows,    dtype,          experts->quantised};

@@ -13,7 +13,6 @@
 
 #include "native/abi/buffers.h"
 #include "native/abi/handles.h"
-#include "native/base/mixed.h"
 #include "native/base/open_file.h"
 #include "native/hash/xxh64.h"
 
@@ -60,6 +59,7 @@ class Arguments {
         kernel_(kernel),
         name_(kernel, comm.comm.rank()),
         misuses_(kernel),
+        stated_(kernel),
         at_(words),
         end_(words + count),
         error_(error) {}
@@ -79,7 +79,7 @@ class Arguments {
 
   const Argument* arguments() const { return arguments_; }
   const LaunchMisuses* misuses() const { return &misuses_; }
-  const uint64_t* stated() const { return stated_; }
+  const StatedArguments* stated() const { return &stated_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -114,8 +114,6 @@ class Arguments {
     return take(2 * static_cast<uint64_t>(head[5]), &head);
   }
 
-  void state(uint64_t word) { stated_[number_] = mixed(stated_[number_], word); }
-
   Code readOne(const ArgumentEntry& entry) {
     const int64_t* words = at_;
     if (!skipOne()) return refuse("is cut short");
@@ -136,13 +134,13 @@ class Arguments {
     argument.number = number_;
     argument.isScalar = isScalar;
     argument.misuses = &misuses_;
-    stated_[number_] = 0;
     if (isScalar) {
       argument.word = static_cast<uint64_t>(words[2]);
-      stated_[number_] = argument.word;
+      stated_.scalar(number_, argument.word);
       return WL_OK;
     }
-    state(static_cast<uint64_t>(dtype));
+    stated_.beginTensor(number_);
+    stated_.add(static_cast<uint64_t>(dtype));
     return readTensor(entry, words, &argument);
   }
 
@@ -159,8 +157,8 @@ class Arguments {
       argument->shape[d] = shape[d];
     }
     argument->elements = elements;
-    state(ndim);
-    for (uint32_t d = 0; d < ndim; ++d) state(static_cast<uint64_t>(shape[d]));
+    stated_.add(ndim);
+    for (uint32_t d = 0; d < ndim; ++d) stated_.add(static_cast<uint64_t>(shape[d]));
     uint64_t step = 1;
     for (uint32_t d = ndim; d-- > 0;) {
       if (elements > 0 && shape[d] > 1 && static_cast<uint64_t>(strides[d]) != step)
@@ -223,8 +221,8 @@ class Arguments {
     const Group& group = comm_.comm.group();
     const uint32_t named = group.config().spansProcesses ? rank : 0;
     if (window->window->bytes() > 0)
-      state(group.placeOf(named, window->window->address(named), 0).word);
-    state(offset);
+      stated_.add(group.placeOf(named, window->window->address(named), 0).word);
+    stated_.add(offset);
     return WL_OK;
   }
 
@@ -232,13 +230,13 @@ class Arguments {
   const LoadedKernel& kernel_;
   const LaunchName name_;
   LaunchMisuses misuses_;
+  StatedArguments stated_;
   const int64_t* at_;
   const int64_t* const end_;
   wl_error_t* const error_;
   uint32_t number_ = 0;
   uint64_t bytes_ = 0;
   Argument arguments_[kMostArguments + 1] = {};
-  uint64_t stated_[kMostArguments] = {};
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload.h"
+#include "native/comm/stated_arguments.h"
 
 namespace windlass {
 namespace {
@@ -129,34 +130,6 @@ void describeEqualParts(Text& out, const Collective& collective, const Descripto
   out.add(")");
 }
 
-// "argument 2, steps, is 1 on rank 0 and 3 on rank 1".
-void addScalars(Text& out, uint32_t index, const ArgumentEntry& argument, uint32_t a,
-                uint64_t ofA, uint32_t b, uint64_t ofB) {
-  const auto value = [&](uint64_t bits) {
-    switch (static_cast<DType>(argument.dtype)) {
-      case DType::kI32:
-        return out.add("%d", static_cast<int32_t>(bits));
-      case DType::kF32: {
-        float number = 0;
-        std::memcpy(&number, &bits, sizeof number);
-        return out.add("%.9g", static_cast<double>(number));
-      }
-      case DType::kF64: {
-        double number = 0;
-        std::memcpy(&number, &bits, sizeof number);
-        return out.add("%.17g", number);
-      }
-      default:
-        return out.add("%lld", static_cast<long long>(bits));
-    }
-  };
-  out.add("; argument %u, %s, is ", index, argument.name);
-  value(ofA);
-  out.add(" on rank %u and ", a);
-  value(ofB);
-  out.add(" on rank %u", b);
-}
-
 // What ranks a and b launch otherwise than one another, in an operation that they state alike but
 // for that.
 void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
@@ -165,18 +138,9 @@ void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, 
   if (ofA.descriptor.what != ofB.descriptor.what)
     return out.add("; every rank launches one kernel, of one library, whose file is the same");
   const LoadedKernel* kernel = loadedKernel(static_cast<uint32_t>(ofA.descriptor.root()));
-  const auto* statedA = static_cast<const uint64_t*>(group.at(a, ofA.args.in));
-  const auto* statedB = static_cast<const uint64_t*>(group.at(b, ofB.args.in));
-  for (uint32_t i = 0; kernel != nullptr && i < kernel->entry->argumentCount; ++i) {
-    if (statedA[i] == statedB[i]) continue;
-    const ArgumentEntry& argument = kernel->entry->arguments[i];
-    if (argument.kind == ArgumentEntry::kScalar)
-      return addScalars(out, i, argument, a, statedA[i], b, statedB[i]);
-    return out.add(argument.kind == ArgumentEntry::kDistributed
-                             ? "; argument %u, %s, has another dtype or shape, or lies elsewhere"
-                             : "; argument %u, %s, has another dtype or shape",
-                   i, argument.name);
-  }
+  if (kernel == nullptr) return;
+  addDifference(out, *kernel, a, static_cast<const uint64_t*>(group.at(a, ofA.args.in)), b,
+                static_cast<const uint64_t*>(group.at(b, ofB.args.in)));
 }
 
 // Whether that rank is in a call, and lives in another process than `pid`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks do together on the host while their devices run an operation.
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -7,6 +8,7 @@
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
+#include "windlass/experts.h"
 
 namespace windlass {
 namespace {
@@ -72,18 +74,36 @@ Code Comm::awaitTurn(Deadline& deadline) {
   return WL_OK;
 }
 
+namespace {
+
+// What experts of the rank get lies in the buffer that its table names.
+void bringTable(const Call& call, const Launch& launch, uint32_t rank, Offload::Buffers* buffers) {
+  auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
+  buffers->parts = table;
+  buffers->partBytes = ExpertTable::bytes(table->shape);
+  if (call.descriptor.operation() != WL_OP_EXPERT_DISPATCH) return;
+  buffers->out = launch.at<void>(rank, table->buffer);
+  buffers->outBytes = ExpertBuffer(table->shape).bytes;
+  buffers->outPlace = offsetof(ExpertTable, buffer);
+}
+
+}  // namespace
+
 Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
                    Deadline& deadline) {
   if (Code code = awaitTurn(deadline); code != WL_OK) return code;
   // Of a step of something else there is none, and no root.
   const Collective* collective = collectiveOf(call.descriptor.operation());
-  const auto brings = [&](Holds Collective::* which, const void* data) {
+  const auto brings = [&](Holds Collective::*which, const void* data) {
     return data != nullptr &&
            (collective == nullptr || !isRoots(collective->*which) || launch.root == rank_);
   };
-  Offload::Operation operation = {
-      operationName(call.descriptor.operation()), kernel, &launch, phases,
-      group_->config().offloadCores, {}};
+  Offload::Operation operation = {operationName(call.descriptor.operation()),
+                                  kernel,
+                                  &launch,
+                                  phases,
+                                  group_->config().offloadCores,
+                                  {}};
   if (brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
     operation.buffers.inBytes = inExtent(call);
@@ -96,6 +116,9 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
     operation.buffers.parts = &group_->block().parts(rank_, sequence_);
     operation.buffers.partBytes = PartTable::bytes(launch.ranks);
   }
+  if (call.descriptor.operation() == WL_OP_EXPERT_DISPATCH ||
+      call.descriptor.operation() == WL_OP_EXPERT_COMBINE)
+    bringTable(call, launch, rank_, &operation.buffers);
   Handover peers(*this, deadline);
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;

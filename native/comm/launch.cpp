@@ -5,7 +5,6 @@
 #include <new>
 #include <string>
 
-#include "native/base/mixed.h"
 #include "native/base/profile.h"
 #include "native/base/target.h"
 #include "native/comm/cpu_executor.h"
@@ -183,14 +182,11 @@ Code launch(Comm& comm, const LaunchCall& of) {
     return fail(of.error, WL_INVALID_ARGUMENT, "%s: %s",
                 LaunchName(*of.kernel, comm.rank()).text(), of.misuses->text());
   };
-  uint64_t fingerprint = 0;
-  for (uint32_t i = 0; i < own.kernel->argumentCount; ++i)
-    fingerprint = mixed(fingerprint, of.stated[i]);
   Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_LAUNCH, fingerprint, 0, 0, 0,
+  call.descriptor = Descriptor::of(WL_OP_LAUNCH, of.stated->fingerprint(), 0, 0, 0,
                                    static_cast<int32_t>(of.kernel->id));
   call.bytes = of.bytes;
-  call.inBytes = own.kernel->argumentCount * sizeof *of.stated;
+  call.inBytes = of.stated->bytes();
   call.workBytes = of.bytes * comm.group().ranks();
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
@@ -199,7 +195,7 @@ Code launch(Comm& comm, const LaunchCall& of) {
   const Code refused = plan(comm, of, &planned);
   if (of.misuses->isAny()) return misused();
   if (refused != WL_OK) return refused;
-  call.args = {of.stated, nullptr, &planned};
+  call.args = {of.stated->words(), nullptr, &planned};
   const Code code = comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
   return of.misuses->isAny() ? misused() : code;
 }

@@ -6,6 +6,7 @@
 
 #include "native/comm/comm.h"
 #include "native/comm/kernel_library.h"
+#include "native/comm/stated_arguments.h"
 
 namespace windlass {
 
@@ -33,8 +34,7 @@ struct LaunchCall {
   const LoadedKernel* kernel;
   const Argument* arguments;  // and one behind the last, of nothing
   const LaunchMisuses* misuses;
-  // A fingerprint for each of what is the same of it on every rank.
-  const uint64_t* stated;
+  const StatedArguments* stated;
   uint64_t bytes;  // of its tensors
   int64_t deadlineNs;
   wl_error_t* error;

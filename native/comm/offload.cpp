@@ -237,6 +237,12 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   // Whole, since a kernel may leave parts of it as they are.
   send(own.out, buffers.out, buffers.outBytes, found_.out);
   send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
+  if (buffers.outPlace != 0) {
+    const uint64_t there = isOneDevice_ ? outThere_ : 0;
+    const uint64_t address = there != 0 ? there : reinterpret_cast<uint64_t>(part) + own.out;
+    const Place out = Place::of(kAddressSpace, address);
+    send(own.parts + buffers.outPlace, &out, sizeof out, Lies::kHost);
+  }
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, peers, culprit, error);
   if (code != WL_OK) return code;
@@ -255,8 +261,12 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
                ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
                : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
   }
-  if (code == WL_OK && buffers.partBytes > 0)
-    code = device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
+  if (code != WL_OK || buffers.partBytes == 0) return code;
+  auto* const named = static_cast<unsigned char*>(buffers.parts) + buffers.outPlace;
+  Place out = {};
+  std::memcpy(&out, named, sizeof out);
+  code = device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
+  if (buffers.outPlace != 0) std::memcpy(named, &out, sizeof out);
   return code;
 }
 

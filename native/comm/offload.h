@@ -49,8 +49,11 @@ class Offload {
     uint64_t inBytes;
     void* out;
     uint64_t outBytes;
-    void* parts;  // a PartTable
+    void* parts;  // a PartTable, or an ExpertTable
     uint64_t partBytes;
+    // Where in `parts` stands a Place that names `out`: the device's copy names the device's. 0: in
+    // none.
+    uint64_t outPlace;
   };
   struct Operation {
     const char* name;

@@ -54,7 +54,7 @@ class Grid final : public stand_in::Work {
     }
   }
   static bool goOn(Core& core) {
-    return goOnOffloaded(*core.operation, core.launch, core.line, core.at);
+    return goOnOffloaded<AllOffloadedKernels>(*core.operation, core.launch, core.line, core.at);
   }
 
   static bool isStopped(const OffloadedOperation& operation) {

@@ -78,7 +78,7 @@ struct Devices {
     own.error = Error();
     own.code = seats[rank].offload->run(
         {"all-reduce", windlass::OffloadedKernels::indexOf<K>(), &launch, K::phases(launch), 2,
-         {in.data(), inBytes, out.data(), 4 * kCount, nullptr, 0}},
+         {in.data(), inBytes, out.data(), 4 * kCount, nullptr, 0, 0}},
         peers, &own.culprit, &own.error);
     own.progress = peers.progress;
     own.isRight = true;

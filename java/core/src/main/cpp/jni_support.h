@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the JNI library needs beside the C ABI: addresses and views of direct memory, the layout of
 // the ABI's structs, and what is asked before any generated class is touched: the ABI version, and
-// what Ascend devices lack. Included once, by the JNI source that JavaCPP generates.
+// what devices lack. Included once, by the JNI source that JavaCPP generates.
 #pragma once
 
 #include <jni.h>
@@ -37,6 +37,15 @@ static const StructLayout kStructLayout[] = {
     WL_FIELD(wl_group_config_t, blocks),
     WL_FIELD(wl_group_config_t, adjust_threads),
     WL_FIELD(wl_group_config_t, device_cores),
+    WL_SIZE(wl_cuda_device_t),
+    WL_FIELD(wl_cuda_device_t, struct_size),
+    WL_FIELD(wl_cuda_device_t, major),
+    WL_FIELD(wl_cuda_device_t, minor),
+    WL_FIELD(wl_cuda_device_t, driver_version),
+    WL_FIELD(wl_cuda_device_t, multiprocessors),
+    WL_FIELD(wl_cuda_device_t, total_bytes),
+    WL_FIELD(wl_cuda_device_t, free_bytes),
+    WL_FIELD(wl_cuda_device_t, name),
     WL_SIZE(wl_process_t),
     WL_FIELD(wl_process_t, struct_size),
     WL_FIELD(wl_process_t, pid),
@@ -161,11 +170,19 @@ JNIEXPORT jint JNICALL Java_org_windlass_internal_NativeLoader_abiVersion(JNIEnv
   return static_cast<jint>(wl_abi_version());
 }
 
-// Why the runtime of Ascend devices isn't here; null where it is.
-JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_ascendRefusal(JNIEnv* env, jclass) {
+// What `find` misses here; null for nothing.
+static jstring refusalOf(JNIEnv* env, int32_t (*find)(wl_error_t*)) {
   wl_error_t error = {};
   error.struct_size = sizeof error;
-  return wl_ascend_find(&error) == WL_OK ? nullptr : env->NewStringUTF(error.message);
+  return find(&error) == WL_OK ? nullptr : env->NewStringUTF(error.message);
+}
+
+JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_ascendRefusal(JNIEnv* env, jclass) {
+  return refusalOf(env, wl_ascend_find);
+}
+
+JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_cudaRefusal(JNIEnv* env, jclass) {
+  return refusalOf(env, wl_cuda_find);
 }
 
 JNIEXPORT jobject JNICALL Java_org_windlass_internal_NativeMemory_view(JNIEnv* env, jclass, jlong address,

@@ -16,6 +16,7 @@ class NullArgumentsTest extends NullArguments {
         Communicator.class,
         Set.of(
             "Tensor.of(owner)",
+            "Tensor.ofDevice(owner)",
             "Communicator.abort(reason)",
             "ExpertParallel.dispatch(weights)",
             "ExpertParallel.dispatchAsync(weights)"));

@@ -278,6 +278,13 @@ class BenchCommandTest {
     assertThat(lines[1]).contains("\"by\":\"all-to-all-v\"", "\"verified\":true");
   }
 
+  @Test
+  void tooManyTokensAreRefusedByThatName() {
+    assertThatThrownBy(() -> run("dispatch-combine", "--tokens", "1000000"))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageStartingWith("--tokens: a buffer of ");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -87,6 +87,7 @@ class CommandTest {
         arguments(List.of("example", "--counters"), 2, "give the name of an example, or --all"),
         arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "take --launch threads"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "no libwindlass-a5.so"),
+        arguments(List.of("example", "broadcast", "--target", "cuda"), 3, "target cuda is not available here: "),
         arguments(List.of("example", "broadcast", "--target", "a2a3"), 3, "libascendcl.so, does not open: ASCEND_HOME_PATH is"),
         arguments(List.of("example", "--all", "--ranks", "0"), 2, "--ranks 0"),
         arguments(List.of("example", "all-reduce", "--ranks", "1000"), 2, "--ranks 1000: 1 to 64 ranks run here"),
@@ -142,7 +143,7 @@ class CommandTest {
     }
     assertThat(lines).hasSize(2);
     assertThat(lines.get(0)).startsWith("windlass: ").contains(reason);
-    assertThat(lines.get(1)).startsWith("hint: ");
+    assertThat(lines.get(1)).startsWith("hint: ").doesNotContain("written");
   }
 
   static Stream<Arguments> statuses() {
@@ -257,7 +258,8 @@ class CommandTest {
     assertThat(facts.get("version")).isInstanceOf(String.class);
     assertThat((String) facts.get("peer_memory"))
         .matches("process_vm_readv: works here|stage: .+");
-    assertThat(facts).containsKeys("features", "targets", "transports");
+    assertThat(facts).containsKeys("features", "targets", "transports", "cuda");
+    assertThat(text.out()).containsPattern("(?m)^cuda\\n  driver +\\S");
   }
 
   @Test

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -16,7 +17,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Examples on a2a3 and a5 through a stand-in for the Ascend runtime, whose devices are the checked
- * emulator: the command, the host side and what it launches as they are on silicon.
+ * emulator, and on cuda through one for NVIDIA's driver, whose devices run kernels as sim: the
+ * command, the host side and what it launches as they are on silicon.
  */
 @Timeout(180)
 class DeviceExamplesTest {
@@ -28,7 +30,7 @@ class DeviceExamplesTest {
   @TempDir Path folder;
 
   @ParameterizedTest
-  @ValueSource(strings = {"a2a3", "a5"})
+  @ValueSource(strings = {"a2a3", "a5", "cuda"})
   void ofCollectivesCheckTheirResults(String target) throws Exception {
     String said = run(target, "example", "--all", "--target", target, "--ranks", "4");
     for (String example : OF_COLLECTIVES) {
@@ -45,23 +47,39 @@ class DeviceExamplesTest {
     assertThat(said).contains("the Ascend runtime, libascendcl.so, does not open: ASCEND_HOME_PATH is not set");
   }
 
+  @Test
+  void doctorListsWhatTheDriverShows() throws Exception {
+    String said = run(0, "cuda", "doctor");
+    assertThat(said)
+        .containsPattern("\\n  cuda +this process runs another target's kernels; WINDLASS_TARGET=cuda")
+        .containsPattern("\\ncuda\\n  driver +for CUDA \\d+\\.\\d\\n  GPU 0 +\\S.*, compute capability \\d")
+        .contains("processes that share a GPU take turns there");
+  }
+
   /** What the command says, which ends with status 3. {@code runtime}: whose stand-in; null: none. */
   private String run(String runtime, Object... command) throws Exception {
+    return run(3, runtime, command);
+  }
+
+  private String run(int status, String runtime, Object... command) throws Exception {
     Path build = CORE.resolve("cmake/sim");
     Path library = build.resolve("tests/native/libwindlass-a2a3.so");
     Assumptions.assumeTrue(
         Files.exists(library),
         "no " + library + ": it is built with the natives of x86-64, where tests are");
-    for (String target : List.of("a2a3", "a5")) {
+    for (String target : List.of("a2a3", "a5", "cuda")) {
       copy(build.resolve("tests/native/libwindlass-" + target + ".so"));
     }
+    copy(build.resolve("libwindlass.so"));
     try (var natives = Files.walk(CORE.resolve("native"))) {
       copy(natives.filter(file -> file.endsWith("libjniwindlass.so")).findFirst().orElseThrow());
     }
     Path output = folder.resolve("output");
     ProcessBuilder builder = ChildCommand.withNatives(folder.toString(), command);
     builder.environment().keySet().removeIf(name -> name.startsWith("ASCEND_"));
-    if (runtime != null) {
+    if ("cuda".equals(runtime)) {
+      builder.environment().put("LD_LIBRARY_PATH", build.resolve("cuda_stand_in").toString());
+    } else if (runtime != null) {
       builder.environment().put("ASCEND_HOME_PATH", build.resolve("acl_" + runtime).toString());
     }
     Process process = builder.redirectErrorStream(true).redirectOutput(output.toFile()).start();
@@ -71,7 +89,7 @@ class DeviceExamplesTest {
       process.destroyForcibly();
     }
     String said = Files.readString(output, StandardCharsets.UTF_8);
-    assertThat(process.exitValue()).as(said).isEqualTo(3);
+    assertThat(process.exitValue()).as(said).isEqualTo(status);
     return said;
   }
 

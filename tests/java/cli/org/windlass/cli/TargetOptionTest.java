@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -76,6 +77,23 @@ class TargetOptionTest {
     assertThat(byVariable.err()).contains("environment variable WINDLASS_TARGET is \"" + target);
     String told = byOption.err().substring(byOption.err().indexOf(whyNot));
     assertThat(byVariable.err()).endsWith(told);
+  }
+
+  /** Here is no GPU: else there is nothing to refuse. */
+  @Test
+  void aGpuThatIsNotHereIsToldByTheVariableAndByTheOption() throws Exception {
+    String[] bench = {"bench", "barrier", "--seconds", "0.01", "--ranks", "2"};
+    Cli byVariable = run("cuda", bench);
+    Assumptions.assumeTrue(byVariable.status() != 0, "GPUs run it");
+    Cli byOption =
+        run(null, "bench", "barrier", "--seconds", "0.01", "--ranks", "2", "--target", "cuda");
+    for (Cli refused : List.of(byVariable, byOption)) {
+      assertThat(refused.status()).as(refused.err()).isEqualTo(3);
+      assertThat(refused.err()).contains("Unsupported: ", "libcuda.so.1, does not open: ");
+    }
+    Cli doctor = run("cuda", "doctor");
+    assertThat(doctor.status()).as(doctor.err()).isZero();
+    assertThat(doctor.out()).doesNotContainPattern("cuda +available\\n");
   }
 
   @Test

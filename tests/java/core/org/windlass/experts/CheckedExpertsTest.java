@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,17 +56,28 @@ class CheckedExpertsTest {
                 }
               });
     }
+    refused(
+        ExpertOptions.of(1, 1, 8, 1, DType.BF16).withQuantised(true),
+        "no instruction that finds the largest element");
+    List<DType> lacking =
+        Target.loaded() == Target.A5SIM
+            ? List.of(DType.F64)
+            : List.of(DType.F64, DType.F8E4M3, DType.F8E5M2);
+    for (DType dtype : lacking) {
+      refused(
+          ExpertOptions.of(1, 1, 8, 1, dtype),
+          "no arithmetic in which rows of " + dtype + " are weighed and added up");
+    }
+    System.out.println("refused");
+  }
+
+  private static void refused(ExpertOptions options, String why) {
     try (var group = Communicator.local(1)) {
       group.run(
           comm ->
-              assertThatThrownBy(
-                      () ->
-                          ExpertParallel.open(
-                              comm,
-                              ExpertOptions.of(1, 1, 8, 1, DType.BF16).withQuantised(true)))
+              assertThatThrownBy(() -> ExpertParallel.open(comm, options))
                   .isInstanceOf(UnsupportedException.class)
-                  .hasMessageContaining("no instruction that finds the largest element"));
+                  .hasMessageContaining(why));
     }
-    System.out.println("refused");
   }
 }

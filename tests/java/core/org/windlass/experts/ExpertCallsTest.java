@@ -247,7 +247,15 @@ class ExpertCallsTest {
               assertThatThrownBy(
                       () -> experts.dispatch(routing, Tensor.allocate(DType.F32, 3, 8), ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessageContaining("routing (");
+                  .hasMessage("expertDispatch: the ExpertRouting is closed");
+              end(experts);
+              Tensor others = Tensor.allocate(DType.F32, 3, 8);
+              assertThatThrownBy(() -> experts.dispatch(routing, others, ids, null))
+                  .isInstanceOf(ClosedException.class)
+                  .hasMessage("expertDispatch: the ExpertParallel is closed");
+              assertThatThrownBy(() -> experts.combine(routing, others))
+                  .isInstanceOf(ClosedException.class)
+                  .hasMessage("expertCombine: the ExpertParallel is closed");
             }
           });
     }

@@ -46,6 +46,28 @@ class CommManifestTest {
   }
 
   @Test
+  void aBootstrapHasNoNegativeNumbers() {
+    var place = parse(BYTES).bootstrap(3).groups().get(0).slots().get(0);
+    Optional<String> none = Optional.empty();
+    refused(() -> new Bootstrap(-1, List.of()), "devices is -1; it must be 1 or more and at most");
+    refused(
+        () -> new Bootstrap.Group(none, List.of(0, -3), List.of(), 64),
+        "members[1] of a group is -3; it must be 0 or more");
+    refused(
+        () -> new Bootstrap.Group(none, List.of(0), List.of(place), -64),
+        "windowBytes of a group is -64; it must be 0 or more");
+    refused(
+        () -> new Bootstrap.Place(place.slot(), -1),
+        "offset of slot \"scratch\" is -1; it must be 0 or more");
+  }
+
+  private static void refused(Runnable made, String what) {
+    assertThatThrownBy(made::run)
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageStartingWith(what);
+  }
+
+  @Test
   void bothFormsAreRead() {
     assertThat(parse(ELEMENTS))
         .isEqualTo(

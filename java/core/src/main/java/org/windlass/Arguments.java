@@ -19,6 +19,22 @@ final class Arguments {
         || (in != null && out != null && in.dtype != out.dtype)) {
       throw badBuffers(call(operation), in, out);
     }
+    if (in != null && in.memory.onDevice) {
+      requireDevices(operation, "in", in);
+    }
+    if (out != null && out.memory.onDevice) {
+      requireDevices(operation, "out", out);
+    }
+  }
+
+  /** A tensor in a device's memory is for kernels that devices run. */
+  private static void requireDevices(int operation, String name, Tensor tensor) {
+    Target target = Target.loaded();
+    if (target != Target.CUDA) {
+      throw new UnsupportedException(
+          call(operation) + ": " + name + " (" + tensor + ") lies in a device's memory, which kernels of target "
+              + target + " don't get at; those of target " + Target.CUDA + " do");
+    }
   }
 
   /** The method that calls an operation: allGatherv for all-gather-v. */
@@ -65,6 +81,9 @@ final class Arguments {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {
       throw refused(what, "remote (" + remote + ") lies in another window");
+    }
+    if (local.memory.onDevice) {
+      throw local.onDevice(what, "local");
     }
   }
 

@@ -229,6 +229,9 @@ final class Elements {
     if (write && tensor.memory.readOnly) {
       throw new InvalidArgumentException(what + ": " + name + " is read-only");
     }
+    if (tensor.memory.onDevice) {
+      throw tensor.onDevice(what, name);
+    }
     if (!tensor.memory.hold()) {
       throw tensor.closed(what, name);
     }

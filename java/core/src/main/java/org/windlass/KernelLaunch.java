@@ -58,6 +58,9 @@ final class KernelLaunch {
     for (int i = 0; i < arguments.length; i++) {
       Object argument = arguments[i];
       if (argument instanceof Tensor tensor) {
+        if (tensor.memory.onDevice) {
+          throw tensor.onDevice(what(own, kernel), "argument " + i);
+        }
         words += TENSOR_WORDS + 2 * tensor.shape.length;
       } else if (dtype(argument) != null) {
         words += SCALAR_WORDS;

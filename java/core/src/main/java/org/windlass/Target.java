@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.windlass.internal.AscendToolkit;
+import org.windlass.internal.DeviceToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
@@ -13,24 +13,17 @@ import org.windlass.internal.Natives;
 /** The targets that kernels are compiled for. */
 public enum Target {
   /** This machine's processor, fast. */
-  SIM("this process runs another target's kernels; WINDLASS_TARGET=sim has one run these"),
+  SIM,
   /** This machine's processor, checked against what Ascend A2 and A3 allow. */
-  A2A3SIM("this process runs another target's kernels; WINDLASS_TARGET=a2a3sim has one run these"),
+  A2A3SIM,
   /** This machine's processor, checked against what Ascend A5 allows. */
-  A5SIM("this process runs another target's kernels; WINDLASS_TARGET=a5sim has one run these"),
+  A5SIM,
   /** NVIDIA GPUs. */
-  CUDA("this build holds no cuda kernels"),
+  CUDA,
   /** Ascend A2 and A3. */
-  A2A3(null),
+  A2A3,
   /** Ascend A5. */
-  A5(null);
-
-  /** Null where it depends on what this machine has of the Ascend toolkit. */
-  private final String whyNot;
-
-  Target(String whyNot) {
-    this.whyNot = whyNot;
-  }
+  A5;
 
   /**
    * The target that the native library was built for.
@@ -44,15 +37,18 @@ public enum Target {
 
   /** Whether communicators of this target can be made here. */
   public boolean available() {
-    return this == loaded();
+    return whyNot().isEmpty();
   }
 
   /** Why it isn't available; empty if it is. */
   public String whyNot() {
-    if (available()) {
-      return "";
-    }
-    return whyNot == null ? AscendToolkit.whyNot(toString()) : whyNot;
+    boolean loaded = this == loaded();
+    DeviceToolkit toolkit = DeviceToolkit.of(toString());
+    String lacking = toolkit == null ? "" : toolkit.lacking(toString());
+    return loaded || !lacking.isEmpty()
+        ? lacking
+        : "this process runs another target's kernels; WINDLASS_TARGET=" + this
+            + " has one run these";
   }
 
   /** The target with this name, such as {@code sim}; case doesn't matter. */

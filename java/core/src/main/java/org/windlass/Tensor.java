@@ -18,7 +18,8 @@ import org.windlass.internal.Shapes;
  * copy nothing.
  *
  * <p>The memory is Windlass's own ({@link #allocate}), a {@link MemoryPool}'s, a direct buffer, a
- * raw address with an owner, a memory segment, or a {@link Window}'s. While a call uses it, it
+ * raw address with an owner, a device's ({@link #ofDevice}), a memory segment, or a {@link
+ * Window}'s. While a call uses it, it
  * stays: {@link #close} in the middle defers the release, and whatever the memory belongs to is kept
  * reachable.
  *
@@ -92,18 +93,39 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * @param owner what the memory belongs to; null if it is never freed
    */
   public static Tensor of(long address, long bytes, Object owner, DType dtype, long... shape) {
-    if (bytes < 0 || address + bytes < address) {
-      throw new InvalidArgumentException("of: bytes is " + bytes + "; it must be 0 or more");
-    }
-    if (address == 0 && bytes > 0) {
-      throw new InvalidArgumentException("of: address is 0");
-    }
+    requireExtent("of", address, bytes);
     long[] checked = ShapeChecks.checked("of", dtype, shape);
     // The library's own packages know how long their memory lives.
     if (owner instanceof Memory memory) {
       return over("of", memory, address - memory.address, dtype, checked);
     }
     return over("of", Memory.of(address, bytes, false, owner), 0, dtype, checked);
+  }
+
+  /**
+   * A tensor over {@code bytes} bytes of a device's memory at an address of the device, such as
+   * those that cuMemAlloc and cudaMalloc give. They must stay allocated as long as {@code owner} is
+   * reachable; the tensor keeps it so. Collectives of target {@code cuda} take it. What reads or
+   * writes elements from Java, and whatever else moves tensors, throws {@link
+   * UnsupportedException}, as collectives of other targets do.
+   *
+   * @param owner what the memory belongs to; null if it is never freed
+   */
+  public static Tensor ofDevice(
+      long address, long bytes, Object owner, DType dtype, long... shape) {
+    requireExtent("ofDevice", address, bytes);
+    long[] checked = ShapeChecks.checked("ofDevice", dtype, shape);
+    return over("ofDevice", Memory.ofDevice(address, bytes, owner), 0, dtype, checked);
+  }
+
+  private static void requireExtent(String what, long address, long bytes) {
+    if (bytes < 0 || address + bytes < address) {
+      throw new InvalidArgumentException(
+          what + ": bytes is " + bytes + "; it must be 0 or more");
+    }
+    if (address == 0 && bytes > 0) {
+      throw new InvalidArgumentException(what + ": address is 0");
+    }
   }
 
   /**
@@ -207,6 +229,11 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /** Whether calls may only read it. */
   public final boolean isReadOnly() {
     return memory.readOnly;
+  }
+
+  /** Whether it lies in a device's memory: {@link #ofDevice}. */
+  public final boolean isOnDevice() {
+    return memory.onDevice;
   }
 
   /** Address of the first element. It is valid only while the memory is: see {@link #close}. */
@@ -452,12 +479,20 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
               + (bytes() - offset)
               + "]");
     }
+    if (memory.onDevice) {
+      throw onDevice("asByteBuffer", "the tensor");
+    }
     ByteBuffer buffer = memory.lend(address - memory.address + offset, length);
     Reference.reachabilityFence(this);
     if (buffer == null) {
       throw closed("asByteBuffer", "the tensor");
     }
     return buffer;
+  }
+
+  /** What a call says that takes tensors of the host alone. */
+  final RuntimeException onDevice(String what, String name) {
+    return memory.notOfHost(what + ": " + name + " (" + this + ")", WindlassException::of);
   }
 
   /** What a call says that finds the memory gone. */

@@ -17,7 +17,7 @@ import org.windlass.VerificationFailedException;
 public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain) implements Workload {
 
   public AccumulateWorkload {
-    Buffers.requireAddressable(2 * bytes);
+    Buffers.requireAddressable("--bytes", 2 * bytes);
     if (!new Sums(dtype, ranks).areExact()) {
       throw new UnsupportedException(
           "bench accumulate: sums of "

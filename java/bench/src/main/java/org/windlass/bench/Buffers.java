@@ -47,12 +47,13 @@ final class Buffers implements AutoCloseable {
   }
 
   /**
+   * @param option that asks for it
    * @throws InvalidArgumentException if a buffer of {@code bytes} is more than a bench can check
    */
-  static void requireAddressable(long bytes) {
+  static void requireAddressable(String option, long bytes) {
     if (bytes > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(
-          "--bytes: a buffer of " + bytes + " bytes a rank; a bench takes less than 2 GiB");
+          option + ": a buffer of " + bytes + " bytes a rank; a bench takes less than 2 GiB");
     }
   }
 

@@ -15,7 +15,7 @@ public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean 
     implements Workload {
 
   public CastWorkload {
-    Buffers.requireAddressable(bytes);
+    Buffers.requireAddressable("--bytes", bytes);
     if (!from.canCast(to)) {
       throw new UnsupportedException("no cast from " + from + " to " + to);
     }

@@ -21,8 +21,8 @@ public final class CollectiveWorkload implements Workload {
    * @throws UnsupportedException if the operation sums and elements have no sum
    */
   public CollectiveWorkload(Side side, Operation operation, int ranks, long bytes, DType dtype) {
-    Buffers.requireAddressable(operation.inputBytes(ranks, bytes));
-    Buffers.requireAddressable(operation.outputBytes(ranks, bytes));
+    Buffers.requireAddressable("--bytes", operation.inputBytes(ranks, bytes));
+    Buffers.requireAddressable("--bytes", operation.outputBytes(ranks, bytes));
     this.side = side;
     this.operation = operation;
     this.ranks = ranks;

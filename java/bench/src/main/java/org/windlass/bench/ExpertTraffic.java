@@ -37,7 +37,7 @@ public record ExpertTraffic(
               + " are 1 or more, and there are no fewer experts than --top-k, as many on each of "
               + ranks + " ranks, of " + experts);
     }
-    Buffers.requireAddressable((long) ranks * tokens * topK * hidden * dtype.bytes());
+    Buffers.requireAddressable("--tokens", (long) ranks * tokens * topK * hidden * dtype.bytes());
   }
 
   long tokenBytes() {

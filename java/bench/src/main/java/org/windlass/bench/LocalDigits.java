@@ -12,7 +12,7 @@ final class LocalDigits {
   /** For each element that {@code rank} holds of a tensor of {@code shape} under {@code layout}. */
   static byte[] of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
-    Buffers.requireAddressable(region.numel());
+    Buffers.requireAddressable("--shape", region.numel());
     byte[] digits = new byte[(int) region.numel()];
     int term = term(layout, rank);
     for (Region.Box box : region.boxes()) {

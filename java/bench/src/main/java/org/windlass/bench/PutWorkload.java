@@ -18,7 +18,7 @@ import org.windlass.VerificationFailedException;
 public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) implements Workload {
 
   public PutWorkload {
-    Buffers.requireAddressable(2 * bytes);
+    Buffers.requireAddressable("--bytes", 2 * bytes);
     if (ranks < 2) {
       throw new InvalidArgumentException("--ranks: " + ranks + "; a put takes at least 2");
     }

@@ -73,7 +73,7 @@ public final class RedistributeWorkload implements Workload {
       largest = Math.max(largest, bytesOf(from, dtype, rank));
       largest = Math.max(largest, bytesOf(to, targetDtype, rank));
     }
-    Buffers.requireAddressable(largest);
+    Buffers.requireAddressable("--shape", largest);
     return new Work(comm, new Buffers(comm, plain, largest, largest));
   }
 

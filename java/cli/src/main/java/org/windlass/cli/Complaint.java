@@ -76,8 +76,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
 
   private static String hint(ErrorCode code) {
     return switch (code) {
-      case INVALID_ARGUMENT, MISMATCH ->
-          "nothing was written; correct what the message names and try again";
+      case INVALID_ARGUMENT, MISMATCH -> "correct what the message names and try again";
       case UNSUPPORTED ->
           "take what the message allows; windlass doctor shows the targets and transports that are"
               + " here";

@@ -30,7 +30,8 @@ import picocli.CommandLine.Spec;
 /** {@code windlass doctor}: what this machine and this build offer. */
 @Command(
     name = "doctor",
-    description = "Shows version, JDK, processor, launch environment, targets and transports.")
+    description =
+        "Shows version, JDK, processor, launch environment, targets, transports and NVIDIA GPUs.")
 final class DoctorCommand implements Runnable {
   private static final String MEETING = "WINDLASS_MEETING";
   private static final String AVAILABLE = "available";
@@ -50,10 +51,12 @@ final class DoctorCommand implements Runnable {
         NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
     Map<String, String> transports = transports(refusal.isEmpty());
+    CudaReport cuda =
+        refusal.isEmpty() ? CudaReport.ofMachine() : CudaReport.refused(NO_NATIVES);
     Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
-      out.println(json(facts, targets, transports));
+      out.println(json(facts, targets, transports, cuda));
       return;
     }
     print(out, "", forPeople(facts));
@@ -61,6 +64,8 @@ final class DoctorCommand implements Runnable {
     print(out, "  ", targets);
     out.println("transports");
     print(out, "  ", transports);
+    out.println("cuda");
+    print(out, "  ", cuda.lines());
   }
 
   /** Each target, with "available" or why not. */
@@ -204,7 +209,10 @@ final class DoctorCommand implements Runnable {
   }
 
   private static String json(
-      Map<String, Object> facts, Map<Target, String> targets, Map<String, String> transports) {
+      Map<String, Object> facts,
+      Map<Target, String> targets,
+      Map<String, String> transports,
+      CudaReport cuda) {
     return JsonLine.of(
         generator -> {
           for (Map.Entry<String, Object> fact : facts.entrySet()) {
@@ -213,6 +221,7 @@ final class DoctorCommand implements Runnable {
           }
           write(generator, "targets", targets);
           write(generator, "transports", transports);
+          cuda.write(generator);
         });
   }
 

@@ -26,10 +26,7 @@ class MovingOptions {
 
   /** The target, which this process runs. */
   Target target() {
-    if (target == null) {
-      return Target.loaded();
-    }
-    Target chosen = Target.parse(target);
+    Target chosen = target == null ? Target.loaded() : Target.parse(target);
     chosen.use();
     return chosen;
   }

@@ -3,6 +3,7 @@ package org.windlass.experts;
 
 import org.windlass.ClosedException;
 import org.windlass.Tensor;
+import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
@@ -33,13 +34,33 @@ final class ExpertCall {
       return;
     }
     Memory memory = Access.MEMORY.of(tensor);
-    if (!memory.hold()) {
+    if (memory.onDevice) {
       unpin();
       endpoint.end();
+      throw memory.notOfHost(call + ": " + name + " (" + tensor + ")", WindlassException::of);
+    }
+    if (!hold(index, memory)) {
       throw new ClosedException(
           call + ": " + name + " (" + tensor + ") is over memory that " + memory.ending());
     }
-    pinned[index] = memory;
+  }
+
+  /** The same of the memory of {@code owner}, which ends as that is closed. */
+  void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
+    if (!hold(index, Access.MEMORY.of(memory))) {
+      throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
+    }
+  }
+
+  /** False where it has ended, and with it the call. */
+  private boolean hold(int index, Memory memory) {
+    if (memory.hold()) {
+      pinned[index] = memory;
+      return true;
+    }
+    unpin();
+    endpoint.end();
+    return false;
   }
 
   /** Ends it, by an exception unless {@code code} is Ok. */

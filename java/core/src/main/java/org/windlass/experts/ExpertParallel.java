@@ -400,8 +400,8 @@ public final class ExpertParallel implements AutoCloseable {
 
   private void begin(Thread thread, String what, ExpertRouting routing) {
     call.begin(thread);
-    call.pin(0, rows, what, "rows");
-    call.pin(1, routing.table(), what, "routing");
+    call.pinOwn(0, rows, what, ExpertParallel.class);
+    call.pinOwn(1, routing.table(), what, ExpertRouting.class);
   }
 
   /** Ends the call; {@code routing}, which may be null, learns what it has found. */

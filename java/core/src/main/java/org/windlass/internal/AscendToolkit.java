@@ -2,17 +2,16 @@
 package org.windlass.internal;
 
 /** What this machine has of the Ascend toolkit (CANN), which the targets a2a3 and a5 take. */
-public final class AscendToolkit {
-  private AscendToolkit() {}
+record AscendToolkit() implements DeviceToolkit {
+  @Override
+  public boolean serves(String target) {
+    return target.equals("a2a3") || target.equals("a5");
+  }
 
-  /**
-   * Why {@code target} isn't in this build, with what was looked for here, and where. Some target's
-   * library is loaded.
-   */
-  public static String whyNot(String target) {
+  @Override
+  public String lacking(String target) {
     if (NativeLoader.has(target)) {
-      return "this process runs another target's kernels; WINDLASS_TARGET=" + target
-          + " has one run these";
+      return "";
     }
     return "this build has no libwindlass-" + target + ".so, for which a toolkit is looked for by "
         + folder("ASCEND_HOME_PATH") + " and " + folder("PTO_ISA_ROOT") + "; " + runtime();

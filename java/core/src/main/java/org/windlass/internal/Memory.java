@@ -17,6 +17,9 @@ public final class Memory extends Lifetime {
   public final long bytes;
   public final boolean readOnly;
 
+  /** Whether it lies where no thread of this process gets at it. */
+  public final boolean onDevice;
+
   private final Object owner;
   private final BooleanSupplier alive;
   private final Leaks.Resource resource;
@@ -26,12 +29,14 @@ public final class Memory extends Lifetime {
       long address,
       long bytes,
       boolean readOnly,
+      boolean onDevice,
       Object owner,
       BooleanSupplier alive,
       Leaks.Resource resource) {
     this.address = address;
     this.bytes = bytes;
     this.readOnly = readOnly;
+    this.onDevice = onDevice;
     this.owner = owner;
     this.alive = alive;
     this.resource = resource;
@@ -40,18 +45,23 @@ public final class Memory extends Lifetime {
 
   /** Memory that {@code owner} keeps valid as long as it is reachable. */
   public static Memory of(long address, long bytes, boolean readOnly, Object owner) {
-    return new Memory(address, bytes, readOnly, owner, null, null);
+    return new Memory(address, bytes, readOnly, false, owner, null, null);
+  }
+
+  /** Memory of a device, which {@code owner} keeps valid as long as it is reachable. */
+  public static Memory ofDevice(long address, long bytes, Object owner) {
+    return new Memory(address, bytes, false, true, owner, null, null);
   }
 
   /** Memory that {@code owner} may take back; {@code alive} says whether it has. */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
-    return new Memory(address, bytes, readOnly, owner, alive, null);
+    return new Memory(address, bytes, readOnly, false, owner, alive, null);
   }
 
   /** Memory that {@code resource} frees, at {@link #end} or when nothing reaches it any more. */
   public static Memory of(long address, long bytes, Leaks.Resource resource) {
-    return new Memory(address, bytes, false, null, null, resource);
+    return new Memory(address, bytes, false, false, null, null, resource);
   }
 
   /**
@@ -77,6 +87,18 @@ public final class Memory extends Lifetime {
   /** Who has ended it, as messages say: "... is over memory that was closed". */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
+  }
+
+  /**
+   * What a call says that takes host memory alone.
+   *
+   * @param what the call and its tensor, such as {@code put: local (f32[4])}
+   */
+  public RuntimeException notOfHost(String what, FailureMaker failures) {
+    return failures.make(
+        Native.WL_UNSUPPORTED,
+        what + " lies in a device's memory, where this call can't get at it; copy it to a host"
+            + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
   /** Whether a call may use it now; cheap, and only {@link #pin} makes the answer last. */

@@ -68,6 +68,7 @@ public class NativeConfig implements InfoMapper {
 
     infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
     infoMap.put(new Info("int32_t").valueTypes("int").pointerTypes("long").cast());
+    infoMap.put(new Info("uint32_t").valueTypes("int").pointerTypes("long").cast());
     infoMap.put(new Info("int64_t").valueTypes("long").pointerTypes("long").cast());
     infoMap.put(new Info("uint64_t").valueTypes("long").pointerTypes("long").cast());
     infoMap.put(new Info("float").valueTypes("float").pointerTypes("long").cast());

@@ -41,11 +41,8 @@ public final class NativeLoader {
   /** Environment variable with the same; the property comes first. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** Targets that this build has libraries of. */
+  /** Targets that every build has libraries of; those of devices are here if their library is. */
   public static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
-
-  /** Targets of devices, whose libraries their owners build; here if they are where natives are. */
-  private static final List<String> DEVICE_TARGETS = List.of("a2a3", "a5");
 
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
@@ -77,7 +74,7 @@ public final class NativeLoader {
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
-      if (DEVICE_TARGETS.contains(target()) && !has(target())) {
+      if (DeviceToolkit.of(target()) != null && !has(target())) {
         throw new UnsatisfiedLinkError(absence());
       }
       String from = find();
@@ -124,7 +121,7 @@ public final class NativeLoader {
         find();
         absence =
             setting() + " is \"" + target + "\": target " + target + " is not available here: "
-                + AscendToolkit.whyNot(target);
+                + DeviceToolkit.of(target).lacking(target);
       } finally {
         selected = target;
       }
@@ -140,7 +137,8 @@ public final class NativeLoader {
 
   /** Whether there is a library of that target. */
   public static boolean has(String target) {
-    return TARGETS.contains(target) || DEVICE_TARGETS.contains(target) && isThere(library(target));
+    return TARGETS.contains(target)
+        || DeviceToolkit.of(target) != null && isThere(library(target));
   }
 
   private static String library(String target) {
@@ -343,4 +341,7 @@ public final class NativeLoader {
 
   /** Why the Ascend runtime doesn't open, with what was looked for, and where; null: it does. */
   static native String ascendRefusal();
+
+  /** Why no CUDA driver or device is here, as the driver puts it; null: both are. */
+  static native String cudaRefusal();
 }

@@ -51,6 +51,22 @@ public final class Structs {
     private GroupConfig() {}
   }
 
+  /** {@code wl_cuda_device_t}. */
+  public static final class CudaDevice {
+    public static final int SIZE = NativeStruct.bytes("wl_cuda_device_t");
+    public static final int MAJOR = NativeStruct.offset("wl_cuda_device_t", "major");
+    public static final int MINOR = NativeStruct.offset("wl_cuda_device_t", "minor");
+    public static final int DRIVER_VERSION =
+        NativeStruct.offset("wl_cuda_device_t", "driver_version");
+    public static final int MULTIPROCESSORS =
+        NativeStruct.offset("wl_cuda_device_t", "multiprocessors");
+    public static final int TOTAL_BYTES = NativeStruct.offset("wl_cuda_device_t", "total_bytes");
+    public static final int FREE_BYTES = NativeStruct.offset("wl_cuda_device_t", "free_bytes");
+    public static final int NAME = NativeStruct.offset("wl_cuda_device_t", "name");
+
+    private CudaDevice() {}
+  }
+
   /** {@code wl_process_t}. */
   public static final class Process {
     public static final int SIZE = NativeStruct.bytes("wl_process_t");

@@ -24,8 +24,13 @@ public record Bootstrap(int devices, List<Group> groups) {
   /** How many devices there are at most. */
   public static final int MAX_DEVICES = 1 << 20;
 
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if a number is negative, as those of groups and places do
+   */
   public Bootstrap {
+    requireDevices(devices);
     groups = Copies.list(groups, "groups");
   }
 
@@ -44,6 +49,10 @@ public record Bootstrap(int devices, List<Group> groups) {
       Objects.requireNonNull(name, "name");
       members = Copies.list(members, "members");
       slots = Copies.list(slots, "slots");
+      for (int r = 0; r < members.size(); r++) {
+        requireNotNegative("members[" + r + "] of a group", members.get(r));
+      }
+      requireNotNegative("windowBytes of a group", windowBytes);
     }
 
     /** The rank of a device; empty where it is no member. */
@@ -68,6 +77,7 @@ public record Bootstrap(int devices, List<Group> groups) {
     /** Checks the components. */
     public Place {
       Objects.requireNonNull(slot, "slot");
+      requireNotNegative("offset of slot " + ManifestNames.quoted(slot.name()), offset);
     }
   }
 
@@ -78,11 +88,21 @@ public record Bootstrap(int devices, List<Group> groups) {
         + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");
   }
 
-  static Bootstrap of(CommManifest manifest, int devices) {
+  private static void requireDevices(int devices) {
     if (devices < 1 || devices > MAX_DEVICES) {
       throw new InvalidArgumentException(
           "devices is " + devices + "; it must be 1 or more and at most " + MAX_DEVICES);
     }
+  }
+
+  private static void requireNotNegative(String what, long value) {
+    if (value < 0) {
+      throw new InvalidArgumentException(what + " is " + value + "; it must be 0 or more");
+    }
+  }
+
+  static Bootstrap of(CommManifest manifest, int devices) {
+    requireDevices(devices);
     List<Group> groups = new ArrayList<>();
     for (CommGroup group : manifest.groups()) {
       groups.add(group(group, "$.comm_groups[" + groups.size() + "]", devices));

@@ -64,6 +64,9 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
     if (role.equals("target") && view.isReadOnly()) {
       throw refused(call, role, spec, "is read-only");
     }
+    if (Views.memory(view).onDevice) {
+      throw Views.onDevice(call, text(role, spec), view);
+    }
     if (!Views.memory(view).usable()) {
       throw Views.closed(call, text(role, spec), view);
     }

@@ -43,6 +43,11 @@ final class Views {
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
   }
 
+  /** What a call says that takes views of the host's memory alone. */
+  static RuntimeException onDevice(String call, String name, Tensor view) {
+    return memory(view).notOfHost(call + ": " + name + " (" + view + ")", WindlassException::of);
+  }
+
   /** Clears every bit of memory that is known to be there. */
   static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.IntFunction;
+import java.util.stream.Collectors;
+import org.windlass.CudaDriver;
+import org.windlass.WindlassException;
+
+/**
+ * What {@code windlass doctor} says of NVIDIA's driver and GPUs.
+ *
+ * @param refusal why no GPU is to be had; empty if one is
+ * @param gpus those that this process sees, by number
+ */
+record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
+  private static final String SHARED =
+      "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
+          + " for one another are slow: have them be threads of one process";
+
+  /**
+   * One GPU.
+   *
+   * @param device what the driver says of it; null where it refuses to
+   * @param refusal why it does; null where it doesn't
+   * @param reaches the GPUs whose memory it reaches, by number, itself left out
+   */
+  record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
+
+  /** Of this machine. The natives load. */
+  static CudaReport ofMachine() {
+    return CudaDriver.refusal()
+        .map(CudaReport::refused)
+        .orElseGet(() -> of(CudaDriver.deviceCount(), CudaDriver::device, CudaDriver::reaches));
+  }
+
+  static CudaReport refused(String why) {
+    return new CudaReport(Optional.of(why), List.of());
+  }
+
+  /** Whether one GPU reaches another's memory. */
+  @FunctionalInterface
+  interface Peers {
+    boolean reaches(int from, int to);
+  }
+
+  static CudaReport of(int count, IntFunction<CudaDriver.Device> devices, Peers peers) {
+    List<Gpu> gpus = new ArrayList<>();
+    for (int gpu = 0; gpu < count; gpu++) {
+      try {
+        gpus.add(new Gpu(devices.apply(gpu), null, reached(gpu, count, peers)));
+      } catch (WindlassException refused) {
+        gpus.add(new Gpu(null, refused.getMessage(), List.of()));
+      }
+    }
+    return new CudaReport(Optional.empty(), gpus);
+  }
+
+  private static List<Integer> reached(int from, int count, Peers peers) {
+    List<Integer> reached = new ArrayList<>();
+    for (int to = 0; to < count; to++) {
+      if (to != from && peers.reaches(from, to)) {
+        reached.add(to);
+      }
+    }
+    return reached;
+  }
+
+  /** The same for people: a name and a text a line. */
+  Map<String, String> lines() {
+    Map<String, String> lines = new LinkedHashMap<>();
+    lines.put("driver", refusal.orElseGet(() -> "for CUDA " + cuda().orElse("of no version")));
+    for (int gpu = 0; gpu < gpus.size(); gpu++) {
+      lines.put("GPU " + gpu, text(gpus.get(gpu)));
+    }
+    if (!gpus.isEmpty()) {
+      lines.put("note", SHARED);
+    }
+    return lines;
+  }
+
+  private Optional<String> cuda() {
+    return gpus.stream().filter(gpu -> gpu.device != null).map(gpu -> gpu.device.cuda()).findFirst();
+  }
+
+  private String text(Gpu gpu) {
+    if (gpu.device == null) {
+      return "refused: " + gpu.refusal;
+    }
+    CudaDriver.Device is = gpu.device;
+    String reaches =
+        gpu.reaches.stream().map(Object::toString).collect(Collectors.joining(" "));
+    return is.name()
+        + ", compute capability " + is.major() + "." + is.minor()
+        + ", " + is.multiprocessors() + " SMs, "
+        + gib(is.freeBytes()) + " of " + gib(is.totalBytes()) + " GiB free"
+        + (gpus.size() == 1 ? "" : ", reaches " + (reaches.isEmpty() ? "no other" : reaches));
+  }
+
+  private static String gib(long bytes) {
+    return Decimals.of(bytes / 0x1p30, 1).toString();
+  }
+
+  void write(JsonGenerator generator) throws IOException {
+    generator.writeObjectFieldStart("cuda");
+    if (refusal.isPresent()) {
+      generator.writeStringField("refusal", refusal.get());
+    } else {
+      generator.writeStringField("driver", cuda().orElse(""));
+      generator.writeArrayFieldStart("gpus");
+      for (Gpu gpu : gpus) {
+        write(generator, gpu);
+      }
+      generator.writeEndArray();
+      generator.writeStringField("note", SHARED);
+    }
+    generator.writeEndObject();
+  }
+
+  private static void write(JsonGenerator generator, Gpu gpu) throws IOException {
+    generator.writeStartObject();
+    if (gpu.device == null) {
+      generator.writeStringField("refusal", gpu.refusal);
+    } else {
+      generator.writeStringField("name", gpu.device.name());
+      generator.writeStringField(
+          "compute_capability", gpu.device.major() + "." + gpu.device.minor());
+      generator.writeNumberField("multiprocessors", gpu.device.multiprocessors());
+      generator.writeNumberField("total_bytes", gpu.device.totalBytes());
+      generator.writeNumberField("free_bytes", gpu.device.freeBytes());
+      generator.writeArrayFieldStart("reaches");
+      for (int peer : gpu.reaches) {
+        generator.writeNumber(peer);
+      }
+      generator.writeEndArray();
+    }
+    generator.writeEndObject();
+  }
+}

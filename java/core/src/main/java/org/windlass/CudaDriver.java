@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.nio.ByteBuffer;
+import java.util.Objects;
+import java.util.Optional;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+import org.windlass.internal.Structs.CudaDevice;
+
+/**
+ * NVIDIA's driver of this machine, and the GPUs that it shows to this process, numbered from 0. Any
+ * target's natives tell of them; where none load, each call throws {@link UnsupportedException}.
+ */
+public final class CudaDriver {
+  private CudaDriver() {}
+
+  /**
+   * One GPU.
+   *
+   * @param name as the driver has it, such as {@code NVIDIA H100 80GB HBM3}
+   * @param major of its compute capability
+   * @param minor of its compute capability
+   * @param multiprocessors how many it has
+   * @param totalBytes of its memory
+   * @param freeBytes of its memory, when it was looked at
+   * @param cuda the version of CUDA that the driver is for, such as {@code 13.0}
+   */
+  public record Device(
+      String name,
+      int major,
+      int minor,
+      int multiprocessors,
+      long totalBytes,
+      long freeBytes,
+      String cuda) {
+    /** What the driver says. */
+    public Device {
+      Objects.requireNonNull(name, "name");
+      Objects.requireNonNull(cuda, "cuda");
+    }
+  }
+
+  /** Why no GPU is to be had: no driver, one that is too old, or no device; empty if one is. */
+  public static Optional<String> refusal() {
+    Natives.require(WindlassException::of);
+    try (Scratch scratch = Scratch.take()) {
+      int code = Native.wl_cuda_find(scratch.error());
+      return code == Native.WL_OK
+          ? Optional.empty()
+          : Optional.of(
+              Failures.of(code, scratch.errorBuffer(), WindlassException::of).getMessage());
+    }
+  }
+
+  /**
+   * How many GPUs this process sees.
+   *
+   * @throws UnsupportedException if there is no driver, or one that is too old
+   */
+  public static int deviceCount() {
+    Natives.require(WindlassException::of);
+    try (Scratch scratch = Scratch.take()) {
+      check(Native.wl_cuda_device_count(scratch.out(), scratch.error()), scratch);
+      return (int) scratch.outValue();
+    }
+  }
+
+  /**
+   * What the driver says of one of them. It gets a context of this process, some hundred MiB of its
+   * memory, unless it has one.
+   *
+   * @throws InvalidArgumentException if there is no such GPU
+   * @throws DeviceException if the driver fails
+   * @throws ResourceException if another process has it for itself, or its memory is full
+   */
+  public static Device device(int device) {
+    Natives.require(WindlassException::of);
+    ByteBuffer found = Structs.allocate(CudaDevice.SIZE);
+    found.putInt(0, CudaDevice.SIZE);
+    try (Scratch scratch = Scratch.take()) {
+      long address = NativeMemory.address(found);
+      check(Native.wl_cuda_device(device, address, scratch.error()), scratch);
+    }
+    int version = found.getInt(CudaDevice.DRIVER_VERSION);
+    return new Device(
+        Structs.text(found, CudaDevice.NAME, CudaDevice.SIZE - CudaDevice.NAME),
+        found.getInt(CudaDevice.MAJOR),
+        found.getInt(CudaDevice.MINOR),
+        found.getInt(CudaDevice.MULTIPROCESSORS),
+        found.getLong(CudaDevice.TOTAL_BYTES),
+        found.getLong(CudaDevice.FREE_BYTES),
+        version / 1000 + "." + version % 1000 / 10);
+  }
+
+  /**
+   * Whether the driver says that GPU {@code from} reaches the memory of GPU {@code to}.
+   *
+   * @throws InvalidArgumentException if there is no such GPU
+   */
+  public static boolean reaches(int from, int to) {
+    Natives.require(WindlassException::of);
+    try (Scratch scratch = Scratch.take()) {
+      check(Native.wl_cuda_peer(from, to, scratch.out(), scratch.error()), scratch);
+      return scratch.outValue() != 0;
+    }
+  }
+
+  private static void check(int code, Scratch scratch) {
+    Failures.check(code, scratch, WindlassException::of);
+  }
+}

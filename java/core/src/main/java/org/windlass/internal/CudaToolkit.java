@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** What this machine has of NVIDIA's: nvcc, which compiles the target cuda, and the driver. */
+record CudaToolkit() implements DeviceToolkit {
+  @Override
+  public boolean serves(String target) {
+    return target.equals("cuda");
+  }
+
+  @Override
+  public String lacking(String target) {
+    if (!NativeLoader.has(target)) {
+      return "this build holds no cuda kernels, libwindlass-cuda.so, which it does where CMake finds"
+          + " NVIDIA's compiler: " + compiler() + "; " + driver();
+    }
+    String refusal = NativeLoader.cudaRefusal();
+    return refusal == null ? "" : refusal;
+  }
+
+  private static String driver() {
+    String refusal = NativeLoader.cudaRefusal();
+    return refusal == null ? "the CUDA driver, libcuda.so.1, opens and has a device" : refusal;
+  }
+
+  /** Where cmake/cuda.cmake looks. */
+  private static String compiler() {
+    String path = System.getenv("PATH");
+    return Stream.concat(
+            Pattern.compile(":").splitAsStream(path == null ? "" : path),
+            Stream.of(System.getenv("CUDA_HOME"), System.getenv("CUDA_PATH"), "/usr/local/cuda")
+                .filter(folder -> folder != null && !folder.isEmpty())
+                .map(folder -> folder + "/bin"))
+        .filter(CudaToolkit::hasCompiler)
+        .findFirst()
+        .map(folder -> "nvcc is in " + folder)
+        .orElse("nvcc is neither on the PATH nor under CUDA_HOME, CUDA_PATH or /usr/local/cuda");
+  }
+
+  private static boolean hasCompiler(String folder) {
+    try {
+      return Files.isExecutable(Path.of(folder, "nvcc"));
+    } catch (InvalidPathException e) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cuda;
+
+import java.util.Objects;
+import org.bytedeco.javacpp.Pointer;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.Tensor;
+
+/** Pointers of JavaCPP to device memory, as tensors, and tensors as such pointers. */
+public final class DevicePointers {
+  private DevicePointers() {}
+
+  /**
+   * A tensor over device memory from {@code pointer}'s position on, as {@link Tensor#ofDevice} has
+   * it. A pointer with a limit, as one that was given a capacity, says how many bytes there are; of
+   * one without, such as cudaMalloc leaves, there must be as many as the shape takes. The tensor
+   * keeps {@code pointer} reachable, and frees nothing: the memory must outlive its use.
+   *
+   * @throws InvalidArgumentException if {@code pointer} is a null pointer, or holds too few bytes
+   */
+  public static Tensor tensor(Pointer pointer, DType dtype, long... shape) {
+    Objects.requireNonNull(pointer, "pointer");
+    Objects.requireNonNull(dtype, "dtype");
+    Objects.requireNonNull(shape, "shape");
+    if (pointer.isNull()) {
+      throw new InvalidArgumentException("tensor: pointer is null, as before cudaMalloc");
+    }
+    long size = elementBytes(pointer);
+    long address = Math.addExact(pointer.address(), Math.multiplyExact(pointer.position(), size));
+    long bytes =
+        pointer.limit() > 0
+            ? Math.multiplyExact(Math.max(0, pointer.limit() - pointer.position()), size)
+            : bytesOf(dtype, shape);
+    return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
+  }
+
+  /** What position and limit count in; any number where both are 0. */
+  private static long elementBytes(Pointer pointer) {
+    int size = pointer.sizeof();
+    if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
+      throw new InvalidArgumentException(
+          "tensor: pointer has position " + pointer.position() + " and limit " + pointer.limit()
+              + ", and JavaCPP doesn't know the size of a " + pointer.getClass().getName()
+              + "; give new Pointer(pointer), which counts bytes");
+    }
+    return size;
+  }
+
+  /** What the shape takes; 0 for one that is none, which Tensor refuses. */
+  private static long bytesOf(DType dtype, long[] shape) {
+    try {
+      long numel = 1;
+      for (long extent : shape) {
+        numel = Math.multiplyExact(numel, extent);
+      }
+      return Math.max(0, Math.multiplyExact(numel, dtype.bytes()));
+    } catch (ArithmeticException e) {
+      return 0;
+    }
+  }
+
+  /**
+   * A pointer to the first element of a contiguous tensor, whose capacity is the tensor's bytes. It
+   * keeps the tensor reachable, and frees nothing.
+   *
+   * @throws InvalidArgumentException if the tensor is not contiguous
+   */
+  public static Pointer pointer(Tensor tensor) {
+    if (!Objects.requireNonNull(tensor, "tensor").isContiguous()) {
+      throw new InvalidArgumentException(
+          "pointer: the tensor (" + tensor + ") is not contiguous; take one of a contiguous part");
+    }
+    return new TensorPointer(tensor);
+  }
+
+  private static final class TensorPointer extends Pointer {
+    @SuppressWarnings("unused") // which is what keeps it reachable
+    private final Tensor tensor;
+
+    TensorPointer(Tensor tensor) {
+      this.tensor = tensor;
+      address = tensor.address();
+      limit = tensor.bytes();
+      capacity = limit;
+    }
+
+    @Override
+    public int sizeof() {
+      return 1;
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+
+/** NVIDIA's driver as this machine has it, or hasn't. */
+class CudaDriverTest {
+  @Test
+  void withoutADriverEachCallHasTheReason() {
+    Assumptions.assumeTrue(CudaDriver.refusal().isPresent(), "there is a driver");
+    String reason = CudaDriver.refusal().orElseThrow();
+    assertThat(reason).startsWith("NVIDIA's driver");
+    assertThatThrownBy(CudaDriver::deviceCount)
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessage(reason);
+    assertThatThrownBy(() -> CudaDriver.device(0)).hasMessage(reason);
+    assertThatThrownBy(() -> CudaDriver.reaches(0, 0)).hasMessage(reason);
+    assertThat(Target.CUDA.available()).isFalse();
+    assertThat(Target.CUDA.whyNot()).endsWith(reason);
+    assertThatThrownBy(Target.CUDA::require)
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageStartingWith("target cuda is not available here: ")
+        .hasMessageEndingWith(reason);
+  }
+
+  @Test
+  void aDriverTellsOfEachGpu() {
+    Assumptions.assumeTrue(
+        CudaDriver.refusal().isEmpty(), () -> CudaDriver.refusal().orElseThrow());
+    int count = CudaDriver.deviceCount();
+    assertThat(count).isPositive();
+    for (int gpu = 0; gpu < count; gpu++) {
+      CudaDriver.Device device = CudaDriver.device(gpu);
+      assertThat(device.name()).isNotEmpty();
+      assertThat(device.major()).isPositive();
+      assertThat(device.multiprocessors()).isPositive();
+      assertThat(device.freeBytes()).isBetween(1L, device.totalBytes());
+      assertThat(CudaDriver.reaches(gpu, gpu)).isTrue();
+    }
+    assertThatThrownBy(() -> CudaDriver.device(count))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("there is no device " + count);
+  }
+}
