@@ -156,7 +156,7 @@ TEST(CudaCalls, OfARankComeInOrder) {
           "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0", "cuCtxPushCurrent 0",
           // All kernels are loaded before any runs.
           "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor 512 0", "cuDeviceGetAttribute 16 0",
+          "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0", "cuDeviceGetAttribute 16 0",
           "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
           "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
           "cuMemHostGetDevicePointer 0", "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
@@ -359,8 +359,8 @@ TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
     if (line.rfind("cuLaunch", 0) == 0) launches.push_back(line);
   std::sort(launches.begin(), launches.end());
   // Ranks 0, 2 and 4, and ranks 1 and 3.
-  EXPECT_EQ(launches, (Lines{"cuLaunchCooperativeKernel 6 1 1, 512 1 1, 0",
-                             "cuLaunchCooperativeKernel 9 1 1, 512 1 1, 0"}));
+  EXPECT_EQ(launches, (Lines{"cuLaunchCooperativeKernel 6 1 1, 256 1 1, 0",
+                             "cuLaunchCooperativeKernel 9 1 1, 256 1 1, 0"}));
   EXPECT_EQ(gpus::held(), "");
 }
 

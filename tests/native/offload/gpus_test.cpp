@@ -436,7 +436,7 @@ TEST_F(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
         EXPECT_TRUE(contains(one.error.message, "3 ranks share device 0, which runs 2 blocks"));
       }
     }
-    const std::string launch = "cuLaunchCooperativeKernel 3 1 1, 512 1 1, 0";
+    const std::string launch = "cuLaunchCooperativeKernel 3 1 1, 256 1 1, 0";
     int launches = 0;
     for (const std::string& line : gpus::log()) launches += line == launch ? 1 : 0;
     EXPECT_EQ(launches, isTooFew ? 0 : 2);
