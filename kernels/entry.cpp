@@ -73,6 +73,7 @@ Code offloaded(Comm& comm, const Call& call) {
   static_assert(kIndex != kNobody, "the device has it: kernels/offload.h");
   return comm.runOffloaded<K>(call, kIndex);
 }
+
 [[maybe_unused]] Code noTransfer(Comm&, const Call& call) {
   return fail(call.error, WL_UNSUPPORTED,
               "redistribution doesn't run on %s yet: its devices run collectives alone",
@@ -101,7 +102,7 @@ template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
     return {{onCpu<K>, onDevice<K>}};
-  } else if constexpr (IsSame<K, Redistribute>::value) {
+  } else if constexpr (IsSame<K, Redistribute>::value && DeviceKernels::indexOf<K>() == kNobody) {
     return {{noTransfer, noTransfer}};
   } else if constexpr ((IsSame<K, ExpertDispatch>::value || IsSame<K, ExpertCombine>::value) &&
                        DeviceKernels::indexOf<K>() == kNobody) {

@@ -89,6 +89,21 @@ void bringTable(const Call& call, const Launch& launch, uint32_t rank, Offload::
 
 }  // namespace
 
+namespace {
+
+// Every rank has entered.
+OffloadedTransfer* findTransfer(const Launch& launch, uint32_t rank, const OffloadSeats& seats) {
+  bool isOneDevice = true;
+  for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+    isOneDevice = isOneDevice && seats[peer].device == seats[rank].device;
+  auto& own = seats[rank].transfer;
+  own = std::make_unique<OffloadedTransfer>(rank, isOneDevice);
+  own->find(launch);
+  return own.get();
+}
+
+}  // namespace
+
 Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
                    Deadline& deadline) {
   if (Code code = awaitTurn(deadline); code != WL_OK) return code;
@@ -104,11 +119,12 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
                                   phases,
                                   group_->config().offloadCores,
                                   {}};
-  if (brings(&Collective::in, call.args.in)) {
+  const bool isTransfer = call.phases > 0;
+  if (!isTransfer && brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
     operation.buffers.inBytes = inExtent(call);
   }
-  if (brings(&Collective::out, call.args.out)) {
+  if (!isTransfer && brings(&Collective::out, call.args.out)) {
     operation.buffers.out = call.args.out;
     operation.buffers.outBytes = outExtent(call);
   }
@@ -124,6 +140,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   uint32_t culprit = kNobody;
   const Code code = orNoMemory([&] {
     OffloadSeat& seat = group_->offloadSeats()[rank_];
+    if (isTransfer)
+      operation.buffers.transfer = findTransfer(launch, rank_, group_->offloadSeats());
     std::unique_ptr<Offload>& own = seat.offload;
     if (own == nullptr) own.reset(new Offload(seat.device));
     return own->run(operation, peers, &culprit, &error);

@@ -159,11 +159,36 @@ Code Offload::find(const Buffers& buffers, wl_error_t* error) {
   return code;
 }
 
+Code Offload::gather(Buffers* buffers, wl_error_t* error) {
+  OffloadedTransfer* const transfer = buffers->transfer;
+  if (transfer == nullptr) return WL_OK;
+  if (Code code = transfer->gather(*device_, error); code != WL_OK) return code;
+  *buffers = {transfer->in(),
+              transfer->inBytes(),
+              transfer->out(),
+              transfer->outBytes(),
+              transfer->table(),
+              transfer->tableBytes(),
+              0,
+              transfer};
+  return WL_OK;
+}
+
+void Offload::nameImages(OffloadedTransfer& transfer, uint32_t cores) const {
+  std::vector<OffloadedTransfer::Images> images;
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
+    const Places places = placesOf(stated_[rank], cores);
+    images.push_back({stated_[rank].transfer, base + places.in, base + places.out});
+  }
+  transfer.name(images);
+}
+
 Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
   const Stated own = {
-      code,     cores_,   number_, buffers.inBytes, buffers.outBytes, buffers.partBytes,
-      inThere_, outThere_};
+      code,     cores_,    number_,         buffers.inBytes, buffers.outBytes, buffers.partBytes,
+      inThere_, outThere_, buffers.transfer};
   wl_error_t ofOthers = blankError();
   const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
   *culprit = peers.rank();
@@ -204,9 +229,10 @@ Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
 
 Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
-  const Buffers& buffers = operation.buffers;
+  Buffers buffers = operation.buffers;
   stated_.resize(peers.ranks());
   Code found = open(error);
+  if (found == WL_OK) found = gather(&buffers, error);
   if (found == WL_OK) found = find(buffers, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
@@ -227,6 +253,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
+  if (buffers.transfer != nullptr) nameImages(*buffers.transfer, operation.cores);
   using Lies = RankDevice::Lies;
   const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
     if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
@@ -247,6 +274,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   code = runKernel(operation, peers, culprit, error);
   if (code != WL_OK) return code;
   code = fetch(buffers, own, part, error);
+  if (code == WL_OK && buffers.transfer != nullptr) buffers.transfer->scatter();
   *culprit = peers.rank();
   // Every rank's table is read by every host.
   return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
@@ -261,7 +289,8 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
                ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
                : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
   }
-  if (code != WL_OK || buffers.partBytes == 0) return code;
+  // No kernel writes the table of a transfer.
+  if (code != WL_OK || buffers.partBytes == 0 || buffers.transfer != nullptr) return code;
   auto* const named = static_cast<unsigned char*>(buffers.parts) + buffers.outPlace;
   Place out = {};
   std::memcpy(&out, named, sizeof out);

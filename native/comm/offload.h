@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "native/comm/offloaded_transfer.h"
 #include "native/window/device.h"
 
 namespace windlass {
@@ -54,6 +55,8 @@ class Offload {
     // Where in `parts` stands a Place that names `out`: the device's copy names the device's. 0: in
     // none.
     uint64_t outPlace;
+    // Of a transfer, whose images and table are the rest, and are there once it has gathered them.
+    OffloadedTransfer* transfer = nullptr;
   };
   struct Operation {
     const char* name;
@@ -96,6 +99,7 @@ class Offload {
     uint64_t in, out, parts;
     // Where they lie, if that is on the rank's own device; else 0.
     uint64_t inThere, outThere;
+    const OffloadedTransfer* transfer;
   };
   // Where what a rank brings lies in its window, but what kernels take from where it lies.
   struct Places {
@@ -115,6 +119,10 @@ class Offload {
                wl_error_t* error);
   Code open(wl_error_t* error);
   Code find(const Buffers& buffers, wl_error_t* error);
+  // Has a transfer gather what it takes, which becomes the rest of `buffers`.
+  Code gather(Buffers* buffers, wl_error_t* error);
+  // Has its table name all ranks' images.
+  void nameImages(OffloadedTransfer& transfer, uint32_t cores) const;
   // States `code` of this rank; Ok once all have stated Ok.
   Code agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
              wl_error_t* error);

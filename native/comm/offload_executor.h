@@ -11,7 +11,8 @@ namespace windlass {
 
 template <class K>
 Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
-  static_assert(!kRides<K>, "a device fetches what a rank brings from its memory");
+  static_assert(!K::kEager && !OfLibrary<K>::value,
+                "a device fetches what a rank brings from its memory");
   if (group_->config().spansProcesses) {
     return fail(call.error, WL_UNSUPPORTED,
                 "ranks in several processes don't run on devices yet: have them be threads of one");
@@ -21,10 +22,15 @@ Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
     const OffloadTurn turn(group_->offloadSeats(), rank_, sequence_);
     Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
-    fillEntry(call, false);
+    fillEntry(call, kRides<K>);
     publishEntry();
     waiter_.announce(-1);
     code = awaitNeed(kEveryRank, 0, deadline);
+    if constexpr (Asks<K>::value) {
+      bool runs = false;
+      if (code == WL_OK) code = ask<K>(launch, &runs);
+      if (!runs) launch.phases = 0;
+    }
     const uint32_t phases = K::phases(launch);
     if (code == WL_OK && phases > 0) code = offload(call, kernel, phases, launch, deadline);
     if (code != WL_OK) return code;

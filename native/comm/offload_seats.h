@@ -20,6 +20,8 @@ struct OffloadSeat {
   uint32_t device = 0;               // as the process counts them
   uint64_t left = 0;                 // the last operation that the rank is out of
   std::unique_ptr<Offload> offload;  // the rank's own, from its first operation on
+  // Of its last operation that was one's; peers look at it until all are in the next.
+  std::unique_ptr<OffloadedTransfer> transfer;
 };
 
 class OffloadSeats {
