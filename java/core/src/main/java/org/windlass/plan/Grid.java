@@ -99,12 +99,18 @@ final class Grid {
         place += cuts[d].coordinate(cells[d], l) * meshStrides[cuts[d].meshDim(l)];
       }
     }
+    return place + offset(member);
+  }
+
+  /** How far the place of {@code member} of any cells lies from that of member 0. */
+  int offset(int member) {
+    int offset = 0;
     int rest = member;
     for (int f = freeDims.length - 1; f >= 0; f--) {
-      place += rest % mesh.size(freeDims[f]) * meshStrides[freeDims[f]];
+      offset += rest % mesh.size(freeDims[f]) * meshStrides[freeDims[f]];
       rest /= mesh.size(freeDims[f]);
     }
-    return place;
+    return offset;
   }
 
   /** One number for {@code cells}. */

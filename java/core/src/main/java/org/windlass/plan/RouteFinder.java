@@ -366,13 +366,13 @@ final class RouteFinder {
   /** Consecutive members of one cell, as ranks. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
-    private final int[] cells;
+    private final int first;
     private final int low;
     private final int high;
 
     Members(Grid grid, int[] cells, int low, int high) {
       this.grid = grid;
-      this.cells = cells;
+      this.first = grid.place(cells, 0);
       this.low = low;
       this.high = high;
     }
@@ -382,7 +382,7 @@ final class RouteFinder {
       if (index < 0 || index >= high - low) {
         throw new IndexOutOfBoundsException(index);
       }
-      return grid.rank(cells, low + index);
+      return grid.mesh.rankOf(first + grid.offset(low + index));
     }
 
     @Override
