@@ -51,7 +51,9 @@ class IndexArgumentsTest {
           "Plan.stagingBytes(rank)",
           "Plan.stagingBytesFor(rank)",
           "Plan.trafficFor(rank)",
-          "Report.Rank(rank)");
+          "Report.Rank(rank)",
+          "Totals.of(rank)",
+          "Traffic.ofPlans(rank)");
 
   /** A dimension of tensors to come. */
   private static final Set<String> ANY_DIMENSION =

@@ -4,6 +4,7 @@ package org.windlass.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -142,12 +143,17 @@ class PlanPropertyTest {
       List<Plan> sized = PlanTest.withBucketBytes(bucketBytes, plans);
       List<Bucket> all = Bucket.pack(sized);
       int routes = 0;
+      Map<List<Object>, Bucket> last = new HashMap<>();
       for (Bucket bucket : all) {
         routes += bucket.entries().size();
         long bytes = bucket.entries().stream().mapToLong(e -> e.route().bytes()).sum();
         assertThat(bucket.bytes()).isEqualTo(bytes);
         assertThat(bucket.entries().size() == 1 || bytes <= bucketBytes).isTrue();
         assertThat(bucketBytes > 1 || bucket.entries().size() == 1).isTrue();
+        Bucket before = last.put(kind(bucket), bucket);
+        long first = Math.max(1, bucket.entries().get(0).route().bytes());
+        boolean hasRoom = before != null && Math.max(1, before.bytes()) + first <= bucketBytes;
+        assertThat(hasRoom).isFalse();
       }
       assertThat(routes).isEqualTo(plans.stream().mapToInt(plan -> plan.routes().size()).sum());
       for (int rank : to.mesh().ranks()) {
@@ -157,27 +163,80 @@ class PlanPropertyTest {
     }
   }
 
+  private static List<Object> kind(Bucket bucket) {
+    boolean sends = bucket.transport() != Transport.NONE;
+    return List.of(
+        bucket.source(),
+        bucket.transport(),
+        bucket.targets(),
+        bucket.sources(),
+        sends ? "" : bucket.entries().get(0).route().region());
+  }
+
   @RandomSeeds(value = 100, inLong = 1000)
   void totalsAreTheSumsOfWhatMovesAndTheNumberOfBuckets(long seed) {
-    Plan any = plan(seed, 16, 4, 600);
+    List<Plan> any = List.of(plan(seed, 16, 4, 600), plan(~seed, 16, 4, 600));
     for (TransferMode mode : TransferMode.values()) {
       for (long bucketBytes : new long[] {1, 60, 1 << 20}) {
-        Plan plan =
-            Plan.of(
-                any.source(),
-                any.target(),
-                DType.F32,
-                any.options().withMode(mode).withBucketBytes(bucketBytes));
-        Traffic traffic = plan.traffic();
-        assertThat(plan.totals())
-            .isEqualTo(
-                new Totals(
-                    traffic.sentBytes(),
-                    traffic.localBytes(),
-                    traffic.reduceBytes(),
-                    plan.buckets().size()));
+        List<Plan> plans = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+          Plan plan = any.get(i % 2);
+          PlanOptions options = plan.options().withMode(mode).withBucketBytes(bucketBytes);
+          plans.add(Plan.of(plan.source(), plan.target(), DType.F32, options.withTurn(i)));
+        }
+        assertThat(Totals.of(plans))
+            .isEqualTo(totals(Traffic.ofPlans(plans), Bucket.pack(plans).size()));
+        Plan one = plans.get(0);
+        assertThat(one.totals()).isEqualTo(totals(one.traffic(), one.buckets().size()));
+        int rank = Math.floorMod(seed, 16);
+        assertThat(Totals.of(plans, rank))
+            .isEqualTo(totals(Traffic.ofPlans(plans, rank), Bucket.pack(plans, rank).size()));
       }
     }
+  }
+
+  private static Totals totals(Traffic traffic, int buckets) {
+    return new Totals(
+        traffic.sentBytes(), traffic.localBytes(), traffic.reduceBytes(), buckets);
+  }
+
+  @RandomSeeds(value = 150, inLong = 1000)
+  void trafficIsWhatRoutesSay(long seed) {
+    List<Plan> plans = List.of(plan(seed, 40, 3, 2000), plan(~seed, 40, 3, 2000));
+    Map<List<Integer>, Long> links = new HashMap<>();
+    Map<List<Integer>, Long> reads = new HashMap<>();
+    for (Plan plan : plans) {
+      for (Route route : plan.routes()) {
+        for (int target : route.targets()) {
+          links.merge(List.of(route.source(), target), route.region().numel() * 4, Long::sum);
+          for (int holder : route.sources()) {
+            if (holder != route.source()) {
+              reads.merge(List.of(holder, target), route.region().numel() * 4, Long::sum);
+            }
+          }
+        }
+      }
+    }
+    Traffic traffic = Traffic.ofPlans(plans);
+    assertThat(traffic.links()).isEqualTo(inOrder(links));
+    assertThat(traffic.reads()).isEqualTo(inOrder(reads));
+    assertThat(List.of(traffic.sentBytes(), traffic.localBytes(), traffic.reduceBytes()))
+        .containsExactly(
+            sum(links, false), sum(links, true), sum(reads, true) + sum(reads, false));
+  }
+
+  private static List<Traffic.Link> inOrder(Map<List<Integer>, Long> bytesOfEnds) {
+    return bytesOfEnds.entrySet().stream()
+        .map(e -> new Traffic.Link(e.getKey().get(0), e.getKey().get(1), e.getValue()))
+        .sorted(Comparator.comparing(link -> (long) link.source() << 32 | link.target()))
+        .toList();
+  }
+
+  private static long sum(Map<List<Integer>, Long> bytesOfEnds, boolean ofOneRank) {
+    return bytesOfEnds.entrySet().stream()
+        .filter(e -> e.getKey().get(0).equals(e.getKey().get(1)) == ofOneRank)
+        .mapToLong(Map.Entry::getValue)
+        .sum();
   }
 
   @RandomSeeds(value = 100, inLong = 1000)

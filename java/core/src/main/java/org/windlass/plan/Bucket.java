@@ -35,7 +35,6 @@ public final class Bucket {
 
   private record Key(
       long bucketBytes,
-      int source,
       Transport transport,
       List<Integer> targets,
       List<Integer> sources,
@@ -96,45 +95,73 @@ public final class Bucket {
     return bytes;
   }
 
-  /** How many buckets the routes of one rank of a tensor make, which no other rank's enter. */
-  static int count(List<Route> routes, long bucketBytes) {
-    Packing packing = new Packing();
-    routes.forEach(route -> packing.add(0, route, bucketBytes));
-    return packing.buckets.size();
-  }
-
   private static List<Bucket> pack(List<Plan> plans, BiConsumer<Plan, Consumer<Route>> selection) {
     List<Plan> all = Copies.list(plans, "plans");
     Packing packing = new Packing();
+    List<Bucket> buckets = new ArrayList<>();
     for (int i = 0; i < all.size(); i++) {
       int tensor = i;
       long most = all.get(tensor).options().bucketBytes();
-      selection.accept(all.get(tensor), route -> packing.add(tensor, route, most));
+      selection.accept(
+          all.get(tensor),
+          route -> {
+            int place = packing.place(route, most);
+            if (place == buckets.size()) {
+              buckets.add(new Bucket());
+            }
+            buckets.get(place).add(new Entry(tensor, route));
+          });
     }
-    return packing.buckets;
+    return buckets;
   }
 
-  /** Buckets that are being packed. */
-  private static final class Packing {
-    final List<Bucket> buckets = new ArrayList<>();
+  private void add(Entry entry) {
+    entries.add(entry);
+    bytes += entry.route().bytes();
+  }
 
-    /** Those that have room. */
-    private final Map<Key, Bucket> open = new HashMap<>();
+  /** How routes share buckets, of which it keeps none. */
+  static final class Packing {
+    /** Those that have room, by source. */
+    private final Map<Integer, Map<Key, Open>> open = new HashMap<>();
 
-    void add(int tensor, Route route, long most) {
+    private int buckets;
+
+    private static final class Open {
+      int place;
+      long bytes;
+    }
+
+    /** The place of the route's bucket among all; the next if it begins one. */
+    int place(Route route, long most) {
       // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
       long bytes = Math.max(1, route.bytes());
-      Key key = key(route, most);
-      Bucket bucket = bytes < most ? open.get(key) : null;
-      if (bucket == null || bucket.bytes > most - bytes) {
-        bucket = new Bucket();
-        buckets.add(bucket);
-        if (bytes < most) {
-          open.put(key, bucket);
-        }
+      if (bytes >= most) {
+        return buckets++;
       }
-      bucket.entries.add(new Entry(tensor, route));
+      Map<Key, Open> ofSource = open.computeIfAbsent(route.source(), source -> new HashMap<>());
+      Open bucket = ofSource.computeIfAbsent(key(route, most), key -> begin());
+      if (bucket.bytes > most - bytes) {
+        bucket.place = buckets++;
+        bucket.bytes = 0;
+      }
       bucket.bytes += route.bytes();
+      return bucket.place;
+    }
+
+    private Open begin() {
+      Open bucket = new Open();
+      bucket.place = buckets++;
+      return bucket;
+    }
+
+    /** Forgets the buckets of a source that sends no more. */
+    void close(int source) {
+      open.remove(source);
+    }
+
+    int buckets() {
+      return buckets;
     }
   }
 
@@ -143,7 +170,6 @@ public final class Bucket {
         route.transport() == Transport.NONE ? Optional.of(route.region()) : Optional.empty();
     return new Key(
         bucketBytes,
-        route.source(),
         route.transport(),
         route.targets(),
         route.sources(),

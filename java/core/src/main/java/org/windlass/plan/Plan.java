@@ -240,55 +240,27 @@ public final class Plan {
    * TransferMode#GATHER_BROADCAST} the whole tensor to the root and to each target.
    */
   public Traffic traffic() {
-    return traffic(
-        options.mode() == TransferMode.GATHER_BROADCAST ? gatheringRoutes() : routes());
+    return Traffic.ofPlans(List.of(this));
   }
 
   /** {@link #traffic} of those routes alone that {@code rank} takes part in. */
   public Traffic trafficFor(int rank) {
-    checkRank(rank);
-    if (options.mode() != TransferMode.GATHER_BROADCAST) {
-      return traffic(routesFor(rank));
-    }
-    List<Route> routes = gatheringRoutes();
-    routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
-    return traffic(routes);
+    return Traffic.ofPlans(List.of(this), rank);
   }
 
-  /**
-   * The sums of {@link #traffic}, and the number of {@link #buckets}, in one pass that keeps no route:
-   * for plans of many ranks.
-   *
-   * @throws InvalidArgumentException if a sum exceeds 64 bits
-   */
+  /** The {@link Totals} of this plan alone. */
   public Totals totals() {
-    boolean isGathering = options.mode() == TransferMode.GATHER_BROADCAST;
-    Totals.Sums sums = new Totals.Sums();
-    RouteFinder finder = finder();
-    long buckets = 0;
-    try {
-      for (int place = 0; place < from.mesh().size(); place++) {
-        List<Route> routes = finder.from(place);
-        buckets += Bucket.count(routes, options.bucketBytes());
-        if (!isGathering) {
-          routes.forEach(route -> sums.add(route, readers(route)));
-        }
-      }
-      if (isGathering) {
-        gatheringRoutes().forEach(route -> sums.add(route, readers(route)));
-      }
-    } catch (ArithmeticException e) {
-      throw Traffic.overflow(e);
-    }
-    return new Totals(sums.sent, sums.local, sums.reduced, buckets);
+    return Totals.of(List.of(this));
   }
 
-  private List<Integer> readers(Route route) {
-    return options.mode() == TransferMode.STAGED ? Traffic.packer(route) : route.targets();
+  /** Who reads a route's terms to reduce them: a bucket's source, once for all its targets. */
+  List<Integer> readers(Route route) {
+    boolean isPacked = options.mode() == TransferMode.STAGED && !route.targets().isEmpty();
+    return isPacked ? List.of(route.source()) : route.targets();
   }
 
-  private Traffic traffic(List<Route> routes) {
-    return options.mode() == TransferMode.STAGED ? Traffic.packed(routes) : Traffic.of(routes);
+  boolean isGathering() {
+    return options.mode() == TransferMode.GATHER_BROADCAST;
   }
 
   /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */
@@ -309,7 +281,8 @@ public final class Plan {
     return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
 
-  private List<Route> gatheringRoutes() {
+  /** What moves in mode {@link TransferMode#GATHER_BROADCAST}. */
+  List<Route> gatheringRoutes() {
     Plan gather = gather();
     int root = gather.to.mesh().rankOf(0);
     List<Route> routes = gather.routes();
@@ -317,6 +290,13 @@ public final class Plan {
     if (!others.isEmpty()) {
       routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
     }
+    return routes;
+  }
+
+  /** Those of {@link #gatheringRoutes()} that {@code rank} takes part in. */
+  List<Route> gatheringRoutes(int rank) {
+    List<Route> routes = gatheringRoutes();
+    routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
     return routes;
   }
 
@@ -402,7 +382,7 @@ public final class Plan {
         + targetDtype();
   }
 
-  private RouteFinder finder() {
+  RouteFinder finder() {
     Optional<ReduceOp> op = from.partialOp();
     return new RouteFinder(
         new Grid(from, shape, source.paddedExtents()),

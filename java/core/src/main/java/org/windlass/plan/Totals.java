@@ -2,40 +2,95 @@
 package org.windlass.plan;
 
 import java.util.List;
+import org.windlass.InvalidArgumentException;
+import org.windlass.internal.Copies;
 
 /**
- * The sums of a plan; see {@link Plan#totals}.
+ * The sums of one or more plans, made in one pass that keeps no route: for plans of many ranks.
  *
  * @param sentBytes as {@link Traffic#sentBytes}
  * @param localBytes as {@link Traffic#localBytes}
  * @param reduceBytes as {@link Traffic#reduceBytes}
- * @param buckets how many {@link Plan#buckets} there are
+ * @param buckets how many {@link Bucket#pack} makes
  */
 public record Totals(long sentBytes, long localBytes, long reduceBytes, long buckets) {
-  /** Bytes of routes, added up; they throw {@link ArithmeticException} beyond 64 bits. */
-  static final class Sums {
-    long sent;
-    long local;
-    long reduced;
-
-    /**
-     * Adds those of a route.
-     *
-     * @param readers who read its terms to reduce them
-     */
-    void add(Route route, List<Integer> readers) {
-      long bytes = route.bytes();
-      for (int target : route.targets()) {
-        if (target == route.source()) {
-          local = Math.addExact(local, bytes);
-        } else {
-          sent = Math.addExact(sent, bytes);
+  /**
+   * The totals of a transfer of {@code plans} together.
+   *
+   * @throws InvalidArgumentException if a sum exceeds 64 bits
+   */
+  public static Totals of(List<Plan> plans) {
+    List<Plan> all = Copies.list(plans, "plans");
+    Sums sums = new Sums();
+    for (int i = 0; i < all.size(); i++) {
+      Plan plan = all.get(i);
+      RouteFinder finder = plan.finder();
+      for (int place = 0; place < plan.from().mesh().size(); place++) {
+        sums.add(plan, finder.from(place));
+        if (i == all.size() - 1) {
+          sums.packing.close(plan.from().mesh().rankOf(place));
         }
       }
-      if (!readers.isEmpty()) {
-        long read = Math.multiplyExact(readers.size(), route.reduceBytes());
-        reduced = Math.addExact(reduced, read);
+      if (plan.isGathering()) {
+        sums.move(plan, plan.gatheringRoutes());
       }
+    }
+    return sums.totals();
+  }
+
+  /**
+   * The totals of those routes alone that {@code rank} takes part in.
+   *
+   * @throws InvalidArgumentException if a sum exceeds 64 bits
+   */
+  public static Totals of(List<Plan> plans, int rank) {
+    Plan.checkRank(rank);
+    Sums sums = new Sums();
+    for (Plan plan : Copies.list(plans, "plans")) {
+      sums.add(plan, plan.routesFor(rank));
+      if (plan.isGathering()) {
+        sums.move(plan, plan.gatheringRoutes(rank));
+      }
+    }
+    return sums.totals();
+  }
+
+  /** Totals that are being added up. */
+  private static final class Sums {
+    final Bucket.Packing packing = new Bucket.Packing();
+    private long sent;
+    private long local;
+    private long reduced;
+
+    /** Adds routes of a plan, which are what moves unless one rank gathers the whole. */
+    void add(Plan plan, List<Route> routes) {
+      for (Route route : routes) {
+        packing.place(route, plan.options().bucketBytes());
+      }
+      if (!plan.isGathering()) {
+        move(plan, routes);
+      }
+    }
+
+    void move(Plan plan, List<Route> routes) {
+      try {
+        for (Route route : routes) {
+          long bytes = Math.multiplyExact(route.targets().size(), route.bytes());
+          if (route.transport() == Transport.LOCAL) {
+            local = Math.addExact(local, bytes);
+          } else {
+            sent = Math.addExact(sent, bytes);
+          }
+          long read = Math.multiplyExact(plan.readers(route).size(), route.reduceBytes());
+          reduced = Math.addExact(reduced, read);
+        }
+      } catch (ArithmeticException e) {
+        throw Traffic.overflow(e);
+      }
+    }
+
+    Totals totals() {
+      return new Totals(sent, local, reduced, packing.buckets());
     }
   }
 }

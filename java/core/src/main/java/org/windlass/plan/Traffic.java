@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-import java.util.ArrayList;
-import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.function.Function;
+import java.util.function.Consumer;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
@@ -46,68 +42,105 @@ public record Traffic(
    */
   public static Traffic of(Iterable<Route> routes) {
     Objects.requireNonNull(routes, "routes");
-    return of(routes, Route::targets);
-  }
-
-  /** The same where each route's source reduces, once for all targets, as it packs a bucket. */
-  static Traffic packed(Iterable<Route> routes) {
-    return of(routes, Traffic::packer);
-  }
-
-  /** Who reduces a route that goes into a bucket, once for all its targets. */
-  static List<Integer> packer(Route route) {
-    return route.targets().isEmpty() ? List.of() : List.of(route.source());
-  }
-
-  private static Traffic of(Iterable<Route> routes, Function<Route, List<Integer>> readers) {
-    Map<Integer, Map<Integer, Long>> bytesOfLinks = new HashMap<>();
-    Map<Integer, Map<Integer, Long>> bytesOfReads = new HashMap<>();
-    Totals.Sums sums = new Totals.Sums();
+    Sums sums = new Sums();
     int i = 0;
-    try {
-      for (Route route : routes) {
-        if (route == null) {
-          throw new NullPointerException("routes[" + i + "]");
-        }
-        i++;
-        long bytes = route.bytes();
-        List<Integer> readersOfThis = readers.apply(route);
-        sums.add(route, readersOfThis);
+    for (Route route : routes) {
+      if (route == null) {
+        throw new NullPointerException("routes[" + i + "]");
+      }
+      i++;
+      sums.add(route, route.targets());
+    }
+    return sums.traffic();
+  }
+
+  /**
+   * The traffic of a transfer of {@code plans} together.
+   *
+   * @throws InvalidArgumentException if a sum exceeds 64 bits
+   */
+  public static Traffic ofPlans(List<Plan> plans) {
+    Sums sums = new Sums();
+    for (Plan plan : Copies.list(plans, "plans")) {
+      Consumer<Route> add = route -> sums.add(route, plan.readers(route));
+      if (plan.isGathering()) {
+        plan.gatheringRoutes().forEach(add);
+      } else {
+        plan.forEachRoute(add);
+      }
+    }
+    return sums.traffic();
+  }
+
+  /**
+   * The traffic of those routes alone that {@code rank} takes part in.
+   *
+   * @throws InvalidArgumentException if a sum exceeds 64 bits
+   */
+  public static Traffic ofPlans(List<Plan> plans, int rank) {
+    Plan.checkRank(rank);
+    Sums sums = new Sums();
+    for (Plan plan : Copies.list(plans, "plans")) {
+      List<Route> routes = plan.isGathering() ? plan.gatheringRoutes(rank) : plan.routesFor(rank);
+      routes.forEach(route -> sums.add(route, plan.readers(route)));
+    }
+    return sums.traffic();
+  }
+
+  /** The traffic of routes, added up. */
+  private static final class Sums {
+    private final LinkSums links = new LinkSums();
+    private final LinkSums reads = new LinkSums();
+
+    /**
+     * Adds that of a route.
+     *
+     * @param readers who read its terms to reduce them
+     */
+    void add(Route route, List<Integer> readers) {
+      try {
         for (int target : route.targets()) {
-          add(bytesOfLinks, route.source(), target, bytes);
+          links.add(route.source(), target, route.bytes());
         }
-        for (int reader : readersOfThis) {
-          for (int holder : route.sources()) {
-            if (holder != route.source()) {
-              add(bytesOfReads, holder, reader, route.termBytes());
+        for (int holder : route.sources()) {
+          if (holder != route.source()) {
+            for (int reader : readers) {
+              reads.add(holder, reader, route.termBytes());
             }
           }
         }
+      } catch (ArithmeticException e) {
+        throw overflow(e);
       }
-    } catch (ArithmeticException e) {
-      throw overflow(e);
     }
-    return new Traffic(
-        sorted(bytesOfLinks), sums.sent, sums.local, sorted(bytesOfReads), sums.reduced);
+
+    Traffic traffic() {
+      try {
+        return of(links.links(), reads.links());
+      } catch (ArithmeticException e) {
+        throw overflow(e);
+      }
+    }
+  }
+
+  private static Traffic of(List<Link> links, List<Link> reads) {
+    long sent = 0;
+    long local = 0;
+    for (Link link : links) {
+      if (link.source() == link.target()) {
+        local = Math.addExact(local, link.bytes());
+      } else {
+        sent = Math.addExact(sent, link.bytes());
+      }
+    }
+    long reduced = 0;
+    for (Link read : reads) {
+      reduced = Math.addExact(reduced, read.bytes());
+    }
+    return new Traffic(links, sent, local, reads, reduced);
   }
 
   static InvalidArgumentException overflow(ArithmeticException e) {
     return new InvalidArgumentException("the bytes that the plan moves overflow 64 bits", e);
-  }
-
-  private static void add(
-      Map<Integer, Map<Integer, Long>> bytesOfEnds, int source, int target, long bytes) {
-    bytesOfEnds
-        .computeIfAbsent(source, key -> new HashMap<>())
-        .merge(target, bytes, Math::addExact);
-  }
-
-  private static List<Link> sorted(Map<Integer, Map<Integer, Long>> bytesOfEnds) {
-    List<Link> links = new ArrayList<>();
-    bytesOfEnds.forEach(
-        (source, bytesTo) ->
-            bytesTo.forEach((target, bytes) -> links.add(new Link(source, target, bytes))));
-    links.sort(Comparator.comparingInt(Link::source).thenComparingInt(Link::target));
-    return links;
   }
 }

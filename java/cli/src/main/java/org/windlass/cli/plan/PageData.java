@@ -10,7 +10,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
-import java.util.TreeMap;
 import org.windlass.InvalidArgumentException;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.layout.DeviceMesh;
@@ -79,18 +78,11 @@ final class PageData {
 
   /** A tensor, with the sums over all of its {@code count}. */
   private void writeTensor(JsonGenerator out, PlannedTensor tensor) throws IOException {
-    Map<Long, Long> bytesOfLinks = new TreeMap<>();
-    Map<Long, Long> bytesOfReads = new TreeMap<>();
-    long reduced = 0;
-    for (int i = 0; i < tensor.count(); i++) {
-      Plan plan = tensor.plan(options, plans.size());
-      plans.add(plan);
-      Traffic traffic = rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
-      reduced += traffic.reduceBytes();
-      add(bytesOfLinks, traffic.links());
-      add(bytesOfReads, traffic.reads());
-    }
-    links += bytesOfLinks.size() + bytesOfReads.size();
+    List<Plan> same = tensor.plans(options, plans.size());
+    plans.addAll(same);
+    Traffic traffic =
+        rank.isPresent() ? Traffic.ofPlans(same, rank.getAsInt()) : Traffic.ofPlans(same);
+    links += traffic.links().size() + traffic.reads().size();
     if (links > MOST_LINKS) {
       throw new InvalidArgumentException(
           "--html: more than "
@@ -106,26 +98,19 @@ final class PageData {
     out.writeStringField("wire", tensor.wire().toString());
     out.writeNumberField("from", layout(tensor.from(), tensor.shape()));
     out.writeNumberField("to", layout(tensor.to(), tensor.shape()));
-    out.writeNumberField("reduced", reduced);
-    write(out, "links", bytesOfLinks);
-    write(out, "reads", bytesOfReads);
+    out.writeNumberField("reduced", traffic.reduceBytes());
+    write(out, "links", traffic.links());
+    write(out, "reads", traffic.reads());
     out.writeEndObject();
   }
 
-  /** Bytes by both ends, the first in the upper half. */
-  private static void add(Map<Long, Long> bytesOfEnds, List<Link> more) {
-    for (Link link : more) {
-      bytesOfEnds.merge((long) link.source() << 32 | link.target(), link.bytes(), Math::addExact);
-    }
-  }
-
-  private static void write(JsonGenerator out, String name, Map<Long, Long> bytesOfEnds)
+  private static void write(JsonGenerator out, String name, List<Link> links)
       throws IOException {
     out.writeArrayFieldStart(name);
-    for (Map.Entry<Long, Long> link : bytesOfEnds.entrySet()) {
-      out.writeNumber((int) (link.getKey() >> 32));
-      out.writeNumber(link.getKey().intValue());
-      out.writeNumber(link.getValue());
+    for (Link link : links) {
+      out.writeNumber(link.source());
+      out.writeNumber(link.target());
+      out.writeNumber(link.bytes());
     }
     out.writeEndArray();
   }

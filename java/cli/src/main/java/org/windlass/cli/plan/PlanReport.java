@@ -10,14 +10,11 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.OptionalInt;
-import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
-import org.windlass.plan.Bucket;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
@@ -55,19 +52,14 @@ public final class PlanReport {
       int ranks,
       List<Route> routes,
       List<Link> links,
-      long sentBytes,
-      long localBytes,
-      long reduceBytes,
-      long buckets,
+      Totals totals,
       long stagingBytes,
       double millis) {}
 
   /** The lines about a single tensor. */
   public List<String> one(PlannedTensor tensor) {
     long begin = System.nanoTime();
-    Plan plan = tensor.plan(options, 0);
-    Planned planned = planned(null, tensor, plan, begin);
-    return List.of(json ? json(planned) : text(planned));
+    return List.of(ofTensor(null, tensor, tensor.plans(options, 0).get(0), begin));
   }
 
   /** The lines about several tensors, and about all of them. */
@@ -75,100 +67,70 @@ public final class PlanReport {
     long begin = System.nanoTime();
     List<String> lines = new ArrayList<>();
     List<Plan> plans = new ArrayList<>();
-    Map<Long, Long> links = new TreeMap<>();
     BitSet ranks = new BitSet();
-    long sent = 0;
-    long local = 0;
-    long reduced = 0;
     for (PlannedTensor tensor : tensors) {
       addRanks(ranks, tensor);
-      for (int i = 0; i < tensor.count(); i++) {
-        long tensorBegin = System.nanoTime();
-        Plan plan = tensor.plan(options, plans.size());
-        plans.add(plan);
-        Traffic traffic = traffic(plan);
-        sent += traffic.sentBytes();
-        local += traffic.localBytes();
-        reduced += traffic.reduceBytes();
-        traffic
-            .links()
-            .forEach(
-                link ->
-                    links.merge((long) link.source() << 32 | link.target(), link.bytes(), Long::sum));
-        if (!summary && i == 0) {
-          Planned planned = planned(tensor.name(), tensor, plan, tensorBegin);
-          lines.add(json ? json(planned) : text(planned));
-        }
+      long tensorBegin = System.nanoTime();
+      List<Plan> same = tensor.plans(options, plans.size());
+      plans.addAll(same);
+      if (!summary) {
+        lines.add(ofTensor(tensor.name(), tensor, same.get(0), tensorBegin));
       }
     }
-    List<Link> all = new ArrayList<>();
-    links.forEach((ends, bytes) -> all.add(new Link((int) (ends >> 32), ends.intValue(), bytes)));
-    long buckets =
-        rank.isPresent()
-            ? Bucket.pack(plans, rank.getAsInt()).size()
-            : Bucket.pack(plans).size();
-    Planned planned =
-        new Planned(
-            null,
-            null,
-            plans.size(),
-            ranks.cardinality(),
-            List.of(),
-            all,
-            sent,
-            local,
-            reduced,
-            buckets,
-            stagingBytes(plans),
-            (System.nanoTime() - begin) / 1e6);
-    lines.add(json ? json(planned) : text(planned));
+    lines.add(
+        written(
+            new Planned(
+                null,
+                null,
+                plans.size(),
+                ranks.cardinality(),
+                List.of(),
+                links(plans),
+                totals(plans),
+                stagingBytes(plans),
+                (System.nanoTime() - begin) / 1e6)));
     return lines;
   }
 
-  private Planned planned(String name, PlannedTensor tensor, Plan plan, long begin) {
-    if (summary && rank.isEmpty()) {
-      Totals totals = plan.totals();
-      return planned(name, tensor, plan, List.of(), List.of(), totals, begin);
-    }
-    List<Route> routes =
-        summary
-            ? List.of()
-            : rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
-    Traffic traffic = traffic(plan);
-    int buckets =
-        rank.isPresent() ? plan.bucketsFor(rank.getAsInt()).size() : plan.buckets().size();
-    Totals totals =
-        new Totals(traffic.sentBytes(), traffic.localBytes(), traffic.reduceBytes(), buckets);
-    return planned(name, tensor, plan, routes, traffic.links(), totals, begin);
-  }
-
-  private Planned planned(
-      String name,
-      PlannedTensor tensor,
-      Plan plan,
-      List<Route> routes,
-      List<Link> links,
-      Totals totals,
-      long begin) {
+  private String ofTensor(String name, PlannedTensor tensor, Plan plan, long begin) {
     BitSet ranks = new BitSet();
     addRanks(ranks, tensor);
-    return new Planned(
-        name,
-        tensor,
-        tensor.count(),
-        ranks.cardinality(),
-        routes,
-        links,
-        totals.sentBytes(),
-        totals.localBytes(),
-        totals.reduceBytes(),
-        totals.buckets(),
-        stagingBytes(List.of(plan)),
-        (System.nanoTime() - begin) / 1e6);
+    return written(
+        new Planned(
+            name,
+            tensor,
+            tensor.count(),
+            ranks.cardinality(),
+            routes(plan),
+            links(List.of(plan)),
+            totals(List.of(plan)),
+            stagingBytes(List.of(plan)),
+            (System.nanoTime() - begin) / 1e6));
   }
 
-  private Traffic traffic(Plan plan) {
-    return rank.isPresent() ? plan.trafficFor(rank.getAsInt()) : plan.traffic();
+  private String written(Planned planned) {
+    return json ? json(planned) : text(planned);
+  }
+
+  private List<Route> routes(Plan plan) {
+    if (summary) {
+      return List.of();
+    }
+    return rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
+  }
+
+  /** Bytes between every two ranks, which only JSON shows. */
+  private List<Link> links(List<Plan> plans) {
+    if (summary || !json) {
+      return List.of();
+    }
+    return rank.isPresent()
+        ? Traffic.ofPlans(plans, rank.getAsInt()).links()
+        : Traffic.ofPlans(plans).links();
+  }
+
+  private Totals totals(List<Plan> plans) {
+    return rank.isPresent() ? Totals.of(plans, rank.getAsInt()) : Totals.of(plans);
   }
 
   private long stagingBytes(List<Plan> plans) {
@@ -210,10 +172,10 @@ public final class PlanReport {
             }
             writeLinks(generator, planned.links());
           }
-          generator.writeNumberField("buckets", planned.buckets());
-          generator.writeNumberField("sent_bytes", planned.sentBytes());
-          generator.writeNumberField("local_bytes", planned.localBytes());
-          generator.writeNumberField("reduce_bytes", planned.reduceBytes());
+          generator.writeNumberField("buckets", planned.totals().buckets());
+          generator.writeNumberField("sent_bytes", planned.totals().sentBytes());
+          generator.writeNumberField("local_bytes", planned.totals().localBytes());
+          generator.writeNumberField("reduce_bytes", planned.totals().reduceBytes());
           generator.writeNumberField("staging_bytes", planned.stagingBytes());
           generator.writeNumberField(
               "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
@@ -300,11 +262,11 @@ public final class PlanReport {
                 + " %.1f ms",
             planned.ranks(),
             rank.isPresent() ? ", rank " + rank.getAsInt() + " alone" : "",
-            planned.sentBytes(),
-            planned.localBytes(),
-            planned.reduceBytes(),
+            planned.totals().sentBytes(),
+            planned.totals().localBytes(),
+            planned.totals().reduceBytes(),
             planned.stagingBytes(),
-            buckets(planned.buckets()),
+            buckets(planned.totals().buckets()),
             planned.millis()));
     return text.toString();
   }

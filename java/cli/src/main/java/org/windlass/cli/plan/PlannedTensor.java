@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.TensorList;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 
@@ -60,12 +63,14 @@ public record PlannedTensor(
                         + " is missing"));
   }
 
-  /** The plan of the tensor that stands {@code turn}th in its batch. */
-  Plan plan(PlanOptions options, int turn) {
-    from.check(name, shape);
-    to.check(name, shape);
+  /** The plans of all {@code count}, of which the first stands {@code turn}th in its batch. */
+  List<Plan> plans(PlanOptions options, int turn) {
+    TensorSpec source = TensorSpec.of(name, dtype, from, shape);
+    TensorSpec target = TensorSpec.of(name, dtype, to, shape);
     try {
-      return Plan.of(from, to, shape, dtype, wire, dtype, options.withTurn(turn));
+      return IntStream.range(turn, turn + count)
+          .mapToObj(at -> Plan.of(source, target, wire, options.withTurn(at)))
+          .toList();
     } catch (InvalidArgumentException refused) {
       throw new InvalidArgumentException("tensor '" + name + "': " + refused.getMessage(), refused);
     } catch (UnsupportedException refused) {
