@@ -30,8 +30,8 @@ public record Bootstrap(int devices, List<Group> groups) {
    * @throws InvalidArgumentException if a number is negative, as those of groups and places do
    */
   public Bootstrap {
-    requireDevices(devices);
     groups = Copies.list(groups, "groups");
+    requireDevices(devices);
   }
 
   /**
