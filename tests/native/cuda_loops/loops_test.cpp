@@ -150,7 +150,8 @@ struct Tensor {
     const uint64_t bytes = sizeOf(dtype);
     const auto count = static_cast<uint64_t>(std::max<int64_t>(step, 1));
     offset = misaligned;
-    memory.resize(count * bytes + offset);
+    // Whole words, of which an add exchanges those that its elements lie in.
+    memory.resize((count * bytes + offset + 3) / 4 * 4);
     fill(memory.data() + offset, dtype, count, random);
     view = {memory.data() + offset, dtype, dims, shape.data(), strides.data()};
   }

@@ -170,7 +170,8 @@ JNIEXPORT jint JNICALL Java_org_windlass_internal_NativeLoader_abiVersion(JNIEnv
   return static_cast<jint>(wl_abi_version());
 }
 
-// What `find` misses here; null for nothing.
+// What `find` misses here; null for nothing. The ABI is called, never pointed to: a call is bound
+// when it is made, so that this library loads beside one of another version, and says so.
 static jstring refusalOf(JNIEnv* env, int32_t (*find)(wl_error_t*)) {
   wl_error_t error = {};
   error.struct_size = sizeof error;
@@ -178,11 +179,11 @@ static jstring refusalOf(JNIEnv* env, int32_t (*find)(wl_error_t*)) {
 }
 
 JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_ascendRefusal(JNIEnv* env, jclass) {
-  return refusalOf(env, wl_ascend_find);
+  return refusalOf(env, [](wl_error_t* error) { return wl_ascend_find(error); });
 }
 
 JNIEXPORT jstring JNICALL Java_org_windlass_internal_NativeLoader_cudaRefusal(JNIEnv* env, jclass) {
-  return refusalOf(env, wl_cuda_find);
+  return refusalOf(env, [](wl_error_t* error) { return wl_cuda_find(error); });
 }
 
 JNIEXPORT jobject JNICALL Java_org_windlass_internal_NativeMemory_view(JNIEnv* env, jclass, jlong address,
