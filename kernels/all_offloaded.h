@@ -6,8 +6,11 @@
 #include "kernels/expert_combine.h"
 #include "kernels/expert_dispatch.h"
 #include "kernels/offload.h"
+#include "windlass/experts.h"
 
 namespace windlass {
+
+static_assert(kMostTopK <= kMostDeviceRanks, "what a core moves at a time has a view for each");
 
 using AllOffloadedKernels = OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine>;
 

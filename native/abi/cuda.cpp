@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "native/abi/handles.h"
 #include "native/window/cuda/cuda.h"
 
 using namespace windlass;
@@ -71,6 +72,7 @@ int32_t wl_cuda_find(wl_error_t* error) {
 }
 
 int32_t wl_cuda_device_count(uint32_t* count, wl_error_t* error) {
+  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
   *count = 0;
   const cuda::Cuda* driver = nullptr;
   if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;
@@ -108,6 +110,7 @@ int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error
 }
 
 int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error) {
+  if (Code code = checkNotNull(can, "can", error); code != WL_OK) return code;
   *can = 0;
   const cuda::Cuda* driver = nullptr;
   if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;

@@ -87,10 +87,6 @@ void bringTable(const Call& call, const Launch& launch, uint32_t rank, Offload::
   buffers->outPlace = offsetof(ExpertTable, buffer);
 }
 
-}  // namespace
-
-namespace {
-
 // Every rank has entered.
 OffloadedTransfer* findTransfer(const Launch& launch, uint32_t rank, const OffloadSeats& seats) {
   bool isOneDevice = true;

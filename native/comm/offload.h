@@ -30,7 +30,7 @@ struct OffloadProgress {
 };
 
 // The other ranks, as one that hands an operation to its device sees them.
-class OffloadPeers : public Exchange {
+class OffloadPeers : public AllRanks {
  public:
   // Whether there is time, and nothing has failed.
   virtual bool goesOn() = 0;

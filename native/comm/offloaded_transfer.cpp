@@ -38,6 +38,7 @@ uint64_t spanOf(const ChunkItem& item, const uint64_t* view, const int64_t* stri
 void OffloadedTransfer::find(const Launch& launch) {
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     forEachItem(tableOf(launch, rank), [&](const ChunkItem& item) {
+      mostViews_ = std::max({mostViews_, item.targets(), item.sources()});
       for (uint32_t s = 0; s < item.sources(); ++s) {
         const uint64_t* source = item.source(s);
         findView(launch, item, source, ChunkItem::sourceStrides(source), false);
@@ -115,6 +116,11 @@ uint64_t OffloadedTransfer::countAt(uint64_t address) const {
 
 Code OffloadedTransfer::gather(RankDevice& device, wl_error_t* error) {
   using Lies = RankDevice::Lies;
+  if (mostViews_ > kMostDeviceRanks) {
+    return fail(error, WL_UNSUPPORTED,
+                "an item of the transfer has %u targets or sources: a core of a device takes %u",
+                mostViews_, kMostDeviceRanks);
+  }
   for (Range& range : ranges_) {
     const auto* memory = reinterpret_cast<const void*>(range.begin);
     Lies lies = Lies::kHost;

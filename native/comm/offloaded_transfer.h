@@ -22,7 +22,8 @@ class OffloadedTransfer {
   // Finds what items of all ranks name of this rank's. Throws std::bad_alloc.
   void find(const Launch& launch);
   // Copies what lies on the host into images. WL_UNSUPPORTED where devices don't reach what lies on
-  // one of them. Throws std::bad_alloc.
+  // one of them, or an item has more targets or sources than there may be ranks. Throws
+  // std::bad_alloc.
   Code gather(RankDevice& device, wl_error_t* error);
   // What kernels only read.
   void* in() const { return images_[0].get(); }
@@ -76,7 +77,8 @@ class OffloadedTransfer {
   std::vector<uint64_t> counts_;  // where they lie, ascending
   std::vector<Target> targets_;
   std::vector<uint64_t> table_;
-  uint64_t countsAt_ = 0;  // in the image
+  uint32_t mostViews_ = 0;  // that any rank's item has, targets or sources
+  uint64_t countsAt_ = 0;   // in the image
   uint64_t bytes_[2] = {0, 0};
   std::unique_ptr<unsigned char[]> images_[2];
 };

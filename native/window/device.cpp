@@ -14,6 +14,11 @@ std::unique_ptr<RankDevice> makeRankDevice() {
   return std::make_unique<acl::AclRankDevice>();
 }
 
+Code checkDevices(wl_error_t* error) {
+  const cuda::Cuda* driver = nullptr;
+  return kTarget.image == nullptr ? WL_OK : cuda::Cuda::find(&driver, error);
+}
+
 uint32_t deviceOf(uint32_t rank) {
   if (kTarget.image == nullptr) return rank;
   return rank % std::clamp(cuda::countDevices(), 1u, kMostDeviceRanks);

@@ -5,14 +5,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "native/base/error.h"
 #include "windlass/offload.h"
 
 namespace windlass {
 
-// How the ranks of a window tell one another what it takes.
-class Exchange {
+// The ranks of a window, as they tell one another what it takes.
+class AllRanks {
  public:
   virtual uint32_t rank() const = 0;
   virtual uint32_t ranks() const = 0;
@@ -21,8 +22,29 @@ class Exchange {
   virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
 
  protected:
-  ~Exchange() = default;
+  ~AllRanks() = default;
 };
+
+// States `own`, which has a `code` of this rank so far, to all: WL_OK once all have stated theirs,
+// and all are OK. *culprit is the rank that failed; kNobody: none, or the exchange itself ended.
+template <class Statement>
+Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
+                uint32_t* culprit, wl_error_t* error) {
+  const auto code = static_cast<Code>(own.code);
+  const Code told =
+      exchange.all(&own, statements.data(), sizeof own, code == WL_OK ? error : nullptr);
+  *culprit = code == WL_OK ? kNobody : exchange.rank();
+  if (code != WL_OK || told != WL_OK) return code != WL_OK ? code : told;
+  for (uint32_t rank = 0; rank < statements.size(); ++rank) {
+    const auto theirs = static_cast<Code>(statements[rank].code);
+    if (theirs == WL_OK) continue;
+    *culprit = rank;
+    return fail(error, theirs,
+                "rank %u could not make its part of the window: %s; its own error says more", rank,
+                codeName(theirs));
+  }
+  return WL_OK;
+}
 
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // of a part
 
@@ -42,7 +64,7 @@ class RankDevice {
   // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
   // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves
   // nothing behind. Throws std::bad_alloc, before its first exchange alone.
-  virtual Code makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) = 0;
+  virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // The rank that a failure of makeWindow() began with; kNobody: what ranks tell one another ended
   // it.
   virtual uint32_t culprit() const = 0;
@@ -79,6 +101,10 @@ class RankDevice {
 
 // Of the target's runtime. Throws std::bad_alloc.
 std::unique_ptr<RankDevice> makeRankDevice();
+
+// Why no rank has a device here, where the target's runtime is known before any is taken: that of
+// cuda. Elsewhere the first operation says so.
+Code checkDevices(wl_error_t* error);
 
 // The device that rank `rank` of a group takes, as the process counts them.
 uint32_t deviceOf(uint32_t rank);

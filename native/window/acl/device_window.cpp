@@ -25,7 +25,7 @@ AclPhysicalProperties propertiesOn(int32_t device) {
 
 }  // namespace
 
-Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_error_t* error) {
+Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   if (device_ != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   const uint32_t ranks = exchange.ranks();
@@ -64,23 +64,12 @@ Code DeviceWindow::make(Device& device, Exchange& exchange, uint64_t bytes, wl_e
   return code;
 }
 
-Code DeviceWindow::state(Exchange& exchange, Code code, wl_error_t* error) {
+Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   own_.code = code;
-  Code told = exchange.all(&own_, statements_.data(), sizeof own_, code == WL_OK ? error : nullptr);
-  culprit_ = code == WL_OK ? kNobody : rank_;
-  if (code != WL_OK) return code;
-  for (uint32_t rank = 0; told == WL_OK && rank < statements_.size(); ++rank) {
-    const auto theirs = static_cast<Code>(statements_[rank].code);
-    if (theirs != WL_OK) {
-      culprit_ = rank;
-      told = fail(error, theirs, "rank %u could not make its part of the window: %s; its own error "
-                  "says more", rank, codeName(theirs));
-    }
-  }
-  return told;
+  return stateToAll(exchange, own_, statements_, &culprit_, error);
 }
 
-Code DeviceWindow::checkRanks(const Exchange& exchange, wl_error_t* error) const {
+Code DeviceWindow::checkRanks(const AllRanks& exchange, wl_error_t* error) const {
   bool sharesOne = false;
   bool isOne = true;
   for (uint32_t a = 0; a < exchange.ranks(); ++a) {

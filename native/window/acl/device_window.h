@@ -41,7 +41,7 @@ class DeviceWindow {
   // ranks; devices that don't reach one another; several ranks of one process among several
   // processes, since a process imports a handle once. The device is used until the window is
   // closed. Throws std::bad_alloc, before its first exchange alone.
-  Code make(Device& device, Exchange& exchange, uint64_t bytes, wl_error_t* error);
+  Code make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
   // The rank that a failure of make() began with; kNobody: what ranks tell one another ended it.
   uint32_t culprit() const { return culprit_; }
   // Gives everything back, whatever fails, and tells the first failure. Call once no rank's kernels
@@ -72,8 +72,8 @@ class DeviceWindow {
   };
 
   // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
-  Code state(Exchange& exchange, Code code, wl_error_t* error);
-  Code checkRanks(const Exchange& exchange, wl_error_t* error) const;
+  Code state(AllRanks& exchange, Code code, wl_error_t* error);
+  Code checkRanks(const AllRanks& exchange, wl_error_t* error) const;
   Code makeOwn(uint64_t bytes, wl_error_t* error);
   Code reach(uint32_t peer, wl_error_t* error);
   Code enableAccess(uint32_t peer, wl_error_t* error);

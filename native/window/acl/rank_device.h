@@ -12,7 +12,7 @@ class AclRankDevice final : public RankDevice {
   Code open(uint32_t number, wl_error_t* error) override;
   Code close(wl_error_t* error) override { return device_.close(error); }
 
-  Code makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) override {
+  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override {
     return window_.make(device_, exchange, bytes, error);
   }
   uint32_t culprit() const override { return window_.culprit(); }

@@ -18,7 +18,7 @@ CuPhysicalProperties propertiesOn(CuDevice device) {
 
 }  // namespace
 
-Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, Exchange& exchange,
+Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange,
                         uint64_t bytes, wl_error_t* error) {
   if (gpu_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   const uint32_t ranks = exchange.ranks();
@@ -48,22 +48,9 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, Exchange&
   return code;
 }
 
-Code DeviceWindow::state(Exchange& exchange, Code code, wl_error_t* error) {
+Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   own_.code = code;
-  Code told = exchange.all(&own_, statements_.data(), sizeof own_, code == WL_OK ? error : nullptr);
-  culprit_ = code == WL_OK ? kNobody : rank_;
-  if (code != WL_OK) return code;
-  for (uint32_t rank = 0; told == WL_OK && rank < statements_.size(); ++rank) {
-    const auto theirs = static_cast<Code>(statements_[rank].code);
-    if (theirs != WL_OK) {
-      culprit_ = rank;
-      told = fail(error, theirs,
-                  "rank %u could not make its part of the window: %s; its own error "
-                  "says more",
-                  rank, codeName(theirs));
-    }
-  }
-  return told;
+  return stateToAll(exchange, own_, statements_, &culprit_, error);
 }
 
 std::vector<uint32_t> DeviceWindow::devices() const {

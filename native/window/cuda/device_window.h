@@ -20,7 +20,7 @@ class DeviceWindow {
   // As RankDevice::makeWindow(). All ranks live in this process; this one has its
   // OffloadedOperation at `operation`. WL_UNSUPPORTED: more than 64 ranks, more on a GPU than it
   // runs at a time, or GPUs that don't reach one another.
-  Code make(Gpu& gpu, Copies& copies, CuAddress operation, Exchange& exchange, uint64_t bytes,
+  Code make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange, uint64_t bytes,
             wl_error_t* error);
   uint32_t culprit() const { return culprit_; }
   Code close(wl_error_t* error);
@@ -43,7 +43,7 @@ class DeviceWindow {
   };
 
   // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
-  Code state(Exchange& exchange, Code code, wl_error_t* error);
+  Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);
   // Whether the GPU of each rank reaches this one's, as the driver has it.
   Code checkReach(wl_error_t* error) const;

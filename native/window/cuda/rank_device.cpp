@@ -52,7 +52,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
   return code;
 }
 
-Code CudaRankDevice::makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) {
+Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   // Its operations are numbered anew.
   stop_->store(0, std::memory_order_release);
   return window_.make(*gpu_, copies_, operation_, exchange, bytes, error);

@@ -16,7 +16,7 @@ class CudaRankDevice final : public RankDevice {
   Code open(uint32_t number, wl_error_t* error) override;
   Code close(wl_error_t* error) override;
 
-  Code makeWindow(Exchange& exchange, uint64_t bytes, wl_error_t* error) override;
+  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
   uint32_t culprit() const override { return window_.culprit(); }
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }

@@ -120,7 +120,7 @@ TEST(AclCalls, OfAWindowComeInOrder) {
   const StandIn& standIn = StandIn::fresh();
   standIn.processes();
   const auto outcomes =
-      onRanks(standIn, 3, [](uint32_t, Device& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(standIn, 3, [](uint32_t, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
         const Code code = window.make(device, exchange, 100, error);
         if (code != WL_OK) return code;
@@ -159,7 +159,7 @@ TEST(AclCalls, OfAWindowComeInOrder) {
 TEST(AclCalls, OfOneProcessExportNothing) {
   const StandIn& standIn = StandIn::fresh();
   const auto outcomes =
-      onRanks(standIn, 2, [](uint32_t rank, Device& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(standIn, 2, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
         Code code = window.make(device, exchange, kPart, error);
         if (code != WL_OK) return code;
@@ -214,7 +214,7 @@ TEST(AclKernels, ReachEveryPartByTheContext) {
   standIn.processes();
   launching = &standIn;
   const auto outcomes = onRanks(
-      standIn, kRanks, [](uint32_t rank, Device& device, Exchange& exchange, wl_error_t* error) {
+      standIn, kRanks, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
         Code code = window.make(device, exchange, 3 * kPart - 5, error);
         if (code != WL_OK) return code;
@@ -274,7 +274,7 @@ TEST(AclFailures, OfEachCallAreToldToAllAndLeaveNothing) {
     standIn.fail(1, number, kError);
     std::vector<int> isMade(kRanks);
     const auto outcomes = onRanks(
-        standIn, kRanks, [&](uint32_t rank, Device& device, Exchange& exchange, wl_error_t* error) {
+        standIn, kRanks, [&](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
           DeviceWindow window;
           Code code = window.make(device, exchange, 100, error);
           if (code == WL_OK) {
@@ -352,7 +352,7 @@ TEST(AclFailures, DevicesThatDoNotReachOneAnotherAreRefusedOnAllRanks) {
   standIn.processes();
   standIn.reaches(0);
   const auto outcomes =
-      onRanks(standIn, 2, [](uint32_t, Device& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(standIn, 2, [](uint32_t, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
         EXPECT_EQ(window.make(device, exchange, kPart, error), WL_UNSUPPORTED);
         // It is as it was, and can be asked again.
@@ -369,7 +369,7 @@ TEST(AclFailures, WindowsOfDifferentSizesAreAMismatch) {
   const StandIn& standIn = StandIn::fresh();
   standIn.processes();
   const auto outcomes = onRanks(
-      standIn, 2, [](uint32_t rank, Device& device, Exchange& exchange, wl_error_t* error) {
+      standIn, 2, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
         return window.make(device, exchange, (rank + 1) * kPart, error);
       });
@@ -381,7 +381,7 @@ TEST(AclFailures, WindowsOfDifferentSizesAreAMismatch) {
 }
 
 // Peers that state what rank 0 does, but that rank 2 lives in a process of its own.
-class Echo final : public Exchange {
+class Echo final : public AllRanks {
  public:
   Echo(uint32_t ranks, int32_t process) : ranks_(ranks), process_(process) {}
   uint32_t rank() const override { return 0; }

@@ -79,7 +79,7 @@ class Meeting {
  public:
   explicit Meeting(uint32_t ranks) : ranks_(ranks), said_(ranks) {}
 
-  class Seat final : public Exchange {
+  class Seat final : public AllRanks {
    public:
     Seat(Meeting& meeting, uint32_t rank) : meeting_(meeting), rank_(rank) {}
     uint32_t rank() const override { return rank_; }

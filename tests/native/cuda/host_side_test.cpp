@@ -73,7 +73,7 @@ std::vector<Outcome> onRanks(uint32_t ranks, uint32_t devices, Body&& body) {
   return outcomes;
 }
 
-Code makeWindow(uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+Code makeWindow(uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
   return device.makeWindow(exchange, 100, error);
 }
 
@@ -131,7 +131,7 @@ TEST(CudaErrors, ComeToOursWithWhatToDo) {
 TEST(CudaCalls, OfARankComeInOrder) {
   gpus::reset();
   const auto outcomes =
-      onRanks(1, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(1, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 100, error);
         if (code != WL_OK) return code;
         EXPECT_EQ(device.partBytes(), kPart);
@@ -240,7 +240,7 @@ TEST(CudaCalls, AFailureOfAnyIsToldToAllAndLeavesNothing) {
 TEST(CudaDevices, OutOfMemorySaysWhatWasAskedAndWhatIsFree) {
   gpus::reset();
   const auto outcomes =
-      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         return device.makeWindow(exchange, uint64_t{1} << 40, error);
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_RESOURCE);
@@ -284,7 +284,7 @@ TEST(CudaDevices, AreZeroOnceTheirPeersHaveTriedThem) {
   gpus::reset();
   gpus::devices(2);
   const auto outcomes = onRanks(
-      3, 2, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+      3, 2, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 5000, error);
         std::vector<unsigned char> all(kPart, 1);
         if (code == WL_OK) code = device.fromDevice(all.data(), device.part(rank), kPart, error);
@@ -302,7 +302,7 @@ TEST(CudaDevices, RefuseMoreRanksThanTheyRunAtATime) {
     EXPECT_TRUE(says(one.error, "3 ranks share device 0, which runs 2 blocks"));
   }
   const auto outcomes =
-      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+      onRanks(2, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         const Code code = device.makeWindow(exchange, 100, error);
         EXPECT_EQ(device.coresAtOnce(64), 1u);
         return code;
@@ -315,7 +315,7 @@ TEST(CudaCopies, OfAnyLengthComeBack) {
   gpus::reset();
   const uint32_t seed = std::random_device{}();
   std::mt19937 random(seed);
-  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     Code code = device.makeWindow(exchange, 8 * kPart, error);
     for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kPart - 1, kPart, kPart + 1, 2 * kPart,
                                  3 * kPart + 5, 7 * kPart + 12345}) {
@@ -348,7 +348,7 @@ TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
   gpus::reset();
   gpus::devices(2);
   const auto outcomes = onRanks(
-      5, 2, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+      5, 2, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 1 << 16, error);
         if (code == WL_OK) code = device.start("barrier", meeting(device, rank, 5, 3), error);
         return code == WL_OK ? device.await("barrier", 20'000 * kMs, error) : code;
@@ -366,7 +366,7 @@ TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
 
 TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
   gpus::reset();
-  onRanks(3, 1, [](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+  onRanks(3, 1, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     const Code made = device.makeWindow(exchange, 1 << 16, error);
     EXPECT_EQ(made, WL_OK) << error->message;
     const OffloadedOperation given = meeting(device, rank, 3, 1);
@@ -395,7 +395,7 @@ TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {
   gpus::reset();
   gpus::isStuck(1, true);
   std::atomic<int> stopped{0};
-  onRanks(2, 1, [&](uint32_t rank, CudaRankDevice& device, Exchange& exchange, wl_error_t* error) {
+  onRanks(2, 1, [&](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK);
     const OffloadedOperation given = meeting(device, rank, 2, 2);
     EXPECT_EQ(device.start("barrier", given, error), WL_OK);

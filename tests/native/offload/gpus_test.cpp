@@ -52,6 +52,19 @@ std::vector<Outcome> sumTwice() {
   return outcomes;
 }
 
+TEST(WithoutADriver, NoGroupIsMade) {
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  if (wl_cuda_find(&error) == WL_OK) GTEST_SKIP() << "a driver opens: comm_cuda_no_driver has none";
+  wl_group_config_t config = {};
+  config.struct_size = sizeof config;
+  config.ranks = 2;
+  wl_group_t* group = nullptr;
+  EXPECT_EQ(wl_group_create(&config, &group, &error), WL_UNSUPPORTED);
+  EXPECT_EQ(group, nullptr);
+  EXPECT_NE(std::string(error.message).find("NVIDIA's driver"), std::string::npos) << error.message;
+}
+
 class Gpus : public testing::Test {
  protected:
   // Whatever else this program tests has the stand-in as it is at first.

@@ -152,7 +152,7 @@ class NoDevice final : public windlass::RankDevice {
   using Code = windlass::Code;
   Code open(uint32_t, wl_error_t*) override { return WL_OK; }
   Code close(wl_error_t*) override { return WL_OK; }
-  Code makeWindow(windlass::Exchange&, uint64_t, wl_error_t*) override { return WL_OK; }
+  Code makeWindow(windlass::AllRanks&, uint64_t, wl_error_t*) override { return WL_OK; }
   uint32_t culprit() const override { return windlass::kNobody; }
   Code closeWindow(wl_error_t*) override { return WL_OK; }
   void* part(uint32_t) const override { return nullptr; }
