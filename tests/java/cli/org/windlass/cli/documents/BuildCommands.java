@@ -165,16 +165,19 @@ record BuildCommands(
     assertThat(file).as("%s", block).isExecutable();
     String known =
         Files.readString(file) + text(Pages.ROOT.resolve("java/bench/src/main/java"), 9, ".java");
-    Matcher suites = Pattern.compile("(?m)^all=\\((.*)\\)").matcher(known);
+    List<String> suites =
+        Pattern.compile("(?m)^(?:all|alone)=\\((.*)\\)")
+            .matcher(known)
+            .results()
+            .flatMap(found -> Stream.of(found.group(1).split(" ")))
+            .toList();
     for (String argument : arguments) {
       if (argument.startsWith("--")) {
         assertThat(known)
             .as("%s: options of %s", block, name)
             .contains(argument.replaceFirst("=.*", ""));
       } else if (name.equals("scripts/test")) {
-        assertThat(suites.reset().find() ? suites.group(1).split(" ") : new String[0])
-            .as("%s", block)
-            .contains(argument);
+        assertThat(suites).as("%s: suites of %s", block, name).contains(argument);
       }
     }
   }
