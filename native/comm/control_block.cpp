@@ -21,9 +21,9 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
 // operations alike.
 uint64_t layoutOfThisLibrary() {
   char text[256];
-  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu",
+  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu",
                 WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
-                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder));
+                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
     word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
@@ -75,6 +75,8 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   eager_ = take(2 * eagerBytes_ * ranks, kPage);
   deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
   parts_ = take(2 * partsBytes_ * ranks, kPage);
+  const uint64_t offloading = config.offloadCores > 0 ? ranks : 0;
+  offloadLines_ = reinterpret_cast<OffloadLine*>(take(sizeof(OffloadLine) * offloading, kLine));
   const uint64_t staging = config.spansProcesses ? ranks : 0;
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
   stages_ = take(stageAreaBytes_ * staging, kPage);
@@ -112,6 +114,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
+    if (config.offloadCores > 0) new (&block.offloadLines_[rank]) OffloadLine();
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
     new (&block.members_[rank]) Member();
     block.members_[rank].former = former == nullptr ? kNobody : former[rank];

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "native/base/error.h"
+#include "native/comm/offload_line.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 
@@ -329,6 +330,8 @@ class ControlBlock {
   PartTable& parts(uint32_t rank, uint64_t sequence) const {
     return *reinterpret_cast<PartTable*>(parts_ + (2 * rank + (sequence & 1)) * partsBytes_);
   }
+  // Where ranks have devices.
+  OffloadLine& offloadLine(uint32_t rank) const { return offloadLines_[rank]; }
   // Where ranks live in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
   StagePair& stagePair(uint32_t owner, uint32_t reader) const {
@@ -359,6 +362,7 @@ class ControlBlock {
   unsigned char* eager_ = nullptr;
   unsigned char* parts_ = nullptr;
   unsigned char* deviceLines_ = nullptr;
+  OffloadLine* offloadLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
   unsigned char* stages_ = nullptr;
   uint64_t stageHalfBytes_ = 0;

@@ -24,18 +24,18 @@ class Comm::Handover final : public OffloadPeers {
   uint32_t rank() const override { return comm_.rank(); }
   uint32_t ranks() const override { return comm_.group().ranks(); }
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
-    if (bytes > OffloadSeat::kMostBytes)
+    if (bytes > OffloadLine::kMostBytes)
       return fail(error, WL_INVALID_ARGUMENT, "a rank states %llu bytes at most at a time",
-                  static_cast<unsigned long long>(OffloadSeat::kMostBytes));
-    OffloadSeat& seat = seatOf(rank());
+                  static_cast<unsigned long long>(OffloadLine::kMostBytes));
+    OffloadLine& line = lineOf(rank());
     // What it held is two turns old: whoever is in the last one has read it.
-    const uint64_t turn = seat.turn.load(std::memory_order_relaxed);
-    std::memcpy(seat.said[turn & 1], own, bytes);
-    seat.turn.store(turn + 1, std::memory_order_seq_cst);
+    const uint64_t turn = line.turn.load(std::memory_order_relaxed);
+    std::memcpy(line.said[turn & 1], own, bytes);
+    line.turn.store(turn + 1, std::memory_order_seq_cst);
     comm_.own_.done.word.fetch_add(0, std::memory_order_seq_cst);
     comm_.group_->wakeSleepers();
     for (uint32_t peer = 0; peer < ranks(); ++peer) {
-      const OffloadSeat& other = seatOf(peer);
+      const OffloadLine& other = lineOf(peer);
       const auto told = [&] { return other.turn.load(std::memory_order_acquire) > turn; };
       if (Code code = comm_.wait(told, peer, deadline_); code != WL_OK)
         return fail(error, code, "rank %u waited in vain for rank %u", rank(), peer);
@@ -43,6 +43,11 @@ class Comm::Handover final : public OffloadPeers {
                   bytes);
     }
     return WL_OK;
+  }
+  uint32_t firstBeside(uint32_t rank) const override {
+    uint32_t first = 0;
+    while (!comm_.group().liveTogether(first, rank)) ++first;
+    return first;
   }
   bool goesOn() override {
     return comm_.group().failure() == nullptr && !comm_.closes() && deadline_.left(clockNs()) > 0;
@@ -56,7 +61,7 @@ class Comm::Handover final : public OffloadPeers {
   }
 
  private:
-  OffloadSeat& seatOf(uint32_t rank) const { return comm_.group().offloadSeats()[rank]; }
+  OffloadLine& lineOf(uint32_t rank) const { return comm_.group().block().offloadLine(rank); }
 
   Comm& comm_;
   Deadline& deadline_;

@@ -32,9 +32,7 @@ struct OffloadProgress {
 // The other ranks, as one that hands an operation to its device sees them.
 class OffloadPeers : public AllRanks {
  public:
-  // Whether there is time, and nothing has failed.
-  virtual bool goesOn() = 0;
-  virtual int64_t leftNs() = 0;  // of that time
+  virtual int64_t leftNs() = 0;  // of the time in which it goes on
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a group that have devices: which ones, what they tell one another on the host while
-// they hand over an operation, and whose turn it is. An operation has all devices of its group
-// before it begins on any: kernels of two groups, of which each waits for peers behind the other
-// one's, would wait until the deadline.
+// The ranks of a group that have devices: which ones, and whose turn it is. An operation has all
+// devices of its group before it begins on any: kernels of two groups, of which each waits for
+// peers behind the other one's, would wait until the deadline.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "native/comm/offload.h"
@@ -13,10 +11,6 @@
 namespace windlass {
 
 struct OffloadSeat {
-  static constexpr uint64_t kMostBytes = 64;
-
-  alignas(64) std::atomic<uint64_t> turn{0};
-  alignas(64) unsigned char said[2][kMostBytes] = {};
   uint32_t device = 0;               // as the process counts them
   uint64_t left = 0;                 // the last operation that the rank is out of
   std::unique_ptr<Offload> offload;  // the rank's own, from its first operation on

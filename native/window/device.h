@@ -20,6 +20,10 @@ class AllRanks {
   // Collective: every rank's `bytes` bytes, the same number on all, in the order of ranks. It ends
   // within the communicator's deadline; after a failure nobody goes on.
   virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
+  // The lowest of the ranks that live in the same process.
+  virtual uint32_t firstBeside(uint32_t rank) const = 0;
+  // Whether there is time, and nothing has failed.
+  virtual bool goesOn() = 0;
 
  protected:
   ~AllRanks() = default;

@@ -2,18 +2,16 @@
 #include "native/window/cuda/grid.h"
 
 #include <chrono>
-#include <map>
 #include <memory>
 
 #include "native/base/clock.h"
+#include "native/window/cuda/by_name.h"
 #include "native/window/cuda/polling.h"
 
 namespace windlass::cuda {
 namespace {
 
-std::mutex mutex;  // guards the grids, and who holds them
-std::map<uint64_t, Grid*> grids;
-uint64_t names = 0;
+ByName<Grid> grids;
 
 }  // namespace
 
@@ -24,10 +22,8 @@ Code Grid::make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** gr
     made->end(nullptr);
     return code;
   }
-  const std::lock_guard<std::mutex> lock(mutex);
-  made->name_ = ++names;
   try {
-    grids[made->name_] = made.get();
+    made->name_ = grids.add(made.get());
   } catch (...) {
     made->end(nullptr);
     throw;
@@ -37,19 +33,11 @@ Code Grid::make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** gr
 }
 
 Grid* Grid::hold(uint64_t name) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = grids.find(name);
-  if (found == grids.end()) return nullptr;
-  ++found->second->holders_;
-  return found->second;
+  return grids.hold(name);
 }
 
 Code Grid::leave(wl_error_t* error) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (--holders_ > 0) return WL_OK;
-    grids.erase(name_);
-  }
+  if (!grids.leave(name_)) return WL_OK;
   const std::unique_ptr<Grid> own(this);
   return end(error);
 }

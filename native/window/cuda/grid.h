@@ -44,7 +44,6 @@ class Grid {
   Gpu& gpu_;
   const uint32_t ranks_;
   uint64_t name_ = 0;
-  uint32_t holders_ = 1;
   CuStream stream_ = nullptr;
   CuAddress operations_ = 0;  // on the device
 

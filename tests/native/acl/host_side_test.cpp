@@ -395,6 +395,8 @@ class Echo final : public AllRanks {
     }
     return WL_OK;
   }
+  uint32_t firstBeside(uint32_t rank) const override { return rank == 2 ? 2 : 0; }
+  bool goesOn() override { return true; }
 
  private:
   const uint32_t ranks_;

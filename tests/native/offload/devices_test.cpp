@@ -25,6 +25,7 @@ class Peers final : public windlass::OffloadPeers {
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
     return seat_.all(own, everyones, bytes, error);
   }
+  uint32_t firstBeside(uint32_t) const override { return 0; }
   bool goesOn() override { return looks_-- > 0; }
   int64_t leftNs() override { return kMs; }
   Code ended(const OffloadProgress& told) override {

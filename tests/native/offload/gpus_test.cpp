@@ -354,6 +354,7 @@ class Asleep final : public windlass::OffloadPeers {
     std::memcpy(everyones, own, bytes);
     return WL_OK;
   }
+  uint32_t firstBeside(uint32_t) const override { return 0; }
   bool goesOn() override { return true; }
   int64_t leftNs() override { return 0; }
   windlass::Code ended(const windlass::OffloadProgress&) override { return WL_ABORTED; }
