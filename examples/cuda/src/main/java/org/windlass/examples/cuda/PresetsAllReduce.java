@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples.cuda;
+
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.FloatPointer;
+import org.windlass.Communicator;
+import org.windlass.CudaDriver;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.cuda.CudaPresets;
+import org.windlass.cuda.DevicePointers;
+
+/**
+ * All-reduce of what a program has on GPUs by the CUDA presets of Bytedeco: each rank's numbers go to
+ * its GPU on a stream of the presets, into memory of their cudaMalloc, are summed there over all
+ * ranks, and come back by the presets' own calls.
+ */
+public final class PresetsAllReduce {
+  private static final int COUNT = 1 << 20;
+  private static final long BYTES = (long) COUNT * Float.BYTES;
+
+  private PresetsAllReduce() {}
+
+  /** Reads the number of ranks (2); ends with status 3 where no GPU or no presets are to be had. */
+  public static void main(String[] args) {
+    int ranks = args.length == 0 ? 2 : Integer.parseInt(args[0]);
+    try {
+      Target.CUDA.use();
+    } catch (UnsupportedException e) {
+      refuse(e.getMessage());
+    }
+    CudaPresets.refusal().ifPresent(PresetsAllReduce::refuse);
+    try (var group = Communicator.local(ranks)) {
+      group.run(PresetsAllReduce::sumOnGpu);
+    }
+    System.out.printf("%d ranks, %d sums equal the golden ones%n", ranks, COUNT);
+  }
+
+  private static void refuse(String reason) {
+    System.err.println("this example takes an NVIDIA GPU: " + reason);
+    System.exit(3);
+  }
+
+  private static void sumOnGpu(Communicator comm) {
+    check(cudart.cudaSetDevice(comm.rank() % CudaDriver.deviceCount()));
+    var stream = new CUstream_st();
+    var onHost = new FloatPointer();
+    var onGpu = new FloatPointer();
+    check(cudart.cudaStreamCreateWithFlags(stream, cudart.cudaStreamNonBlocking));
+    check(cudart.cudaMallocHost(onHost, BYTES));
+    check(cudart.cudaMalloc(onGpu, BYTES));
+    try {
+      for (int i = 0; i < COUNT; i++) {
+        onHost.put(i, base(i) + comm.rank());
+      }
+      copy(onGpu, onHost, cudart.cudaMemcpyHostToDevice, stream);
+
+      comm.allReduce(DevicePointers.tensor(onGpu, DType.F32, COUNT), ReduceOp.SUM);
+
+      copy(onHost, onGpu, cudart.cudaMemcpyDeviceToHost, stream);
+      int ofRanks = comm.size() * (comm.size() - 1) / 2;
+      for (int i = 0; i < COUNT; i++) {
+        float golden = comm.size() * base(i) + ofRanks;
+        if (onHost.get(i) != golden) {
+          throw new AssertionError("sum " + i + " is " + onHost.get(i) + ", not " + golden);
+        }
+      }
+    } finally {
+      check(cudart.cudaFree(onGpu));
+      check(cudart.cudaFreeHost(onHost));
+      check(cudart.cudaStreamDestroy(stream));
+    }
+  }
+
+  /** A copy on the stream, and a wait for its end. */
+  private static void copy(FloatPointer to, FloatPointer from, int kind, CUstream_st stream) {
+    check(cudart.cudaMemcpyAsync(to, from, BYTES, kind, stream));
+    check(cudart.cudaStreamSynchronize(stream));
+  }
+
+  /** What rank 0 has; rank r has r more. */
+  private static float base(int i) {
+    return 1 + i % 1024 / 4f;
+  }
+
+  private static void check(int error) {
+    if (error != cudart.cudaSuccess) {
+      throw new IllegalStateException(
+          cudart.cudaGetErrorName(error).getString()
+              + ": "
+              + cudart.cudaGetErrorString(error).getString());
+    }
+  }
+}
