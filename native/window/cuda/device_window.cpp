@@ -44,7 +44,8 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks&
   // All have tried their peers' parts.
   if (code == WL_OK && devices().size() > 1)
     code = state(exchange, copies.zero(address_, ranks * kTriedBytes, error), error);
-  if (code != WL_OK) close(nullptr);
+  // Where the exchange itself ended, a peer may still try this part: it stays until close().
+  if (code != WL_OK && culprit_ != kNobody) close(nullptr);
   return code;
 }
 
