@@ -32,6 +32,7 @@ constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 struct FarPlan;  // native/comm/far.h
 struct Kernel;   // native/comm/kernels.h
 struct OffloadProgress;  // native/comm/offload.h
+class OffloadedTransfer;  // native/comm/offloaded_transfer.h
 enum class Executor : uint32_t;
 
 // What a rank's own addresses are of what it states as RankArgs.
@@ -57,6 +58,7 @@ struct Call {
   uint32_t firstPhase = 0;           // of the transfer's, in this operation
   // Of a transfer in which any rank reads ordinary memory of other processes; nullptr elsewhere.
   FarPlan* far = nullptr;
+  OffloadedTransfer* offloaded = nullptr;  // of one that the rank's device runs
   int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 

@@ -87,7 +87,47 @@ class FarBox {
     }
   }
 
-  // The same in views of bytes, of which each is one behind the other in the copy.
+  // Runs that step evenly, both where they lie and in the copy.
+  struct Rows {
+    uint64_t address;
+    uint64_t at;  // in the copy
+    uint64_t bytes, count;
+    uint64_t step, copyStep;
+  };
+  // visit(rows) for all of it: as many runs at a time as lie along one dimension.
+  template <class Visit>
+  void forEachRows(Visit&& visit) const {
+    Rows rows = {address_, 0, runBytes_, 1, runBytes_, runBytes_};
+    uint64_t copySteps[kMaxDims];
+    uint32_t along = outer_;
+    uint64_t copied = runBytes_;
+    for (uint32_t d = outer_; d-- > 0; copied *= extents_[d]) {
+      copySteps[d] = copied;
+      if (along == outer_ || extents_[d] > extents_[along]) along = d;
+    }
+    if (outer_ > 0) {
+      rows.count = extents_[along];
+      rows.step = steps_[along];
+      rows.copyStep = copySteps[along];
+    }
+    uint64_t at[kMaxDims] = {};
+    for (;;) {
+      visit(static_cast<const Rows&>(rows));
+      uint32_t d = outer_;
+      while (d-- > 0) {
+        if (d == along) continue;
+        rows.address += steps_[d];
+        rows.at += copySteps[d];
+        if (++at[d] < extents_[d]) break;
+        rows.address -= at[d] * steps_[d];
+        rows.at -= at[d] * copySteps[d];
+        at[d] = 0;
+      }
+      if (d == ~uint32_t{0}) return;
+    }
+  }
+
+  // forEachRun() in views of bytes, of which each is one behind the other in the copy.
   template <class Visit>
   void forEachPart(uint64_t from, uint64_t count, Visit&& visit) const {
     // The dimensions of runs, and that of their bytes; how many bytes of the copy a step takes.

@@ -92,15 +92,12 @@ void bringTable(const Call& call, const Launch& launch, uint32_t rank, Offload::
   buffers->outPlace = offsetof(ExpertTable, buffer);
 }
 
-// Every rank has entered.
-OffloadedTransfer* findTransfer(const Launch& launch, uint32_t rank, const OffloadSeats& seats) {
-  bool isOneDevice = true;
-  for (uint32_t peer = 0; peer < launch.ranks; ++peer)
-    isOneDevice = isOneDevice && seats[peer].device == seats[rank].device;
-  auto& own = seats[rank].transfer;
-  own = std::make_unique<OffloadedTransfer>(rank, isOneDevice);
-  own->find(launch);
-  return own.get();
+void bringTransfer(OffloadedTransfer& transfer, Offload::Buffers* buffers) {
+  buffers->transfer = &transfer;
+  buffers->inBytes = transfer.readBytes();
+  buffers->outBytes = transfer.writtenBytes();
+  buffers->parts = transfer.table();
+  buffers->partBytes = transfer.tableBytes();
 }
 
 }  // namespace
@@ -140,12 +137,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;
   const Code code = orNoMemory([&] {
-    OffloadSeat& seat = group_->offloadSeats()[rank_];
-    if (isTransfer)
-      operation.buffers.transfer = findTransfer(launch, rank_, group_->offloadSeats());
-    std::unique_ptr<Offload>& own = seat.offload;
-    if (own == nullptr) own.reset(new Offload(seat.device));
-    return own->run(operation, peers, &culprit, &error);
+    if (isTransfer) bringTransfer(*call.offloaded, &operation.buffers);
+    return group_->offloadSeats().offload(rank_).run(operation, peers, &culprit, &error);
   });
   if (code == WL_OK || culprit == kNobody) return code;
   if (culprit == rank_) return publishDevice(error);

@@ -140,6 +140,26 @@ Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* cul
   return code;
 }
 
+Code Offload::alone(const std::function<Code(RankDevice&)>& body, wl_error_t* error) {
+  Code code = WL_OK;
+  bool lacksMemory = false;
+  try {
+    if (!thread_.joinable()) start();
+    onItsThread([&] {
+      try {
+        code = open(error);
+        if (code == WL_OK) code = body(*device_);
+      } catch (const std::bad_alloc&) {
+        lacksMemory = true;
+      }
+    });
+  } catch (const std::system_error&) {
+    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
+  }
+  if (lacksMemory) throw std::bad_alloc();
+  return code;
+}
+
 Code Offload::open(wl_error_t* error) {
   if (Code code = KeptDevices::check(number_, error); code != WL_OK || isOpen_) return code;
   const Code code = device_->open(number_, error);
@@ -152,6 +172,7 @@ Code Offload::find(const Buffers& buffers, wl_error_t* error) {
   found_ = {Lies::kHost, Lies::kHost};
   inThere_ = outThere_ = 0;
   Code code = WL_OK;
+  if (buffers.transfer != nullptr) return code;
   if (buffers.inBytes > 0) code = device_->find(buffers.in, &found_.in, error);
   if (code == WL_OK && buffers.outBytes > 0) code = device_->find(buffers.out, &found_.out, error);
   if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers.in);
@@ -159,36 +180,22 @@ Code Offload::find(const Buffers& buffers, wl_error_t* error) {
   return code;
 }
 
-Code Offload::gather(Buffers* buffers, wl_error_t* error) {
-  OffloadedTransfer* const transfer = buffers->transfer;
-  if (transfer == nullptr) return WL_OK;
-  if (Code code = transfer->gather(*device_, error); code != WL_OK) return code;
-  *buffers = {transfer->in(),
-              transfer->inBytes(),
-              transfer->out(),
-              transfer->outBytes(),
-              transfer->table(),
-              transfer->tableBytes(),
-              0,
-              transfer};
-  return WL_OK;
-}
-
-void Offload::nameImages(OffloadedTransfer& transfer, uint32_t cores) const {
-  std::vector<OffloadedTransfer::Images> images;
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
-    const Places places = placesOf(stated_[rank], cores);
-    images.push_back({stated_[rank].transfer, base + places.in, base + places.out});
-  }
-  transfer.name(images);
+OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const {
+  const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
+  const Places places = placesOf(stated_[rank], cores);
+  return {base + places.in, base + places.out};
 }
 
 Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
-  const Stated own = {
-      code,     cores_,    number_,         buffers.inBytes, buffers.outBytes, buffers.partBytes,
-      inThere_, outThere_, buffers.transfer};
+  const Stated own = {code,
+                      cores_,
+                      number_,
+                      buffers.inBytes,
+                      buffers.outBytes,
+                      buffers.partBytes,
+                      inThere_,
+                      outThere_};
   wl_error_t ofOthers = blankError();
   const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
   *culprit = peers.rank();
@@ -229,10 +236,9 @@ Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
 
 Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
-  Buffers buffers = operation.buffers;
+  const Buffers& buffers = operation.buffers;
   stated_.resize(peers.ranks());
   Code found = open(error);
-  if (found == WL_OK) found = gather(&buffers, error);
   if (found == WL_OK) found = find(buffers, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
@@ -253,16 +259,24 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
-  if (buffers.transfer != nullptr) nameImages(*buffers.transfer, operation.cores);
+  OffloadedTransfer* const transfer = buffers.transfer;
+  const OffloadedTransfer::Images ownImages = imagesOf(peers.rank(), operation.cores);
+  if (transfer != nullptr) {
+    std::vector<OffloadedTransfer::Images> images;
+    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+      images.push_back(imagesOf(rank, operation.cores));
+    transfer->name(images);
+    if (code == WL_OK) code = transfer->send(*device_, ownImages, error);
+  }
   using Lies = RankDevice::Lies;
   const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
     if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
     code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
                                : device_->onDevices(part + at, from, size, error);
   };
-  send(own.in, buffers.in, buffers.inBytes, found_.in);
+  if (transfer == nullptr) send(own.in, buffers.in, buffers.inBytes, found_.in);
   // Whole, since a kernel may leave parts of it as they are.
-  send(own.out, buffers.out, buffers.outBytes, found_.out);
+  if (transfer == nullptr) send(own.out, buffers.out, buffers.outBytes, found_.out);
   send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
   if (buffers.outPlace != 0) {
     const uint64_t there = isOneDevice_ ? outThere_ : 0;
@@ -273,8 +287,8 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, peers, culprit, error);
   if (code != WL_OK) return code;
-  code = fetch(buffers, own, part, error);
-  if (code == WL_OK && buffers.transfer != nullptr) buffers.transfer->scatter();
+  code = transfer != nullptr ? transfer->fetch(*device_, ownImages, error)
+                             : fetch(buffers, own, part, error);
   *culprit = peers.rank();
   // Every rank's table is read by every host.
   return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
@@ -289,8 +303,7 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
                ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
                : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
   }
-  // No kernel writes the table of a transfer.
-  if (code != WL_OK || buffers.partBytes == 0 || buffers.transfer != nullptr) return code;
+  if (code != WL_OK || buffers.partBytes == 0) return code;
   auto* const named = static_cast<unsigned char*>(buffers.parts) + buffers.outPlace;
   Place out = {};
   std::memcpy(&out, named, sizeof out);

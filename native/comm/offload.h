@@ -53,7 +53,7 @@ class Offload {
     // Where in `parts` stands a Place that names `out`: the device's copy names the device's. 0: in
     // none.
     uint64_t outPlace;
-    // Of a transfer, whose images and table are the rest, and are there once it has gathered them.
+    // Of a transfer, whose images and table the sizes are of; nothing of those lies anywhere yet.
     OffloadedTransfer* transfer = nullptr;
   };
   struct Operation {
@@ -75,6 +75,9 @@ class Offload {
   // Collective: every rank has entered the operation. Where it fails on one rank it fails on all:
   // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // What the rank does by itself: body(device) on the thread that makes the device's calls, once it
+  // is open.
+  Code alone(const std::function<Code(RankDevice&)>& body, wl_error_t* error);
 
   // Whether a kernel runs on that did not end when it was told to: it may touch the windows of all
   // ranks at any time.
@@ -97,7 +100,6 @@ class Offload {
     uint64_t in, out, parts;
     // Where they lie, if that is on the rank's own device; else 0.
     uint64_t inThere, outThere;
-    const OffloadedTransfer* transfer;
   };
   // Where what a rank brings lies in its window, but what kernels take from where it lies.
   struct Places {
@@ -117,10 +119,8 @@ class Offload {
                wl_error_t* error);
   Code open(wl_error_t* error);
   Code find(const Buffers& buffers, wl_error_t* error);
-  // Has a transfer gather what it takes, which becomes the rest of `buffers`.
-  Code gather(Buffers* buffers, wl_error_t* error);
-  // Has its table name all ranks' images.
-  void nameImages(OffloadedTransfer& transfer, uint32_t cores) const;
+  // Where the rank's part of the window has a transfer's images.
+  OffloadedTransfer::Images imagesOf(uint32_t rank, uint32_t cores) const;
   // States `code` of this rank; Ok once all have stated Ok.
   Code agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
              wl_error_t* error);

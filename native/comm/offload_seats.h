@@ -13,9 +13,7 @@ namespace windlass {
 struct OffloadSeat {
   uint32_t device = 0;               // as the process counts them
   uint64_t left = 0;                 // the last operation that the rank is out of
-  std::unique_ptr<Offload> offload;  // the rank's own, from its first operation on
-  // Of its last operation that was one's; peers look at it until all are in the next.
-  std::unique_ptr<OffloadedTransfer> transfer;
+  std::unique_ptr<Offload> offload;  // the rank's own, from its first operation or transfer on
 };
 
 class OffloadSeats {
@@ -31,6 +29,12 @@ class OffloadSeats {
   OffloadSeats& operator=(const OffloadSeats&) = delete;
 
   OffloadSeat& operator[](uint32_t rank) const { return seats_[rank]; }
+  // The rank's own, which this makes where it has none. Throws std::bad_alloc.
+  Offload& offload(uint32_t rank) const {
+    OffloadSeat& seat = seats_[rank];
+    if (seat.offload == nullptr) seat.offload.reset(new Offload(seat.device));
+    return *seat.offload;
+  }
   // There are so many ranks, or fewer than at first. Nobody has used them yet.
   void settle(uint32_t ranks) { ranks_ = ranks; }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <new>
 
+#include "native/base/target.h"
 #include "native/transfer/exchange.h"
+#include "native/transfer/images.h"
 #include "native/transfer/joining.h"
 #include "native/transfer/transfer.h"
 
@@ -27,8 +29,7 @@ class Registration {
         begin(error);
       }
     });
-    Code code =
-        exchange_.gather(own_, [&](const Exchange::Round& round) { peers_->take(round); });
+    Code code = exchange_.gather(own_, [&](const Exchange::Round& round) { peers_->take(round); });
     if (code != WL_OK) return code;
     step("while chunks were resolved", [&](wl_error_t* error) { resolve(error); });
     code = exchange_.exchange(&words_);
@@ -36,8 +37,19 @@ class Registration {
     step("while chunks were joined", [&](wl_error_t*) { join(); });
     code = exchange_.exchange(&words_);
     if (code != WL_OK) return code;
+    if (isOffloaded()) {
+      step("while images were asked for", [&](wl_error_t*) { askForImages(); });
+      code = exchange_.exchange(&words_);
+      if (code != WL_OK) return code;
+      step("while images were laid out", [&](wl_error_t* error) {
+        layOutImages(comm_.group(), rank_, plan_->stages, workBytes_.size() - 1, &words_, &layouts_,
+                     error);
+      });
+      code = exchange_.exchange(&words_);
+      if (code != WL_OK) return code;
+    }
     step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
-    if (comm_.group().config().spansProcesses) {
+    if (readsFar()) {
       code = exchange_.exchange(&words_);
       if (code != WL_OK) return code;
       step("for what others read", [&](wl_error_t*) { plan_->far->served.swap(words_); });
@@ -104,23 +116,59 @@ class Registration {
     answer(rank_, comm_.group(), 1, &words_);
   }
 
-  Code makeTable(wl_error_t* error) {
-    Answers read(words_);
-    ItemMaker items;
-    uint64_t chunk = 0;
+  // Whether the ranks' devices run it: a target has them for transfers where it has their image.
+  bool isOffloaded() const { return kTarget.image != nullptr; }
+  bool readsFar() const { return comm_.group().config().spansProcesses && !isOffloaded(); }
+
+  // visit(joined) for each of this rank's boxes with all of its targets; of a staged one that is
+  // itself.
+  template <class Visit>
+  void forEachJoined(const std::vector<WordList>& answers, Visit&& visit) {
+    Answers read(answers);
     forEachChunkItem(boxes_, 0, [&](const ChunkItem& box) {
-      if (isStaged(box)) {
-        items.add(box, 0, 0);
-        return;
-      }
-      const Answers::Joined joined = read.next(box);
-      plan_->progress->setItems(chunk++, items.add(joined.box, joined.part, joined.turn));
+      visit(isStaged(box) ? Answers::Joined{box, 0, 0} : read.next(box));
+    });
+  }
+
+  // words_ become what this rank's boxes name of each rank's memory.
+  void askForImages() {
+    joined_.swap(words_);
+    words_.assign(comm_.group().ranks(), {});
+    forEachJoined(joined_,
+                  [&](const Answers::Joined& joined) { askOwners(rank_, joined.box, &words_); });
+  }
+
+  Code makeTable(wl_error_t* error) {
+    ItemMaker items;
+    ImageAnswers images(words_);
+    uint64_t chunk = 0;
+    forEachJoined(isOffloaded() ? joined_ : words_, [&](const Answers::Joined& joined) {
+      const bool staged = isStaged(joined.box);
+      const ChunkItem box = isOffloaded() ? images.next(joined.box) : joined.box;
+      const uint32_t count = items.add(box, joined.part, joined.turn);
+      if (staged) return;
+      plan_->progress->setItems(chunk++, count);
       targetBytes_ += box.bytes();
     });
     if (Code code = items.finish(&plan_->table, error); code != WL_OK) return code;
-    for (uint32_t n = 0; n + 1 < workBytes_.size(); ++n)
-      workBytes_[n] = plan_->table.workBytes(n);
-    return comm_.group().config().spansProcesses ? findFar(&workBytes_.back(), error) : WL_OK;
+    for (uint32_t n = 0; n + 1 < workBytes_.size(); ++n) workBytes_[n] = plan_->table.workBytes(n);
+    if (isOffloaded()) return bringImages(error);
+    return readsFar() ? findFar(&workBytes_.back(), error) : WL_OK;
+  }
+
+  Code bringImages(wl_error_t* error) {
+    uint32_t most = 0;
+    plan_->table.forEachItem([&](const ChunkItem& item, uint32_t) {
+      most = std::max({most, item.targets(), item.sources()});
+    });
+    if (most > kMostDeviceRanks) {
+      return fail(error, WL_UNSUPPORTED,
+                  "an item of the transfer has %u targets or sources: a core of a device takes %u",
+                  most, kMostDeviceRanks);
+    }
+    for (uint32_t n = 0; n < layouts_.size(); ++n)
+      plan_->offloaded.emplace_back(std::move(layouts_[n]), plan_->table.ofOperation(n));
+    return WL_OK;
   }
 
   // words_ become what this rank reads of each other process's ordinary memory; *far, how many
@@ -181,10 +229,13 @@ class Registration {
   std::shared_ptr<BoundPlan> plan_;
   Group::Joint<Peers> joint_;
   std::shared_ptr<Peers> peers_;
-  WordList own_;    // for Peers
-  WordList boxes_;  // of this rank's chunks
+  WordList own_;                 // for Peers
+  WordList boxes_;               // of this rank's chunks
   std::vector<WordList> words_;  // to each rank, then from each
-  uint64_t phases_ = 1;          // of the rank that needs most
+  // Where devices run the transfer.
+  std::vector<WordList> joined_;  // what owners answered of this rank's boxes
+  std::vector<ImageLayout> layouts_;
+  uint64_t phases_ = 1;  // of the rank that needs most
   // For each kMostPhases of them; then, how many boxes ranks read of other processes.
   std::vector<uint64_t> workBytes_;
   uint64_t targetBytes_ = 0;

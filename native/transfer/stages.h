@@ -31,6 +31,7 @@ class Stages {
     std::vector<uint32_t>().swap(readers_);
   }
   uint64_t bytes() const { return bytes_; }
+  void* memory() const { return memory_.get(); }  // nullptr: there are none
 
  private:
   std::vector<Box> boxes_;

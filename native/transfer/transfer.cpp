@@ -63,6 +63,7 @@ Code Transfer::runOperation(Call* call, uint32_t n) {
   call->args.aux = plan_->table.ofOperation(n);
   call->workBytes = workBytes_[n];
   call->far = plan_->far.get();
+  call->offloaded = plan_->offloaded.empty() ? nullptr : &plan_->offloaded[n];
   call->firstPhase = n * kMostPhases;
   return comm_.run(kKernels.redistribute, *call);
 }

@@ -8,6 +8,7 @@
 
 #include "native/comm/comm.h"
 #include "native/comm/far.h"
+#include "native/comm/offloaded_transfer.h"
 #include "native/transfer/peers.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"
@@ -22,6 +23,7 @@ struct BoundPlan {
   std::shared_ptr<Progress> progress;
   std::unique_ptr<FarPlan> far;  // where any rank reads ordinary memory of other processes
   OwnedMemory scratch;
+  std::vector<OffloadedTransfer> offloaded;  // where ranks' devices run it: for each operation
 };
 
 class Transfer {

@@ -8,6 +8,53 @@
 #include "native/window/cuda/rank_device.h"
 
 namespace windlass {
+namespace {
+
+// Of what passes through memory of the host at a time.
+constexpr uint64_t kPieceBytes = uint64_t{2} << 20;
+
+}  // namespace
+
+Code RankDevice::fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error) {
+  std::vector<unsigned char> piece(std::min(bytes, kPieceBytes));
+  Code code = WL_OK;
+  for (uint64_t at = 0; code == WL_OK && at < bytes; at += kPieceBytes) {
+    const uint64_t length = std::min(bytes - at, kPieceBytes);
+    fill(piece.data(), at, length);
+    code = toDevice(static_cast<unsigned char*>(to) + at, piece.data(), length, error);
+  }
+  return code;
+}
+
+Code RankDevice::takeFromDevice(const void* from, uint64_t bytes, const Take& take,
+                                wl_error_t* error) {
+  std::vector<unsigned char> piece(std::min(bytes, kPieceBytes));
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+    const uint64_t length = std::min(bytes - at, kPieceBytes);
+    const auto* there = static_cast<const unsigned char*>(from) + at;
+    if (Code code = fromDevice(piece.data(), there, length, error); code != WL_OK) return code;
+    take(piece.data(), at, length);
+  }
+  return WL_OK;
+}
+
+Code RankDevice::copyRows(const std::vector<Rows>& rows, wl_error_t* error) {
+  Code code = WL_OK;
+  for (const Rows& each : rows) {
+    for (uint64_t i = 0; code == WL_OK && i < each.count; ++i) {
+      code = onDevices(reinterpret_cast<void*>(each.to + i * each.toStep),
+                       reinterpret_cast<const void*>(each.from + i * each.fromStep), each.bytes,
+                       error);
+    }
+  }
+  return code;
+}
+
+Code RankDevice::isReached(const void*, uint64_t, const std::vector<uint32_t>&, bool* is,
+                           wl_error_t*) {
+  *is = false;
+  return WL_OK;
+}
 
 std::unique_ptr<RankDevice> makeRankDevice() {
   if (kTarget.image != nullptr) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -67,7 +68,8 @@ class RankDevice {
 
   // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
   // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves
-  // nothing behind. Throws std::bad_alloc, before its first exchange alone.
+  // nothing behind; where the exchange itself ends, what closeWindow() gives back. Throws
+  // std::bad_alloc, before its first exchange alone.
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // The rank that a failure of makeWindow() began with; kNobody: what ranks tell one another ended
   // it.
@@ -85,6 +87,26 @@ class RankDevice {
   virtual Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
+
+  // The same of what lies on the host in many places: fill() writes, take() reads bytes
+  // [at, at + bytes) of it, in order. What they touch is theirs until the call returns.
+  using Fill = std::function<void(unsigned char* buffer, uint64_t at, uint64_t bytes)>;
+  using Take = std::function<void(const unsigned char* buffer, uint64_t at, uint64_t bytes)>;
+  virtual Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error);
+  virtual Code takeFromDevice(const void* from, uint64_t bytes, const Take& take,
+                              wl_error_t* error);
+  // Rows of so many bytes each, from memory of any device of the process to that of any; addresses
+  // step from row to row. All are over once it returns.
+  struct Rows {
+    uint64_t to, from;
+    uint64_t bytes, count;
+    uint64_t toStep, fromStep;
+  };
+  virtual Code copyRows(const std::vector<Rows>& rows, wl_error_t* error);
+  // Whether kernels of these devices all reach memory that lies on one of them. False unless the
+  // runtime says so.
+  virtual Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices,
+                         bool* is, wl_error_t* error);
 
   // How many cores of a rank run at a time in the window's kernels, `most` at most; 0: the device
   // does not say.

@@ -3,7 +3,9 @@
 // that Windlass makes, by their exported names, over this host's memory. It records each call with
 // its arguments, fails the one that it's told to, refuses what the driver's documents forbid, and
 // counts what was not given back. What a stream is given happens while somebody looks at it. What
-// it is told to do, and what it tells, stands at the end.
+// it is told to do, and what it tells, stands at the end. WINDLASS_STAND_IN_DEVICES: how many
+// devices it has at first; WINDLASS_STAND_IN_MEMORY=devices: all memory that it has not given lies
+// on them, by turns, so that whatever a program names is a device's.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -37,6 +40,7 @@ constexpr CuResult kNotFound = 500;
 constexpr CuResult kGridTooLarge = 720;
 constexpr size_t kGranularity = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
+constexpr uint64_t kStretch = 1024;  // of memory that lies on one device
 
 struct Stream {
   int device;
@@ -79,7 +83,17 @@ std::map<uint64_t, size_t> pinned;
 std::map<uint64_t, Physical*> physicals;
 std::map<uint64_t, size_t> reserved;
 std::map<uint64_t, Mapping> mapped;
-int deviceCount = 1;
+int devicesAtFirst() {
+  const char* count = std::getenv("WINDLASS_STAND_IN_DEVICES");
+  return count == nullptr ? 1 : std::atoi(count);
+}
+bool hasAllMemory() {
+  const char* memory = std::getenv("WINDLASS_STAND_IN_MEMORY");
+  return memory != nullptr && std::strcmp(memory, "devices") == 0;
+}
+
+int deviceCount = devicesAtFirst();
+const bool isAllOnDevices = hasAllMemory();
 int multiprocessors = 16;
 int blocksEach = 2;
 int version = 13000;
@@ -127,9 +141,12 @@ bool lies(const std::map<uint64_t, size_t>& in, uint64_t address, size_t bytes) 
 int placeOf(uint64_t address, size_t bytes) {
   if (lies(allocated, address, bytes)) return std::prev(allocatedOn.upper_bound(address))->second;
   auto after = mapped.upper_bound(address);
-  if (after == mapped.begin()) return -1;
+  const auto turn = static_cast<int>(address / kStretch % static_cast<uint64_t>(deviceCount));
+  const int none = isAllOnDevices ? turn : -1;
+  if (after == mapped.begin()) return none;
   --after;
   const Mapping& of = after->second;
+  if (address >= after->first + of.bytes) return none;
   if (address + bytes > after->first + of.bytes || of.readers.count(current.back()) == 0) return -1;
   return of.physical->device;
 }
@@ -437,6 +454,20 @@ CALL CuResult cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream
   });
   return 0;
 }
+CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
+  BEGIN_IN_CONTEXT("cuMemcpy2DAsync %zu x %zu", of->rowBytes, of->rows)
+  const auto end = [&](size_t pitch) { return (of->rows - 1) * pitch + of->rowBytes; };
+  if (of->rows == 0 || of->fromKind != kUnifiedMemory || of->toKind != kUnifiedMemory ||
+      of->fromPitch < of->rowBytes || of->toPitch < of->rowBytes ||
+      placeOf(of->from, end(of->fromPitch)) < 0 || placeOf(of->to, end(of->toPitch)) < 0)
+    return kInvalidValue;
+  enqueue(reinterpret_cast<Stream*>(stream), [copy = *of] {
+    for (size_t row = 0; row < copy.rows; ++row)
+      std::memcpy(reinterpret_cast<void*>(copy.to + row * copy.toPitch),
+                  reinterpret_cast<const void*>(copy.from + row * copy.fromPitch), copy.rowBytes);
+  });
+  return 0;
+}
 CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemsetD8Async %u %zu", value, bytes)
   if (placeOf(to, bytes) < 0) return kInvalidValue;
@@ -535,6 +566,17 @@ CALL CuResult cuMemSetAccess(CuAddress address, size_t bytes, const CuAccess* ac
   return 0;
 }
 
+CALL CuResult cuMemGetAccess(unsigned long long* flags, const CuLocation* location,
+                             CuAddress address) {
+  BEGIN("cuMemGetAccess %d", location->id)
+  auto after = mapped.upper_bound(address);
+  if (after == mapped.begin()) return kInvalidValue;
+  --after;
+  if (address >= after->first + after->second.bytes) return kInvalidValue;
+  *flags = after->second.readers.count(location->id) == 0 ? 0 : kAccessReadWrite;
+  return 0;
+}
+
 // ---- what the tests tell it, and it tells them --------------------------------------------------
 
 // As it is when nothing has happened yet; what was not given back is gone.
@@ -572,7 +614,7 @@ CALL void standInReset() {
   callsOf.clear();
   injected = {};
   cores.clear();
-  deviceCount = 1;
+  deviceCount = devicesAtFirst();
   multiprocessors = 16;
   blocksEach = 2;
   version = 13000;
@@ -613,6 +655,22 @@ CALL void* standInTensor(int device, size_t bytes) {
   const auto address = reinterpret_cast<uint64_t>(made);
   allocated[address] = bytes;
   allocatedOn[address] = device;
+  return made;
+}
+// The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
+CALL void* standInMapped(int device, size_t bytes, int readers) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const size_t whole = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device};
+  if (ftruncate(physical->file, static_cast<off_t>(whole)) != 0) return nullptr;
+  void* made = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
+  if (made == MAP_FAILED) return nullptr;
+  physical->mappings = 1;
+  physical->isReleased = true;
+  const auto address = reinterpret_cast<uint64_t>(made);
+  reserved[address] = whole;
+  mapped[address] = {physical, whole, {}};
+  for (int reader = 0; reader < readers; ++reader) mapped[address].readers.insert(reader);
   return made;
 }
 // The call of that name and number, from 1, fails.

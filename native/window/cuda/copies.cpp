@@ -11,6 +11,8 @@ namespace {
 
 // Large enough for what a copy costs beside its bytes, small enough for the host's caches.
 constexpr uint64_t kStageBytes = uint64_t{2} << 20;
+// That the driver takes, of any device: CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+constexpr uint64_t kMostPitch = (uint64_t{1} << 31) - 1;
 
 }  // namespace
 
@@ -87,14 +89,29 @@ Code Copies::awaitAll(wl_error_t* error) {
 }
 
 Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
+  const auto* first = static_cast<const unsigned char*>(from);
+  const auto copy = [&](unsigned char* buffer, uint64_t at, uint64_t length) {
+    std::memcpy(buffer, first + at, length);
+  };
+  return fill(to, bytes, copy, error);
+}
+
+Code Copies::fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+  auto* first = static_cast<unsigned char*>(to);
+  const auto copy = [&](const unsigned char* buffer, uint64_t at, uint64_t length) {
+    std::memcpy(first + at, buffer, length);
+  };
+  return take(from, bytes, copy, error);
+}
+
+Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl_error_t* error) {
   Code code = checkUse(error);
-  const auto* next = static_cast<const unsigned char*>(from);
   for (uint64_t at = 0; code == WL_OK && at < bytes; at += kStageBytes) {
     Stage& stage = stages_[at / kStageBytes % 2];
     const uint64_t length = std::min(kStageBytes, bytes - at);
     code = await(stage, error);
     if (code != WL_OK) break;
-    std::memcpy(stage.memory, next + at, length);
+    fill(stage.memory, at, length);
     code = begin(stage, gpu_->cuda().cuMemcpyHtoDAsync(to + at, stage.memory, length, stream_),
                  "cuMemcpyHtoDAsync", error);
   }
@@ -103,14 +120,13 @@ Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t
   return code;
 }
 
-Code Copies::fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
   Code code = checkUse(error);
-  auto* const first = static_cast<unsigned char*>(to);
   // What `stage` holds of the part that begins at `at`.
   const auto empty = [&](uint64_t at) {
     Stage& stage = stages_[at / kStageBytes % 2];
     code = await(stage, error);
-    if (code == WL_OK) std::memcpy(first + at, stage.memory, std::min(kStageBytes, bytes - at));
+    if (code == WL_OK) take(stage.memory, at, std::min(kStageBytes, bytes - at));
   };
   const uint64_t parts = (bytes + kStageBytes - 1) / kStageBytes;
   for (uint64_t part = 0; code == WL_OK && part < parts; ++part) {
@@ -130,6 +146,38 @@ Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t*
   const Code code =
       gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error);
   return code == WL_OK ? awaitAll(error) : code;
+}
+
+Code Copies::copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK || rows.empty()) return code;
+  for (const RankDevice::Rows& each : rows)
+    if (Code code = enqueue(each, error); code != WL_OK) return code;
+  return awaitAll(error);
+}
+
+Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const bool isPitched = rows.count > 1 && rows.toStep >= rows.bytes &&
+                         rows.fromStep >= rows.bytes && rows.toStep <= kMostPitch &&
+                         rows.fromStep <= kMostPitch;
+  if (isPitched) {
+    CuCopy2D copy = {};
+    copy.fromKind = copy.toKind = kUnifiedMemory;
+    copy.from = rows.from;
+    copy.to = rows.to;
+    copy.fromPitch = rows.fromStep;
+    copy.toPitch = rows.toStep;
+    copy.rowBytes = rows.bytes;
+    copy.rows = rows.count;
+    return gpu_->check(cuda.cuMemcpy2DAsync(&copy, stream_), "cuMemcpy2DAsync", error);
+  }
+  Code code = WL_OK;
+  for (uint64_t i = 0; code == WL_OK && i < rows.count; ++i) {
+    code = gpu_->check(cuda.cuMemcpyAsync(rows.to + i * rows.toStep, rows.from + i * rows.fromStep,
+                                          rows.bytes, stream_),
+                       "cuMemcpyAsync", error);
+  }
+  return code;
 }
 
 Code Copies::zero(CuAddress to, uint64_t bytes, wl_error_t* error) {

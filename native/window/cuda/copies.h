@@ -3,7 +3,10 @@
 // no copy waits for a kernel, and none that hangs still touches the caller's memory.
 #pragma once
 
+#include <vector>
+
 #include "native/window/cuda/gpu.h"
+#include "native/window/device.h"
 
 namespace windlass::cuda {
 
@@ -17,8 +20,11 @@ class Copies {
   // Each is over once it returns. WL_DEVICE where it does not end, and from then on.
   Code toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error);
   Code fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error);
+  Code fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl_error_t* error);
+  Code take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error);
   // Of any GPUs of the process.
   Code onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error);
+  Code copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error);
   Code zero(CuAddress to, uint64_t bytes, wl_error_t* error);
 
  private:
@@ -34,6 +40,7 @@ class Copies {
   Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);
   Code awaitAll(wl_error_t* error);
+  Code enqueue(const RankDevice::Rows& rows, wl_error_t* error);
   Code ended(Code code, wl_error_t* error);
   Code checkUse(wl_error_t* error) const;
 

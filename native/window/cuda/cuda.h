@@ -33,7 +33,8 @@ constexpr int32_t kCooperativeLaunch = 95;
 constexpr int32_t kVirtualMemory = 102;
 constexpr int32_t kMemoryType = 2;  // attributes of a pointer
 constexpr int32_t kMemoryDevice = 9;
-constexpr int32_t kDeviceMemory = 2;        // a type of memory
+constexpr int32_t kDeviceMemory = 2;        // types of memory
+constexpr int32_t kUnifiedMemory = 4;       // whichever the address says
 constexpr int32_t kMostThreads = 0;         // attributes of a function
 constexpr uint32_t kStreamNonBlocking = 1;  // beside the legacy stream
 constexpr uint32_t kEventDisableTiming = 2;
@@ -62,6 +63,21 @@ struct CuPhysicalProperties {
 struct CuAccess {
   CuLocation location;
   int32_t flags;
+};
+struct CuCopy2D {
+  size_t fromX, fromY;
+  int32_t fromKind;
+  const void* fromHost;
+  CuAddress from;
+  void* fromArray;
+  size_t fromPitch;
+  size_t toX, toY;
+  int32_t toKind;
+  void* toHost;
+  CuAddress to;
+  void* toArray;
+  size_t toPitch;
+  size_t rowBytes, rows;
 };
 
 // call(result, name, symbol, arguments) for each of them; `symbol`: as the driver exports it.
@@ -117,6 +133,7 @@ struct CuAccess {
        (void* to, CuAddress from, size_t bytes, CuStream stream))                                  \
   call(CuResult, cuMemcpyAsync, cuMemcpyAsync,                                                     \
        (CuAddress to, CuAddress from, size_t bytes, CuStream stream))                              \
+  call(CuResult, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, (const CuCopy2D* copy, CuStream stream))     \
   call(CuResult, cuMemsetD8Async, cuMemsetD8Async,                                                 \
        (CuAddress to, uint8_t value, size_t bytes, CuStream stream))                               \
   call(CuResult, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                     \
@@ -134,7 +151,9 @@ struct CuAccess {
   call(CuResult, cuPointerGetAttribute, cuPointerGetAttribute,                                     \
        (void* value, int32_t attribute, CuAddress address))                                        \
   call(CuResult, cuMemSetAccess, cuMemSetAccess,                                                   \
-       (CuAddress address, size_t bytes, const CuAccess* access, size_t count))
+       (CuAddress address, size_t bytes, const CuAccess* access, size_t count))                    \
+  call(CuResult, cuMemGetAccess, cuMemGetAccess,                                                   \
+       (unsigned long long* flags, const CuLocation* location, CuAddress address))
 // clang-format on
 
 struct Cuda {

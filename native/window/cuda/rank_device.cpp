@@ -5,6 +5,12 @@
 #include <new>
 
 namespace windlass::cuda {
+namespace {
+
+// Whole ones of these are mapped at least where a program maps memory by itself.
+constexpr uint64_t kPage = uint64_t{2} << 20;
+
+}  // namespace
 
 Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   const Cuda* cuda = nullptr;
@@ -73,6 +79,30 @@ Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
                      "cuPointerGetAttribute", error);
   *lies = device == static_cast<int32_t>(gpu_->number()) ? Lies::kHere : Lies::kOtherDevice;
   return code;
+}
+
+// As each page is mapped. Of memory that cuMemAlloc gave the driver says nothing: it is its own
+// device's alone.
+Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
+                               const std::vector<uint32_t>& devices, bool* is, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const auto first = reinterpret_cast<CuAddress>(memory);
+  *is = false;
+  for (const uint32_t number : devices) {
+    CuLocation location = {kLocationDevice, 0};
+    Code code = gpu_->check(cuda.cuDeviceGet(&location.id, static_cast<int32_t>(number)),
+                            "cuDeviceGet", error);
+    for (CuAddress at = first; code == WL_OK && at < first + bytes; at = (at / kPage + 1) * kPage) {
+      unsigned long long access = 0;
+      const CuResult result = cuda.cuMemGetAccess(&access, &location, at);
+      if (result == kCuInvalidValue) return WL_OK;
+      code = gpu_->check(result, "cuMemGetAccess", error);
+      if (code == WL_OK && access != kAccessReadWrite) return WL_OK;
+    }
+    if (code != WL_OK) return code;
+  }
+  *is = true;
+  return WL_OK;
 }
 
 uint32_t CudaRankDevice::coresAtOnce(uint32_t most) const {

@@ -33,6 +33,18 @@ class CudaRankDevice final : public RankDevice {
   Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
     return copies_.fromDevice(to, reinterpret_cast<CuAddress>(from), bytes, error);
   }
+  Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error) override {
+    return copies_.fill(reinterpret_cast<CuAddress>(to), bytes, fill, error);
+  }
+  Code takeFromDevice(const void* from, uint64_t bytes, const Take& take,
+                      wl_error_t* error) override {
+    return copies_.take(reinterpret_cast<CuAddress>(from), bytes, take, error);
+  }
+  Code copyRows(const std::vector<Rows>& rows, wl_error_t* error) override {
+    return copies_.copyRows(rows, error);
+  }
+  Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices, bool* is,
+                 wl_error_t* error) override;
 
   uint32_t coresAtOnce(uint32_t most) const override;
   // In memory of the host, which a kernel sees whatever else the device has to do.

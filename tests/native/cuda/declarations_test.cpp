@@ -47,6 +47,15 @@ static_assert(offsetof(CuPhysicalProperties, compression) ==
 static_assert(sizeof(CuAccess) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(CuAccess, flags) == offsetof(CUmemAccessDesc, flags));
 static_assert(offsetof(CuLocation, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(CuCopy2D) == sizeof(CUDA_MEMCPY2D));
+static_assert(offsetof(CuCopy2D, fromKind) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+static_assert(offsetof(CuCopy2D, from) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(CuCopy2D, fromPitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(CuCopy2D, toKind) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
+static_assert(offsetof(CuCopy2D, to) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(CuCopy2D, toPitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(CuCopy2D, rowBytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(offsetof(CuCopy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
 
 static_assert(kCuOk == CUDA_SUCCESS && kCuOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(kCuNotReady == CUDA_ERROR_NOT_READY);
@@ -57,6 +66,7 @@ static_assert(kCooperativeLaunch == CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
 static_assert(kVirtualMemory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(kMemoryDevice == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(kUnifiedMemory == CU_MEMORYTYPE_UNIFIED);
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE && kCuInvalidValue == CUDA_ERROR_INVALID_VALUE);
 static_assert(kMostThreads == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);

@@ -55,6 +55,12 @@ template <class T>
 T* tensor(int device, size_t count) {
   return static_cast<T*>(find<void* (*)(int, size_t)>("standInTensor")(device, count * sizeof(T)));
 }
+// The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
+template <class T>
+T* mappedTensor(int device, size_t count, int readers) {
+  return static_cast<T*>(find<void* (*)(int, size_t, int)>("standInMapped")(
+      device, count * sizeof(T), readers));
+}
 inline void failCall(const std::string& call, int number, int result) {
   find<void (*)(const char*, int, int)>("standInFail")(call.c_str(), number, result);
 }

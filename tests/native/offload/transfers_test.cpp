@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers of the target cuda: what devices get of hosts' memory, what they name instead of it,
 // and that hosts get back those elements alone that items wrote.
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "native/comm/offloaded_transfer.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/stand_in.h"
 #include "tests/native/transfer_configs.h"
+#include "windlass/offload.h"
 
 namespace windlass_test {
 namespace {
-
-using windlass::ChunkItem;
-using windlass::ChunkTable;
-using windlass::OffloadedTransfer;
-using windlass::Place;
 
 constexpr int64_t kRows = 301, kRanks = 3;
 
@@ -127,146 +124,176 @@ TEST_F(GpusTransfers, TakeTensorsOfTheOneDeviceWhereTheyLie) {
   }
 }
 
-TEST_F(GpusTransfers, RefuseTensorsOfADeviceThatNotAllRanksHave) {
+// Where a rank's tensor lies.
+enum class Place { kHost, kOwnDevice, kOtherDevice, kMapped };
+
+// Tensors of [kRows, kRanks] i32: rank r's source lies at sources[r], its target at targets[r].
+void moveColumns(int devices, const std::vector<Place>& sources,
+                 const std::vector<Place>& targets) {
   gpus::reset();
-  gpus::devices(2);
+  gpus::devices(devices);
   LocalRanks ranks(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {
-    std::vector<int32_t> in(kRows * kRanks), out(kRows * kRanks, -1);
-    Columns columns = {in.data(), out.data(), kRanks, kRanks};
-    if (rank == 1) columns.source = gpus::tensor<int32_t>(1, kRows * kRanks);
-    Error error;
-    wl_transfer_t* transfer = nullptr;
-    ASSERT_EQ(columns.create(rank, comm, &transfer, &error), WL_OK) << error.message;
-    EXPECT_EQ(wl_transfer_run(transfer, 1, 0, &error), WL_UNSUPPORTED);
-    EXPECT_NE(std::strstr(error.message, "rank 1"), nullptr) << error.message;
-    EXPECT_NE(std::strstr(error.message, "from the host's memory alone"), nullptr) << error.message;
-    for (const int32_t element : out) ASSERT_EQ(element, -1);
-    wl_transfer_free(transfer);
+    std::vector<int32_t> host[2];
+    const auto tensorAt = [&](Place place, int which) -> int32_t* {
+      constexpr size_t kCount = kRows * kRanks;
+      host[which].assign(kCount, -1);
+      if (place == Place::kHost) return host[which].data();
+      if (place == Place::kMapped)
+        return gpus::mappedTensor<int32_t>(rank % devices, kCount, devices);
+      return gpus::tensor<int32_t>((rank + (place == Place::kOtherDevice ? 1 : 0)) % devices,
+                                   kCount);
+    };
+    const auto at = static_cast<size_t>(rank);
+    const Columns columns = {tensorAt(sources[at], 0), tensorAt(targets[at], 1), kRanks, kRanks};
+    columns.moveTwice(rank, comm);
   });
 }
 
-// Has everything on the host, and nothing else to say.
-class NoDevice final : public windlass::RankDevice {
- public:
-  using Code = windlass::Code;
-  Code open(uint32_t, wl_error_t*) override { return WL_OK; }
-  Code close(wl_error_t*) override { return WL_OK; }
-  Code makeWindow(windlass::AllRanks&, uint64_t, wl_error_t*) override { return WL_OK; }
-  uint32_t culprit() const override { return windlass::kNobody; }
-  Code closeWindow(wl_error_t*) override { return WL_OK; }
-  void* part(uint32_t) const override { return nullptr; }
-  uint64_t partBytes() const override { return 0; }
-  Code find(const void*, Lies* lies, wl_error_t*) override {
-    *lies = Lies::kHost;
-    return WL_OK;
+// How many bytes calls of that name have copied.
+uint64_t bytesOf(const std::string& call) {
+  uint64_t bytes = 0;
+  for (const std::string& line : gpus::log()) {
+    if (line.rfind(call + ' ', 0) != 0) continue;
+    size_t end = 0;
+    const std::string rest = line.substr(call.size() + 1);
+    const uint64_t width = std::stoull(rest, &end);
+    const size_t by = rest.find("x ", end);
+    bytes += by == std::string::npos ? width : width * std::stoull(rest.substr(by + 2));
   }
-  Code onDevices(void*, const void*, uint64_t, wl_error_t*) override { return WL_OK; }
-  Code toDevice(void*, const void*, uint64_t, wl_error_t*) override { return WL_OK; }
-  Code fromDevice(void*, const void*, uint64_t, wl_error_t*) override { return WL_OK; }
-  uint32_t coresAtOnce(uint32_t most) const override { return most; }
-  uint64_t stopWord(uint64_t line) const override { return line; }
-  Code writeStop(uint64_t, uint32_t, wl_error_t*) override { return WL_OK; }
-  Code start(const char*, const windlass::OffloadedOperation&, wl_error_t*) override {
-    return WL_OK;
-  }
-  Code await(const char*, int64_t, wl_error_t*) override { return WL_OK; }
-  void giveUp() override {}
-};
+  return bytes;
+}
 
-// Both ranks take words of rank 1's; rank 1 those of which the last two are its target's first.
-// What each names lies in images whose words are those of the host, each at its place in a line.
-TEST_F(GpusTransfers, NameImagesInsteadOfTheHostsMemory) {
-  alignas(64) uint32_t memory[2][24];
-  int32_t counts[2] = {5, 8};
-  for (uint32_t i = 0; i < 48; ++i) memory[i / 24][i % 24] = 100 + i;
-  const auto address = [](const void* of) { return reinterpret_cast<uint64_t>(of); };
-  const uint64_t dtype = uint64_t{WL_U32} << 32;
-  const uint64_t head = WL_SUM | uint64_t{WL_U32} << 8 | 1 << 16;
-  std::vector<uint64_t> tables[2];
-  for (uint64_t rank = 0; rank < 2; ++rank) {
-    const uint64_t item = ChunkItem::wordsOf(1, 1, 1);
-    tables[rank] = {1 | uint64_t{1} << 32,
-                    4,
-                    0,
-                    item,  //
-                    head,
-                    1 | uint64_t{1} << 32,
-                    16,
-                    4,
-                    rank | dtype,
-                    address(&memory[rank][rank == 0 ? 3 : 10]),
-                    address(&counts[rank]),
-                    1,
-                    1 | dtype,
-                    address(&memory[1][rank == 0 ? 2 : 8]),
-                    1};
-    ASSERT_EQ(tables[rank].size(), 4 + item);
+constexpr uint64_t kTensorBytes = kRows * kRanks * 4;
+
+// What others read of a tensor is copied once, and what a rank writes is written in place.
+TEST_F(GpusTransfers, CopyWhatOtherGpusReadAndWriteTheirOwnInPlace) {
+  const std::vector<Place> there(kRanks, Place::kOwnDevice);
+  moveColumns(3, there, there);
+  // Two runs, in each of which a rank's own column is read in place; and what each rank tries of
+  // its two peers' windows, there and back.
+  EXPECT_EQ(bytesOf("cuMemcpyAsync") + bytesOf("cuMemcpy2DAsync"),
+            2 * kRanks * kTensorBytes * 2 / 3 + kRanks * 2 * 2 * 64);
+}
+
+TEST_F(GpusTransfers, CopyNothingOfMemoryThatAllGpusReach) {
+  const std::vector<Place> mapped(kRanks, Place::kMapped);
+  moveColumns(3, mapped, mapped);
+  // But what each rank tries of its peers' windows.
+  EXPECT_EQ(bytesOf("cuMemcpy2DAsync"), 0u);
+  for (const std::string& line : gpus::log()) {
+    if (line.rfind("cuMemcpyAsync ", 0) != 0) continue;
+    EXPECT_LE(std::stoull(line.substr(14)), 64u) << line;
   }
-  windlass::RankArgs entries[2] = {};
-  for (int rank = 0; rank < 2; ++rank) entries[rank].aux = {address(tables[rank].data())};
-  windlass::Launch launch = {};
-  launch.ranks = 2;
-  launch.entries = reinterpret_cast<const unsigned char*>(entries);
-  launch.entryStride = sizeof entries[0];
-  OffloadedTransfer transfers[2] = {{0, false}, {1, false}};
-  NoDevice device;
-  std::vector<OffloadedTransfer::Images> images;
-  for (uint64_t rank = 0; rank < 2; ++rank) {
-    transfers[rank].find(launch);
-    Error error;
-    ASSERT_EQ(transfers[rank].gather(device, &error), WL_OK) << error.message;
-    images.push_back({&transfers[rank], (2 * rank + 1) << 40, (2 * rank + 2) << 40});
-  }
-  // What a name of rank `rank`'s stands for, in the image that is written or in the other one.
-  const auto wordAt = [&](uint64_t rank, Place place, bool isWritten) {
-    const uint64_t base = isWritten ? images[rank].out : images[rank].in;
-    const OffloadedTransfer& of = transfers[rank];
-    const uint64_t bytes = isWritten ? of.outBytes() : of.inBytes();
-    const bool isInside = place.offset() >= base && place.offset() + 4 <= base + bytes;
-    EXPECT_TRUE(isInside) << std::hex << place.offset() << " is not of " << base << " + " << bytes;
-    if (!isInside) return 0u;
-    const auto* image = static_cast<const unsigned char*>(isWritten ? of.out() : of.in());
-    uint32_t word;
-    std::memcpy(&word, image + (place.offset() - base), sizeof word);
-    return word;
-  };
-  for (uint64_t rank = 0; rank < 2; ++rank) {
-    transfers[rank].name(images);
-    ASSERT_EQ(transfers[rank].tableBytes(), tables[rank].size() * 8);
-    const ChunkTable table = {static_cast<const uint64_t*>(transfers[rank].table())};
-    const ChunkItem item = {table.start(0)};
-    ASSERT_EQ(item.words + item.size(), table.start(1));
-    const Place target = ChunkItem::placeOf(item.target(0));
-    const Place source = ChunkItem::placeOf(item.source(0));
-    const Place count = ChunkItem::signalOf(item.target(0));
-    EXPECT_EQ(wordAt(rank, target, true), memory[rank][rank == 0 ? 3 : 10]);
-    EXPECT_EQ(wordAt(rank, count, true), static_cast<uint32_t>(counts[rank]));
-    // Words 2 to 5 of rank 1's are read alone, 8 to 13 are one range that is written too.
-    EXPECT_EQ(wordAt(1, source, rank == 1), memory[1][rank == 0 ? 2 : 8]);
-    EXPECT_EQ(target.offset() % 64, address(&memory[rank][rank == 0 ? 3 : 10]) % 64);
-  }
-  if (HasFailure()) return;
-  // A kernel writes to the images.
-  for (uint64_t rank = 0; rank < 2; ++rank) {
-    auto* out = static_cast<unsigned char*>(transfers[rank].out());
-    const ChunkItem item = {
-        ChunkTable{static_cast<const uint64_t*>(transfers[rank].table())}.start(0)};
-    const uint64_t at = ChunkItem::placeOf(item.target(0)).offset() - images[rank].out;
-    for (uint32_t i = 0; i < 6; ++i) {
-      const uint32_t word = 7 + i;  // beyond the target's elements too
-      if (at + 4 * i + 4 <= transfers[rank].outBytes()) std::memcpy(out + at + 4 * i, &word, 4);
+}
+
+TEST_F(GpusTransfers, TakeTensorsWhereverTheyLie) {
+  constexpr Place kAll[] = {Place::kHost, Place::kOwnDevice, Place::kOtherDevice, Place::kMapped};
+  for (const int devices : {1, 2, 3}) {
+    for (const Place source : kAll) {
+      for (const Place target : kAll) {
+        SCOPED_TRACE(testing::Message() << devices << " devices, sources " << int(source)
+                                        << ", targets " << int(target));
+        moveColumns(devices, {source, Place::kHost, target}, {target, source, Place::kHost});
+      }
     }
-    const int32_t done = 10 + static_cast<int32_t>(rank);
-    std::memcpy(out + (ChunkItem::signalOf(item.target(0)).offset() - images[rank].out), &done, 4);
-    transfers[rank].scatter();
   }
-  for (uint32_t i = 0; i < 48; ++i) {
-    const uint32_t rank = i / 24, at = i % 24, first = rank == 0 ? 3 : 10;
-    EXPECT_EQ(memory[rank][at], at >= first && at < first + 4 ? 7 + at - first : 100 + i) << i;
+}
+
+// A stretch of memory that ranks read all of is copied once; of one that they read little of, that.
+TEST_F(GpusTransfers, BringOfTheHostWhatItemsNameAlone) {
+  constexpr int64_t kWide = 1000;
+  gpus::reset();
+  LocalRanks ranks(kRanks);
+  std::vector<int32_t> matrix(kRows * kWide);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    std::vector<int32_t> own(kRows * kRanks);
+    const Columns columns = {matrix.data() + rank * kRanks, own.data(), kWide, kRanks};
+    columns.moveTwice(rank, comm);
+  });
+  const uint64_t slack = 2 * kRanks * (sizeof(windlass::OffloadedOperation) + 4096);
+  EXPECT_LT(bytesOf("cuMemcpyHtoDAsync"), 2 * kRanks * kTensorBytes + slack);
+  EXPECT_LT(bytesOf("cuMemcpyDtoHAsync"), 2 * kRanks * kTensorBytes + slack);
+}
+
+// 65 ranks' worth of sources in one item.
+TEST_F(GpusTransfers, RefuseItemsOfMoreSourcesThanACoreTakes) {
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    constexpr int64_t kSources = windlass::kMostDeviceRanks + 1;
+    std::vector<float> in(16, 1), out(16, -1);
+    Words sources, targets, chunks;
+    addBinding(WL_F32, in.data(), 64, {16}, {1}, &sources);
+    addBinding(WL_F32, out.data(), 64, {16}, {1}, &targets);
+    if (rank == 1) {
+      chunks.insert(chunks.end(), {0, 0, WL_F32, WL_SUM, 1, kSources, 16, 0});
+      for (int64_t s = 0; s < kSources; ++s) chunks.insert(chunks.end(), {s % 2, 0, 0});
+    }
+    const wl_transfer_config_t config = configOf(sources, 1, targets, 1, chunks, rank == 1 ? 1 : 0);
+    Error error;
+    wl_transfer_t* transfer = nullptr;
+    EXPECT_EQ(wl_transfer_create(comm, &config, 0, &transfer, &error), WL_UNSUPPORTED);
+    EXPECT_NE(std::strstr(error.message, "65 targets or sources"), nullptr) << error.message;
+    // The communicator goes on.
+    EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+  });
+}
+
+bool givesBack(const std::string& call) {
+  for (const char* part : {"Free", "Release", "Destroy", "Unmap", "Unload"})
+    if (call.find(part) != std::string::npos) return true;
+  return false;
+}
+
+// Whichever call of the driver fails: both the rank that made it and its peers are told, or nobody
+// is and all is as it should be, and nothing stays behind.
+TEST_F(GpusTransfers, GiveAllBackWhicheverCallFails) {
+  const auto move = [](const std::string& call, int number, bool isReference) {
+    gpus::reset();
+    gpus::devices(2);
+    if (!isReference) gpus::failCall(call, number, 719);
+    int failed = 0;
+    {
+      std::atomic<int> failures{0};
+      LocalRanks ranks(kRanks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        std::vector<int32_t> host(kRows * kRanks);
+        const Columns columns = {rank == 0 ? gpus::tensor<int32_t>(1, host.size()) : host.data(),
+                                 gpus::tensor<int32_t>(rank % 2, host.size()), kRanks, kRanks};
+        Error error;
+        wl_transfer_t* transfer = nullptr;
+        int32_t code = columns.create(rank, comm, &transfer, &error);
+        columns.fill(rank, 1);
+        if (code == WL_OK) code = wl_transfer_run(transfer, 1, 0, &error);
+        if (code != WL_OK) ++failures;
+        EXPECT_TRUE(code == WL_OK || error.message[0] != 0);
+        if (code == WL_OK) columns.check(rank, 1);
+        if (transfer != nullptr) wl_transfer_free(transfer);
+      });
+      failed = failures;
+    }
+    // The tensors are the test's.
+    if (!givesBack(call)) {
+      EXPECT_EQ(gpus::held(), "4 allocations") << call << ' ' << number;
+    }
+    return failed;
+  };
+  move("", 0, true);
+  if (HasFailure()) return;
+  std::map<std::string, int> calls;
+  for (const std::string& line : gpus::log()) ++calls[line.substr(0, line.find(' '))];
+  EXPECT_GT(calls.count("cuMemGetAccess"), 0u);
+  EXPECT_GT(calls.count("cuMemcpy2DAsync") + calls.count("cuMemcpyAsync"), 0u);
+  for (const auto& [call, count] : calls) {
+    // Queries that go on until work is over come as often as threads look.
+    const bool looks = call == "cuStreamQuery" || call == "cuEventQuery";
+    const int most = looks ? 3 : count;
+    for (int number = 1; number <= most; number += std::max(1, most / 6)) {
+      const int failed = move(call, number, false);
+      EXPECT_TRUE(failed == 0 || failed == kRanks) << call << ' ' << number << ": " << failed;
+      if (HasFailure()) return;
+    }
   }
-  EXPECT_EQ(counts[0], 10);
-  EXPECT_EQ(counts[1], 11);
 }
 
 }  // namespace
