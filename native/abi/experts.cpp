@@ -79,11 +79,12 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   return WL_OK;
 }
 
-// Of memory that peers reach.
+// Of memory that peers reach; where ranks have devices, these get it from their rank.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
-  if (!comm.group().config().spansProcesses) return WL_OK;
+  const GroupConfig& config = comm.group().config();
+  if (!config.spansProcesses || config.offloadCores > 0) return WL_OK;
   if (!comm.group().placeOf(comm.rank(), memory, bytes).isOrdinary()) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "experts: %s lies in no window of the communicator",
               name);

@@ -223,6 +223,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
                Deadline& deadline);
   // Waits until it is the operation's turn on the devices of its ranks.
   Code awaitTurn(Deadline& deadline);
+  Code awaitProcessesBefore(Deadline& deadline);
   // A core of this rank in the operation in progress, for the device executor.
   InLine inLine(uint32_t core) const;
   // What this rank's cores may touch in the operation in progress, which names it. Throws

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <climits>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "native/base/clock.h"
@@ -76,11 +77,13 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
 }
 
 void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {
-  for (uint32_t rank = 0; rank < members.size(); ++rank) {
-    member(rank).former = members[rank];
-    if (offloadSeats_ != nullptr)
-      (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[members[rank]].device;
-  }
+  for (uint32_t rank = 0; rank < members.size(); ++rank) member(rank).former = members[rank];
+  keepDevices(whole);
+}
+
+void Group::keepDevices(const Group& whole) {
+  for (uint32_t rank = 0; offloadSeats_ != nullptr && rank < ranks(); ++rank)
+    (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[member(rank).former].device;
 }
 
 void Group::decide(GroupConfig* config) {
@@ -104,6 +107,12 @@ void Group::settle(uint32_t ranks) {
 std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory,
                                      PeerMemoryUse use) {
   std::shared_ptr<Group> group(new Group(static_cast<const SharedLines*>(block)->config));
+  if (group->config_.offloadCores > 0) {
+    group->offloadSeats_.reset(new OffloadSeats(group->ranks()));
+    // Until they join.
+    for (uint32_t rank = 0; rank < group->ranks(); ++rank)
+      (*group->offloadSeats_)[rank].isElsewhere = true;
+  }
   group->peerMemoryUse_ = use;
   group->place(block);
   group->memory_ = std::move(memory);
@@ -175,6 +184,15 @@ bool Group::liveTogether(uint32_t a, uint32_t b) const {
          ofA.pid_namespace == ofB.pid_namespace;
 }
 
+bool Group::isProcessBefore(uint32_t a, uint32_t b) const {
+  if (!config_.spansProcesses || a == b) return false;
+  const auto place = [this](uint32_t rank) {
+    const wl_process_t of = processOf(rank);
+    return std::tuple(of.pid_namespace, of.pid, of.started);
+  };
+  return place(a) < place(b);
+}
+
 PeerMemoryUse Group::peerMemoryUse() const {
   return kTarget.limits.isolatesRanks ? PeerMemoryUse::kStage : peerMemoryUse_;
 }
@@ -226,6 +244,7 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
   own.started.store(process.started, std::memory_order_relaxed);
   own.pid.store(process.pid, std::memory_order_release);
   claimed_[rank] = true;
+  if (offloadSeats_ != nullptr) (*offloadSeats_)[rank].isElsewhere = false;
   return WL_OK;
 }
 

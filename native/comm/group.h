@@ -64,6 +64,8 @@ class Group {
   // The ranks of this group, which nobody has used yet, are those ranks of `whole`: they keep their
   // devices.
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
+  // The same where the control block says which ones they are.
+  void keepDevices(const Group& whole);
   const WindowBase* windows() const { return windows_; }
   // Windows that are made while ranks live in several processes. A window is mapped everywhere
   // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
@@ -95,6 +97,9 @@ class Group {
   // ordinary memory there.
   bool liveTogether(uint32_t a, uint32_t b) const;
   bool shareProcess(uint32_t a, uint32_t b) const;
+  // Of two that have joined: whether the process of `a` comes before that of `b` in an order that
+  // all groups have of processes.
+  bool isProcessBefore(uint32_t a, uint32_t b) const;
   // Whether `rank` can't reach what that one names by the place but by a pull.
   bool isFar(uint32_t rank, uint32_t owner, Place place) const {
     return place.isOrdinary() && !shareProcess(rank, owner);

@@ -67,7 +67,22 @@ class Comm::Handover final : public OffloadPeers {
   Deadline& deadline_;
 };
 
+// Operations of two groups that meet in several processes have the devices of those in the same
+// order of processes, so that neither waits for the other one while that waits for it.
+Code Comm::awaitProcessesBefore(Deadline& deadline) {
+  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
+    if (!group_->isProcessBefore(peer, rank_)) continue;
+    const OffloadLine& theirs = group_->block().offloadLine(peer);
+    const auto hasTaken = [&] {
+      return theirs.taken.load(std::memory_order_acquire) >= sequence_;
+    };
+    if (Code code = wait(hasTaken, peer, deadline); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
 Code Comm::awaitTurn(Deadline& deadline) {
+  if (Code code = awaitProcessesBefore(deadline); code != WL_OK) return code;
   OffloadSeats::Busy busy = {};
   const char* name = operationName(current_.operation());
   while (!group_->offloadSeats().take(sequence_, name, kTurnLookNs, &busy)) {
@@ -76,6 +91,9 @@ Code Comm::awaitTurn(Deadline& deadline) {
       return publishBusy(busy.rank, busy.with, deadline.limitNs());
     if (Code code = ended(deadline, now); code != WL_OK) return code;
   }
+  group_->block().offloadLine(rank_).taken.store(sequence_, std::memory_order_seq_cst);
+  own_.done.word.fetch_add(0, std::memory_order_seq_cst);
+  group_->wakeSleepers();
   return WL_OK;
 }
 

@@ -242,8 +242,9 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (found == WL_OK) found = find(buffers, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
-  isOneDevice_ = std::all_of(stated_.begin(), stated_.end(),
-                             [&](const Stated& each) { return each.device == number_; });
+  isOneDevice_ = true;
+  for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+    isOneDevice_ = isOneDevice_ && stated_[rank].device == number_ && peers.firstBeside(rank) == 0;
   uint64_t bytes = 0;
   for (const Stated& each : stated_) bytes = std::max(bytes, placesOf(each, operation.cores).end);
   // All ranks are past the operation before, so nobody's kernels reach the window.

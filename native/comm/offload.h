@@ -153,7 +153,8 @@ class Offload {
   Found found_ = {};
   uint64_t inThere_ = 0;  // as Stated has them
   uint64_t outThere_ = 0;
-  bool isOneDevice_ = false;  // all ranks', whose kernels reach what lies on any rank's device
+  // All ranks', which live in one process: their kernels reach what lies on any rank's device.
+  bool isOneDevice_ = false;
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window

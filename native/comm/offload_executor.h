@@ -13,9 +13,12 @@ template <class K>
 Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
   static_assert(!K::kEager && !OfLibrary<K>::value,
                 "a device fetches what a rank brings from its memory");
-  if (group_->config().spansProcesses) {
+  const bool isTransfer = call.phases > 0;
+  if (group_->config().spansProcesses && (isTransfer || !devicesSpanProcesses())) {
     return fail(call.error, WL_UNSUPPORTED,
-                "ranks in several processes don't run on devices yet: have them be threads of one");
+                "ranks in several processes don't run %s on devices yet: have them be threads of "
+                "one",
+                operationName(call.descriptor.operation()));
   }
   return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
     shownPhases_ = 0;

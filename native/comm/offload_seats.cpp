@@ -27,7 +27,9 @@ Holder holders[kMostDeviceRanks];
 
 bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {
   if (taken_ >= sequence) return true;
-  const auto isOut = [&](uint32_t rank) { return seats_[rank].left >= sequence; };
+  const auto isOut = [&](uint32_t rank) {
+    return seats_[rank].isElsewhere || seats_[rank].left >= sequence;
+  };
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
     const Holder& holder = holders[seats_[rank].device];
     if (isOut(rank) || holder.seats == nullptr) continue;
@@ -54,8 +56,10 @@ void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
   Holder& holder = holders[device];
   if (holder.seats != this) return;
   // Ranks that share the device leave it together.
-  for (uint32_t other = 0; other < ranks_; ++other)
-    if (seats_[other].device == device && seats_[other].left < holder.sequence) return;
+  for (uint32_t other = 0; other < ranks_; ++other) {
+    const OffloadSeat& seat = seats_[other];
+    if (!seat.isElsewhere && seat.device == device && seat.left < holder.sequence) return;
+  }
   holder = {};
   changed.notify_all();
 }

@@ -12,6 +12,7 @@ namespace windlass {
 
 struct OffloadSeat {
   uint32_t device = 0;               // as the process counts them
+  bool isElsewhere = false;          // in another process, whose devices it takes by itself
   uint64_t left = 0;                 // the last operation that the rank is out of
   std::unique_ptr<Offload> offload;  // the rank's own, from its first operation or transfer on
 };

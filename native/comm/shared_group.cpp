@@ -39,6 +39,7 @@ Code SharedGroup::attach(Group& whole, wl_error_t* error) {
   if (code != WL_OK) return code;
   // Whoever has the group has this.
   std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
+  made->keepDevices(whole);
   std::vector<bool> watched(made->ranks());
   for (uint32_t first = 0; first < made->ranks(); ++first) {
     if (watched[first] || whole.isHere(made->member(first).former)) continue;

@@ -66,6 +66,10 @@ Code checkDevices(wl_error_t* error) {
   return kTarget.image == nullptr ? WL_OK : cuda::Cuda::find(&driver, error);
 }
 
+bool devicesSpanProcesses() {
+  return kTarget.image != nullptr;
+}
+
 uint32_t deviceOf(uint32_t rank) {
   if (kTarget.image == nullptr) return rank;
   return rank % std::clamp(cuda::countDevices(), 1u, kMostDeviceRanks);

@@ -132,6 +132,9 @@ std::unique_ptr<RankDevice> makeRankDevice();
 // cuda. Elsewhere the first operation says so.
 Code checkDevices(wl_error_t* error);
 
+// Whether ranks of several processes reach one another's windows: on cuda.
+bool devicesSpanProcesses();
+
 // The device that rank `rank` of a group takes, as the process counts them.
 uint32_t deviceOf(uint32_t rank);
 

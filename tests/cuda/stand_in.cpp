@@ -6,7 +6,9 @@
 // it is told to do, and what it tells, stands at the end. WINDLASS_STAND_IN_DEVICES: how many
 // devices it has at first; WINDLASS_STAND_IN_MEMORY=devices: all memory that it has not given lies
 // on them, by turns, so that whatever a program names is a device's.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +44,7 @@ constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};  // how one begins
 constexpr size_t kGranularity = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr uint64_t kStretch = 1024;  // of memory that lies on one device
+constexpr const char* kFilePrefix = "device-";  // and its number
 
 struct Stream {
   int device;
@@ -57,6 +60,7 @@ struct Physical {
   int file;
   size_t bytes;
   int device;
+  int handleTypes;
   int mappings = 0;
   bool isReleased = false;
 };
@@ -100,6 +104,7 @@ int blocksEach = 2;
 int version = 13000;
 int major = 9;
 bool reaches = true;
+bool exports = true;
 bool losesCopies = false;
 std::map<uint32_t, stand_in::Cores> cores;
 thread_local std::vector<int> current;  // devices whose contexts are
@@ -245,6 +250,7 @@ CALL CuResult cuDeviceGetAttribute(int32_t* value, int32_t attribute, CuDevice d
   *value = attribute == kMultiprocessors ? multiprocessors
            : attribute == kMajor         ? major
            : attribute == kMinor         ? 0
+           : attribute == kFileHandles   ? (exports ? 1 : 0)
                                          : 1;
   return 0;
 }
@@ -492,13 +498,14 @@ CALL CuResult cuMemCreate(CuPhysical* physical, size_t bytes, const CuPhysicalPr
         of->location.type, of->type, of->handleTypes, static_cast<unsigned long long>(flags))
   if (bytes == 0 || bytes % kGranularity != 0) return kInvalidValue;
   if (bytes > kDeviceBytes) return kCuOutOfMemory;
-  const int file = memfd_create("device", MFD_CLOEXEC);
+  const std::string name = kFilePrefix + std::to_string(of->location.id);
+  const int file = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return kCuOutOfMemory;
   // Not zero, as memory of a device is not.
   const unsigned char used[64] = {0x5a};
   for (size_t at = 0; at < bytes; at += 4096)
     if (pwrite(file, used, sizeof used, static_cast<off_t>(at)) < 0) return kCuOutOfMemory;
-  auto* made = new Physical{file, bytes, of->location.id};
+  auto* made = new Physical{file, bytes, of->location.id, of->handleTypes};
   *physical = reinterpret_cast<uint64_t>(made);
   physicals[*physical] = made;
   return 0;
@@ -510,6 +517,37 @@ CALL CuResult cuMemRelease(CuPhysical physical) {
   found->second->isReleased = true;
   drop(found->second);
   physicals.erase(found);
+  return 0;
+}
+CALL CuResult cuMemExportToShareableHandle(void* handle, CuPhysical physical, int32_t handleType,
+                                           uint64_t flags) {
+  BEGIN("cuMemExportToShareableHandle %d %llu", handleType, static_cast<unsigned long long>(flags))
+  const auto found = physicals.find(physical);
+  if (found == physicals.end() || handleType != kHandleFile) return kInvalidValue;
+  if ((found->second->handleTypes & kHandleFile) == 0) return kInvalidValue;
+  const int file = fcntl(found->second->file, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return kCuOutOfMemory;
+  *static_cast<int*>(handle) = file;
+  return 0;
+}
+// What another process has exported, or this one.
+CALL CuResult cuMemImportFromShareableHandle(CuPhysical* physical, void* handle,
+                                             int32_t handleType) {
+  BEGIN("cuMemImportFromShareableHandle %d", handleType)
+  const int file = static_cast<int>(reinterpret_cast<intptr_t>(handle));
+  struct stat status = {};
+  char name[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  if (handleType != kHandleFile || fstat(file, &status) != 0 ||
+      readlink(link.c_str(), name, sizeof name - 1) < 0) {
+    return kInvalidValue;
+  }
+  const char* device = std::strstr(name, kFilePrefix);
+  if (device == nullptr) return kInvalidValue;
+  auto* made = new Physical{fcntl(file, F_DUPFD_CLOEXEC, 0), static_cast<size_t>(status.st_size),
+                            std::atoi(device + std::strlen(kFilePrefix)), kHandleFile};
+  *physical = reinterpret_cast<uint64_t>(made);
+  physicals[*physical] = made;
   return 0;
 }
 CALL CuResult cuMemAddressReserve(CuAddress* address, size_t bytes, size_t alignment,
@@ -624,6 +662,7 @@ CALL void standInReset() {
   version = 13000;
   major = 9;
   reaches = true;
+  exports = true;
   losesCopies = false;
 }
 CALL void standInDevices(int count) {
@@ -642,6 +681,10 @@ CALL void standInMajor(int of) {
 }
 CALL void standInReaches(int does) {
   reaches = does != 0;
+}
+// Whether memory of devices can go to other processes.
+CALL void standInExports(int does) {
+  exports = does != 0;
 }
 // Copies from one device to another do nothing.
 CALL void standInLosesCopies(int does) {
@@ -665,7 +708,7 @@ CALL void* standInTensor(int device, size_t bytes) {
 CALL void* standInMapped(int device, size_t bytes, int readers) {
   const std::lock_guard<std::mutex> lock(mutex);
   const size_t whole = (bytes + kGranularity - 1) / kGranularity * kGranularity;
-  auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device};
+  auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device, kHandleNone};
   if (ftruncate(physical->file, static_cast<off_t>(whole)) != 0) return nullptr;
   void* made = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
   if (made == MAP_FAILED) return nullptr;

@@ -31,6 +31,7 @@ constexpr int32_t kMajor = 75;
 constexpr int32_t kMinor = 76;
 constexpr int32_t kCooperativeLaunch = 95;
 constexpr int32_t kVirtualMemory = 102;
+constexpr int32_t kFileHandles = 103;
 constexpr int32_t kMemoryType = 2;  // attributes of a pointer
 constexpr int32_t kMemoryDevice = 9;
 constexpr int32_t kDeviceMemory = 2;        // types of memory
@@ -43,6 +44,7 @@ constexpr uint32_t kHostDeviceMap = 2;
 constexpr int32_t kAllocationPinned = 1;
 constexpr int32_t kLocationDevice = 1;
 constexpr int32_t kHandleNone = 0;
+constexpr int32_t kHandleFile = 1;
 constexpr int32_t kAccessReadWrite = 3;
 constexpr int32_t kGranularityRecommended = 1;
 
@@ -142,6 +144,10 @@ struct CuCopy2D {
        (CuPhysical* physical, size_t bytes, const CuPhysicalProperties* properties,                \
         uint64_t flags))                                                                           \
   call(CuResult, cuMemRelease, cuMemRelease, (CuPhysical physical))                                \
+  call(CuResult, cuMemExportToShareableHandle, cuMemExportToShareableHandle,                       \
+       (void* handle, CuPhysical physical, int32_t handleType, uint64_t flags))                    \
+  call(CuResult, cuMemImportFromShareableHandle, cuMemImportFromShareableHandle,                   \
+       (CuPhysical* physical, void* handle, int32_t handleType))                                   \
   call(CuResult, cuMemAddressReserve, cuMemAddressReserve,                                         \
        (CuAddress* address, size_t bytes, size_t alignment, CuAddress wish, uint64_t flags))       \
   call(CuResult, cuMemAddressFree, cuMemAddressFree, (CuAddress address, size_t bytes))            \

@@ -8,10 +8,10 @@ namespace {
 
 constexpr uint64_t kTriedBytes = 64;  // of a part, for each rank that tries to reach it
 
-CuPhysicalProperties propertiesOn(CuDevice device) {
+CuPhysicalProperties propertiesOn(CuDevice device, int32_t handleTypes) {
   CuPhysicalProperties properties = {};
   properties.type = kAllocationPinned;
-  properties.handleTypes = kHandleNone;
+  properties.handleTypes = handleTypes;
   properties.location = {kLocationDevice, device};
   return properties;
 }
@@ -31,6 +31,9 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks&
     return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
                 static_cast<unsigned long long>(bytes));
   statements_.assign(ranks, Statement());
+  parts_.assign(ranks, 0);
+  beside_.clear();
+  for (uint32_t rank = 0; rank < ranks; ++rank) beside_.push_back(exchange.firstBeside(rank));
   gpu_ = &gpu;
   copies_ = &copies;
   rank_ = exchange.rank();
@@ -40,9 +43,13 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks&
   // Each step is stated to all, so that a rank whose step fails is waited for by nobody.
   Code code = state(exchange, WL_OK, error);
   if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
+  if (code == WL_OK && spansProcesses()) {
+    code = stateUnlessLost(exchange, ask(exchange, error), error);
+    if (code == WL_OK) code = stateUnlessLost(exchange, share(exchange, error), error);
+  }
   if (code == WL_OK) code = state(exchange, reach(error), error);
   // All have tried their peers' parts.
-  if (code == WL_OK && devices().size() > 1)
+  if (code == WL_OK && (spansProcesses() || devices().size() > 1))
     code = state(exchange, copies.zero(address_, ranks * kTriedBytes, error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
   if (code != WL_OK && culprit_ != kNobody) close(nullptr);
@@ -54,16 +61,33 @@ Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   return stateToAll(exchange, own_, statements_, &culprit_, error);
 }
 
+// What others state says more than that they went away.
+Code DeviceWindow::stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error) {
+  if (code != WL_PEER_LOST) return state(exchange, code, error);
+  wl_error_t said = blankError();
+  const Code told = state(exchange, WL_OK, &said);
+  if (told == WL_OK) return state(exchange, code, error);
+  if (error != nullptr) copyError(error, said, nullptr);
+  return told;
+}
+
 std::vector<uint32_t> DeviceWindow::devices() const {
   std::vector<uint32_t> all = {own_.device};
-  for (const Statement& each : statements_)
-    if (std::find(all.begin(), all.end(), each.device) == all.end()) all.push_back(each.device);
+  for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
+    const uint32_t device = statements_[rank].device;
+    if (isHere(rank) && std::find(all.begin(), all.end(), device) == all.end())
+      all.push_back(device);
+  }
   return all;
+}
+
+bool DeviceWindow::spansProcesses() const {
+  return std::any_of(beside_.begin(), beside_.end(), [](uint32_t first) { return first != 0; });
 }
 
 uint32_t DeviceWindow::firstOnDevice() const {
   uint32_t first = 0;
-  while (statements_[first].device != own_.device) ++first;
+  while (!sharesDevice(first)) ++first;
   return first;
 }
 
@@ -94,7 +118,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   uint32_t sharers = 0;
   slot_ = 0;
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
-    if (statements_[rank].device != own_.device) continue;
+    if (!sharesDevice(rank)) continue;
     ++sharers;
     slot_ += rank < rank_ ? 1 : 0;
   }
@@ -105,7 +129,8 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
                 sharers, own_.device, gpu_->blocksAtOnce());
   }
   if (Code code = checkReach(error); code != WL_OK) return code;
-  const CuPhysicalProperties properties = propertiesOn(gpu_->device());
+  const CuPhysicalProperties properties =
+      propertiesOn(gpu_->device(), spansProcesses() ? kHandleFile : kHandleNone);
   size_t page = 0;
   Code code =
       gpu_->check(cuda.cuMemGetAllocationGranularity(&page, &properties, kGranularityRecommended),
@@ -122,6 +147,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   if (code == WL_OK) code = map(error);
   // Before anybody learns of it.
   if (code == WL_OK) code = copies_->zero(address_, bytes_, error);
+  if (code == WL_OK && spansProcesses()) code = offer(error);
   own_.address = address_;
   if (code == WL_OK && firstOnDevice() == rank_) code = makeGrid(error);
   return code;
@@ -136,48 +162,99 @@ Code DeviceWindow::map(wl_error_t* error) {
   code = gpu_->check(cuda.cuMemMap(address_, bytes_, 0, physical_, 0), "cuMemMap", error);
   isMapped_ = code == WL_OK;
   if (code != WL_OK) return code;
-  CuAccess accesses[kMostDeviceRanks] = {};
-  uint32_t count = 0;
-  for (const uint32_t number : devices()) {
-    CuDevice device = gpu_->device();
-    if (number != own_.device)
-      code = gpu_->check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), "cuDeviceGet",
-                         error);
-    if (code != WL_OK) return code;
-    accesses[count++] = {{kLocationDevice, device}, kAccessReadWrite};
+  return grantAccess(*gpu_, address_, bytes_, devices(), error);
+}
+
+Code DeviceWindow::offer(wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  int32_t exports = 0;
+  Code code = gpu_->check(cuda.cuDeviceGetAttribute(&exports, kFileHandles, gpu_->device()),
+                          "cuDeviceGetAttribute", error);
+  if (code != WL_OK) return code;
+  if (exports != 1) {
+    return fail(error, WL_UNSUPPORTED,
+                "device %u's memory can't go to other processes, says the driver: have all ranks "
+                "be threads of one process",
+                own_.device);
   }
-  return gpu_->check(cuda.cuMemSetAccess(address_, bytes_, accesses, count), "cuMemSetAccess",
-                     error);
+  int file = -1;
+  code = gpu_->check(cuda.cuMemExportToShareableHandle(&file, physical_, kHandleFile, 0),
+                     "cuMemExportToShareableHandle", error);
+  if (code != WL_OK) return code;
+  file_ = OpenFile(file);
+  code = offer_.open(error);
+  own_.offer = offer_.name();
+  return code;
+}
+
+Code DeviceWindow::ask(AllRanks& exchange, wl_error_t* error) {
+  if (Code code = checkBytes(error); code != WL_OK || beside_[rank_] != rank_) return code;
+  const auto ranks = static_cast<uint32_t>(statements_.size());
+  peers_ = PeerParts::make(*gpu_, devices(), ranks, bytes_);
+  own_.peers = peers_->name();
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (isHere(rank)) continue;
+    const Code code = peers_->ask(rank, statements_[rank].offer, exchange, error);
+    if (code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
+  uint32_t processes = 0;
+  for (uint32_t rank = 0; rank < statements_.size(); ++rank)
+    processes += beside_[rank] == rank && !isHere(rank) ? 1 : 0;
+  // Each gives before it waits for what it takes.
+  Code code = offer_.give(file_.number(), processes, exchange, error);
+  offer_.close();
+  file_ = OpenFile();
+  if (beside_[rank_] != rank_) return code;
+  for (uint32_t rank = 0; code == WL_OK && rank < statements_.size(); ++rank)
+    if (!isHere(rank)) code = peers_->map(rank, exchange, error);
+  return code;
 }
 
 Code DeviceWindow::makeGrid(wl_error_t* error) {
   CuAddress operations[kMostDeviceRanks] = {};
   uint32_t count = 0;
-  for (const Statement& each : statements_)
-    if (each.device == own_.device) operations[count++] = each.operation;
+  for (uint32_t rank = 0; rank < statements_.size(); ++rank)
+    if (sharesDevice(rank)) operations[count++] = statements_[rank].operation;
   const Code code = Grid::make(*gpu_, operations, count, &grid_, error);
   if (code == WL_OK) own_.grid = grid_->name();
   return code;
 }
 
 Code DeviceWindow::reach(wl_error_t* error) {
-  if (grid_ == nullptr) {
-    const uint32_t first = firstOnDevice();
-    grid_ = Grid::hold(statements_[first].grid);
-    if (grid_ == nullptr)
-      return fail(error, WL_DEVICE, "rank %u, which shares device %u, has given up", first,
-                  own_.device);
+  const auto ranks = static_cast<uint32_t>(statements_.size());
+  const auto gone = [&](uint32_t first) {
+    return fail(error, WL_DEVICE, "rank %u, which shares device %u or its process, has given up",
+                first, own_.device);
+  };
+  if (Code code = checkBytes(error); code != WL_OK) return code;
+  const uint32_t onDevice = firstOnDevice();
+  if (grid_ == nullptr) grid_ = Grid::hold(statements_[onDevice].grid);
+  if (grid_ == nullptr) return gone(onDevice);
+  const uint32_t inProcess = beside_[rank_];
+  if (spansProcesses() && peers_ == nullptr) peers_ = PeerParts::hold(statements_[inProcess].peers);
+  if (spansProcesses() && peers_ == nullptr) return gone(inProcess);
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    parts_[rank] = isHere(rank) ? statements_[rank].address : peers_->part(rank);
+  // All have mapped it, and a mapping keeps it.
+  hasPhysical_ = false;
+  Code code = gpu_->check(gpu_->cuda().cuMemRelease(physical_), "cuMemRelease", error);
+  for (uint32_t step = 1; code == WL_OK && step < ranks; ++step) {
+    const uint32_t peer = (rank_ + step) % ranks;
+    if (!sharesDevice(peer)) code = tryPeer(peer, error);
   }
-  for (uint32_t step = 1; step < statements_.size(); ++step) {
-    const uint32_t peer = (rank_ + step) % static_cast<uint32_t>(statements_.size());
-    const Statement& theirs = statements_[peer];
-    if (theirs.bytes != bytes_) {
-      return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
-                  static_cast<unsigned long long>(bytes_), rank_,
-                  static_cast<unsigned long long>(theirs.bytes), peer);
-    }
-    if (theirs.device == own_.device) continue;
-    if (Code code = tryPeer(peer, error); code != WL_OK) return code;
+  return code;
+}
+
+Code DeviceWindow::checkBytes(wl_error_t* error) const {
+  for (uint32_t peer = 0; peer < statements_.size(); ++peer) {
+    if (statements_[peer].bytes == bytes_) continue;
+    return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
+                static_cast<unsigned long long>(bytes_), rank_,
+                static_cast<unsigned long long>(statements_[peer].bytes), peer);
   }
   return WL_OK;
 }
@@ -189,7 +266,7 @@ Code DeviceWindow::tryPeer(uint32_t peer, wl_error_t* error) {
   for (uint64_t i = 0; i < std::size(sent); ++i)
     sent[i] = (i + 1) * 0x9e3779b97f4a7c15u + (uint64_t{rank_} << 32 | peer);
   const CuAddress here = address_ + rank_ * kTriedBytes;
-  const CuAddress there = statements_[peer].address + rank_ * kTriedBytes;
+  const CuAddress there = parts_[peer] + rank_ * kTriedBytes;
   Code code = copies_->toDevice(here, sent, sizeof sent, error);
   if (code == WL_OK) code = copies_->onDevices(there, here, sizeof sent, error);
   if (code == WL_OK) code = copies_->zero(here, sizeof sent, error);
@@ -211,12 +288,19 @@ Code DeviceWindow::close(wl_error_t* error) {
     const Code undone = gpu_->check(result, call, code == WL_OK ? error : nullptr);
     if (code == WL_OK) code = undone;
   };
+  offer_.close();
+  file_ = OpenFile();
   if (grid_ != nullptr) code = grid_->leave(error);
+  if (peers_ != nullptr) {
+    const Code left = peers_->leave(code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = left;
+  }
   if (isMapped_) undo(cuda.cuMemUnmap(address_, bytes_), "cuMemUnmap");
   if (isReserved_) undo(cuda.cuMemAddressFree(address_, bytes_), "cuMemAddressFree");
   if (hasPhysical_) undo(cuda.cuMemRelease(physical_), "cuMemRelease");
   gpu_ = nullptr;
   grid_ = nullptr;
+  peers_ = nullptr;
   bytes_ = 0;
   isReserved_ = hasPhysical_ = isMapped_ = false;
   return code;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window in the memory of GPUs: a part for each rank on its own one, mapped once in the process,
-// so that the kernels of all ranks reach it at the same address.
+// A window in the memory of GPUs: a part for each rank on its own one, mapped once in each process,
+// so that the kernels of all its ranks reach it at the same address.
 #pragma once
 
 #include <vector>
 
 #include "native/window/cuda/copies.h"
 #include "native/window/cuda/grid.h"
+#include "native/window/cuda/peer_parts.h"
 #include "native/window/device.h"
 
 namespace windlass::cuda {
@@ -17,17 +18,17 @@ class DeviceWindow {
   DeviceWindow(const DeviceWindow&) = delete;
   DeviceWindow& operator=(const DeviceWindow&) = delete;
 
-  // As RankDevice::makeWindow(). All ranks live in this process; this one has its
-  // OffloadedOperation at `operation`. WL_UNSUPPORTED: more than 64 ranks, more on a GPU than it
-  // runs at a time, or GPUs that don't reach one another.
+  // As RankDevice::makeWindow(). This rank has its OffloadedOperation at `operation`.
+  // WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU than it runs at a time, GPUs
+  // that don't reach one another, or whose memory can't go to another process.
   Code make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange, uint64_t bytes,
             wl_error_t* error);
   uint32_t culprit() const { return culprit_; }
   Code close(wl_error_t* error);
 
-  CuAddress part(uint32_t rank) const { return statements_[rank].address; }
+  CuAddress part(uint32_t rank) const { return parts_[rank]; }
   uint64_t bytes() const { return bytes_; }  // of a part, in whole pages
-  // The ranks that share this one's GPU, and its place among them.
+  // The ranks of this process that share this one's GPU, and its place among them.
   Grid& grid() const { return *grid_; }
   uint32_t slot() const { return slot_; }
 
@@ -39,21 +40,36 @@ class DeviceWindow {
     uint64_t bytes;
     uint64_t address;
     uint64_t operation;
-    uint64_t grid;  // its name, where the rank is the first one on its GPU
+    uint64_t grid;        // its name, where the rank is the first one of its process on its GPU
+    FileOfferName offer;  // of its part, where ranks live in several processes
+    uint64_t peers;       // the name of their parts, where the rank is the first one of its process
   };
 
   // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
+  Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);
+  // Has its part ready for other processes.
+  Code offer(wl_error_t* error);
+  // The first rank of a process asks for the parts of others.
+  Code ask(AllRanks& exchange, wl_error_t* error);
+  // Gives this rank's part to other processes, and takes what was asked for.
+  Code share(AllRanks& exchange, wl_error_t* error);
+  Code checkBytes(wl_error_t* error) const;
   // Whether the GPU of each rank reaches this one's, as the driver has it.
   Code checkReach(wl_error_t* error) const;
   Code map(wl_error_t* error);
   Code makeGrid(wl_error_t* error);
-  // Holds the grid that the first rank on this GPU has made, and tries the parts on other ones.
+  // Holds what the first ranks have made, and tries the parts of other GPUs and processes.
   Code reach(wl_error_t* error);
   Code tryPeer(uint32_t peer, wl_error_t* error);
+  bool isHere(uint32_t rank) const { return beside_[rank] == beside_[rank_]; }
+  bool sharesDevice(uint32_t rank) const {
+    return isHere(rank) && statements_[rank].device == own_.device;
+  }
+  bool spansProcesses() const;
   uint32_t firstOnDevice() const;
-  // Each GPU of the group once, this rank's first.
+  // Each GPU of this process's ranks once, this rank's first.
   std::vector<uint32_t> devices() const;
 
   Gpu* gpu_ = nullptr;
@@ -64,12 +80,17 @@ class DeviceWindow {
   uint64_t bytes_ = 0;
   Statement own_ = {};
   std::vector<Statement> statements_;
+  std::vector<uint32_t> beside_;  // the first rank that lives with each
+  std::vector<CuAddress> parts_;
+  FileOffer offer_;
+  OpenFile file_;  // that it offers
   CuPhysical physical_ = 0;
   CuAddress address_ = 0;
   bool isReserved_ = false;
   bool hasPhysical_ = false;
   bool isMapped_ = false;
   Grid* grid_ = nullptr;
+  PeerParts* peers_ = nullptr;  // where ranks live in several processes
 };
 
 }  // namespace windlass::cuda

@@ -87,6 +87,7 @@ GroupConfig groupConfigOf(const Shape& shape) {
   config.streamingBytes = uint64_t{1} << 40;
   config.deadlineNs = 20'000 * kMs;
   config.spansProcesses = true;
+  Group::suitTarget(&config);
   return config;
 }
 

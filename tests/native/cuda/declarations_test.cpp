@@ -76,6 +76,8 @@ static_assert(kHostDeviceMap == CU_MEMHOSTALLOC_DEVICEMAP);
 static_assert(kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
 static_assert(kHandleNone == CU_MEM_HANDLE_TYPE_NONE);
+static_assert(kHandleFile == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+static_assert(kFileHandles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(kGranularityRecommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 

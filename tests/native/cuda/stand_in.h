@@ -39,6 +39,9 @@ inline void major(int of) {
 inline void reaches(bool does) {
   find<void (*)(int)>("standInReaches")(does ? 1 : 0);
 }
+inline void exports(bool does) {
+  find<void (*)(int)>("standInExports")(does ? 1 : 0);
+}
 inline void losesCopies(bool does) {
   find<void (*)(int)>("standInLosesCopies")(does ? 1 : 0);
 }
