@@ -94,31 +94,31 @@ TEST(CudaCalls, OfARankComeInOrder) {
   Lines lines = gpus::log();
   // The driver may be open from another test.
   while (!lines.empty() && lines.front().rfind("cuDeviceGet ", 0) != 0) lines.erase(lines.begin());
-  EXPECT_EQ(
-      lines,
-      (Lines{
-          "cuDeviceGet 0", "cuDeviceGetAttribute 75 0", "cuDeviceGetAttribute 95 0",
-          "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0", "cuCtxPushCurrent 0",
-          // All kernels are loaded before any runs.
-          "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0", "cuDeviceGetAttribute 16 0",
-          "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
-          "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
-          "cuMemHostGetDevicePointer 0", "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
-          "cuMemGetAllocationGranularity device 0 type 1, 1",
-          "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0", "cuMemAddressReserve 2097152 0 0 0",
-          "cuMemMap 2097152 0 0", "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152",
-          "cuStreamQuery",
-          // Where the grid finds its operations.
-          "cuMemAlloc 8", "cuStreamCreate 1", "cuMemcpyHtoDAsync 8", "cuStreamQuery",
-          // The mapping keeps it.
-          "cuMemRelease", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyHtoDAsync 8",
-          "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
-          // And all of it in reverse.
-          "cuStreamDestroy", "cuMemFree", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
-          "cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
-          "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload", "cuCtxPopCurrent",
-          "cuDevicePrimaryCtxRelease 0"}));
+  EXPECT_EQ(lines,
+            (Lines{"cuDeviceGet 0", "cuDeviceGetAttribute 75 0", "cuDeviceGetAttribute 95 0",
+                   "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0", "cuCtxPushCurrent 0",
+                   // All kernels are loaded before any runs.
+                   "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
+                   "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0", "cuDeviceGetAttribute 16 0",
+                   "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
+                   "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
+                   "cuMemHostGetDevicePointer 0",
+                   "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
+                   "cuMemGetAllocationGranularity device 0 type 1, 1",
+                   "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0",
+                   "cuMemAddressReserve 2097152 0 0 0", "cuMemMap 2097152 0 0",
+                   "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152", "cuStreamQuery",
+                   // Where the grid finds its operations.
+                   "cuMemAlloc 8", "cuStreamCreate 1", "cuMemcpyHtoDAsync 8", "cuStreamQuery",
+                   // The mapping keeps it.
+                   "cuMemRelease", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
+                   "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
+                   "cuEventRecord", "cuEventQuery",
+                   // And all of it in reverse.
+                   "cuStreamDestroy", "cuMemFree", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
+                   "cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
+                   "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload",
+                   "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 0"}));
 }
 
 TEST(CudaCalls, RanksThatShareADeviceLoadItsKernelsOnce) {
