@@ -211,6 +211,11 @@ Loaded& loaded() {
 
 Code KernelLibrary::load(const std::string& path, uint64_t contents, const char* target,
                          const KernelLibrary** library, wl_error_t* error) {
+  if (kTarget.image != nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "library %s: kernels of one's own don't run on %s yet: its GPUs run those that "
+                "Windlass brings", path.c_str(), kTarget.limits.name);
+  }
   SharedLibrary shared;
   if (Code code = SharedLibrary::load(path, &shared, error); code != WL_OK) return code;
   const auto* table = static_cast<const KernelTable*>(shared.find(kKernelTableSymbol));

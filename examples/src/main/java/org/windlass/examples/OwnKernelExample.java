@@ -5,6 +5,7 @@ import java.io.PrintStream;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.Kernel;
 import org.windlass.KernelLibrary;
@@ -49,6 +50,15 @@ public final class OwnKernelExample {
     out.printf(
         "own-kernel: %s by 0 to %d of %d ranks, %d values each equal the golden ones%n",
         shift.name(), ranks, ranks, COUNT);
+  }
+
+  /** Why no kernel of one's own runs on the target, if none does. */
+  static Optional<String> lacking(Target target) {
+    return target == Target.CUDA
+        ? Optional.of(
+            "kernels of one's own don't run on cuda yet: its GPUs run those that Windlass brings;"
+                + " --target sim runs this one")
+        : Optional.empty();
   }
 
   /** The library for a target; the build puts it beside the jar of the examples. */
