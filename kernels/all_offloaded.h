@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of devices that move transfers and experts' tokens too.
+// The kernels of devices that move transfers and experts' tokens too, and what a rank does alone.
 #pragma once
 
 #include "kernels/chunk.h"
 #include "kernels/expert_combine.h"
 #include "kernels/expert_dispatch.h"
+#include "kernels/move_alone.h"
 #include "kernels/offload.h"
 #include "windlass/experts.h"
 
@@ -12,6 +13,8 @@ namespace windlass {
 
 static_assert(kMostTopK <= kMostDeviceRanks, "what a core moves at a time has a view for each");
 
-using AllOffloadedKernels = OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine>;
+using AllOffloadedKernels =
+    OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine, MoveAlone>;
+static_assert(AllOffloadedKernels::indexOf<MoveAlone>() == kMoveKernel, "the host names it so");
 
 }  // namespace windlass

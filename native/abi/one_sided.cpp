@@ -88,6 +88,12 @@ Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* win
                  uint64_t signal, uint32_t owner, uint32_t writer, uint32_t** line,
                  wl_error_t* error) {
   const Window& memory = *window->window;
+  if (memory.parts() != nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "%s: the window lies on devices, and hosts set and look at signals: make those in "
+                "a window of the host",
+                what);
+  }
   const uint64_t lines = uint64_t{comm->comm.group().ranks()} * WL_SIGNAL_LINE_BYTES;
   if (signal % WL_SIGNAL_LINE_BYTES != 0 || lines > memory.bytes() ||
       signal > memory.bytes() - lines) {
@@ -114,6 +120,8 @@ int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* lo
   StridedView view = {};
   if (Code code = resolve("put", comm, window, local, peer, remote, &view, error); code != WL_OK)
     return code;
+  if (window->window->parts() != nullptr)
+    return putToDevice(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
   return put(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
 }
 
@@ -128,6 +136,10 @@ int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
       code != WL_OK)
     return code;
   if (!canAccumulate(view.dtype)) return noAtomicAdd(*local, error);
+  if (const DeviceParts* parts = window->window->parts(); parts != nullptr) {
+    return accumulateToDevice(comm->comm, static_cast<uint32_t>(peer), *parts, view,
+                              viewOf(*local), error);
+  }
   return accumulate(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
 }
 
@@ -139,6 +151,8 @@ int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* lo
   StridedView view = {};
   if (Code code = resolve("get", comm, window, local, peer, remote, &view, error); code != WL_OK)
     return code;
+  if (window->window->parts() != nullptr)
+    return getFromDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local), view, error);
   return get(comm->comm, static_cast<uint32_t>(peer), viewOf(*local), view, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/free_memory.h"
+#include "native/comm/device_windows.h"
 #include "native/comm/host_operations.h"
 
 using namespace windlass;
@@ -31,6 +32,19 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
   std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
   const Code code = createWindow(comm->comm, {WL_OP_WINDOW, bytes}, deadline_ns,
                                  made == nullptr ? nullptr : &made->window, error);
+  if (code == WL_OK) *window = made.release();
+  return code;
+}
+
+int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
+                                wl_window_t** window, wl_error_t* error) {
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  *window = nullptr;
+  std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
+  const Code code = createDeviceWindow(comm->comm, bytes, deadline_ns,
+                                       made == nullptr ? nullptr : &made->window, error);
   if (code == WL_OK) *window = made.release();
   return code;
 }

@@ -113,7 +113,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
   // concern. native/comm/one_sided.h says what for.
   //
-  // Runs `move` unless the peer has left.
+  // Runs `move` unless the peer has left. It returns what the target does not allow of it, or the
+  // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
@@ -335,6 +336,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishDevice(const wl_error_t& error);
   // That rank's device is busy with another group's operation.
   Code publishBusy(uint32_t culprit, const char* with, int64_t limitNs);
+  Code outcomeOf(const char* broken, wl_error_t* error);
+  Code outcomeOf(const wl_error_t& ofDevice, wl_error_t* error);
   // A core of that rank broke what the target allows.
   Code publishBreach(uint32_t culprit, const char* broken);
 

@@ -206,6 +206,7 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
       out.add("(value %llu from rank %d)", count, descriptor.root());
       break;
     case WL_OP_WINDOW:
+    case WL_OP_DEVICE_WINDOW:
     case WL_OP_MEMORY_POOL:
       out.add("(%llu bytes)", count);
       break;

@@ -12,6 +12,8 @@ const char* operationName(int32_t operation) {
       return "none";
     case WL_OP_WINDOW:
       return "window creation";
+    case WL_OP_DEVICE_WINDOW:
+      return "device window creation";
     case WL_OP_MEMORY_POOL:
       return "memory pool creation";
     case WL_OP_SPLIT:

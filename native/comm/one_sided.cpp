@@ -2,7 +2,9 @@
 #include "native/comm/one_sided.h"
 
 #include "native/base/target.h"
+#include "native/comm/device_moves.h"
 #include "native/comm/executor.h"
+#include "native/comm/offload_seats.h"
 
 namespace windlass {
 namespace {
@@ -14,9 +16,10 @@ Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view
                         static_cast<int32_t>(peer));
 }
 
-// Windows of the host, which no device reaches.
+// Windows lie in the host's memory. Where devices are GPUs, the processor moves what is in them by
+// instructions of its own; where they are Ascend's, it has none but those that check.
 Code refuseOneSided(wl_error_t* error) {
-  if (kTarget.limits.offloadCores == 0) return WL_OK;
+  if (kTarget.limits.offloadCores == 0 || kTarget.image != nullptr) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
               "one-sided operations don't run on %s yet: windows lie in the host's memory there, "
               "and its devices run collectives alone", kTarget.limits.name);
@@ -41,11 +44,19 @@ Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& mov
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
   record(descriptor);
   if (left(currentPeer())) return finish(publishLeft(), false, error);
-  const Code code = orNoMemory([&] {
-    const char* broken = move();
-    return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
-  });
+  const Code code = orNoMemory([&] { return outcomeOf(move(), error); });
   return finish(code, false, error);
+}
+
+Code Comm::outcomeOf(const char* broken, wl_error_t*) {
+  return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
+}
+
+// What the device doesn't do leaves the communicator as it was.
+Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
+  const auto code = static_cast<Code>(ofDevice.code);
+  if (code == WL_OK) return code;
+  return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
@@ -89,6 +100,56 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
+}
+
+namespace {
+
+// Runs body(device, local's side, error) by the rank's device: the error, as reachPeer() takes it.
+template <class Body>
+wl_error_t byDevice(Comm& comm, const StridedView& local, const Body& body) {
+  wl_error_t error = blankError();
+  const auto run = [&](RankDevice& device) {
+    MoveSide side = {local, RankDevice::Lies::kHost};
+    const Code code = device.find(local.data, &side.lies, &error);
+    return code == WL_OK ? body(device, side, &error) : code;
+  };
+  comm.group().offloadSeats().offload(comm.rank()).alone(run, &error);
+  return error;
+}
+
+// What lies in a window all devices reach.
+MoveSide sideOf(const StridedView& remote) {
+  return {remote, RankDevice::Lies::kHere};
+}
+
+}  // namespace
+
+Code putToDevice(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+                 wl_error_t* error) {
+  const auto move = [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+    return moveByDevice(device, sideOf(remote), from, false, own);
+  };
+  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
+                        [&] { return byDevice(comm, local, move); });
+}
+
+Code accumulateToDevice(Comm& comm, uint32_t peer, const DeviceParts& parts,
+                        const StridedView& remote, const StridedView& local, wl_error_t* error) {
+  const auto move = [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+    const Code code = device.checkAdds(parts, comm.rank(), peer, own);
+    return code == WL_OK ? moveByDevice(device, sideOf(remote), from, true, own) : code;
+  };
+  return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
+                        [&] { return byDevice(comm, local, move); });
+}
+
+Code getFromDevice(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
+                   wl_error_t* error) {
+  const auto move = [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
+    return moveByDevice(device, to, sideOf(remote), false, own);
+  };
+  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
+                        [&] { return byDevice(comm, local, move); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {

@@ -17,6 +17,14 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 // local = remote.
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error);
+// The same where `remote` lies in a window on devices, of those parts, and `local` on a device or
+// on the host.
+Code putToDevice(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+                 wl_error_t* error);
+Code accumulateToDevice(Comm& comm, uint32_t peer, const DeviceParts& parts,
+                        const StridedView& remote, const StridedView& local, wl_error_t* error);
+Code getFromDevice(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
+                   wl_error_t* error);
 // `signal` lies in the peer's memory, and this rank alone writes it.
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error);
 // `signal` lies in this rank's memory, and the peer alone writes it.

@@ -6,6 +6,7 @@
 #include "native/base/target.h"
 #include "native/window/acl/rank_device.h"
 #include "native/window/cuda/rank_device.h"
+#include "native/window/cuda/window_parts.h"
 
 namespace windlass {
 namespace {
@@ -59,6 +60,12 @@ Code RankDevice::isReached(const void*, uint64_t, const std::vector<uint32_t>&, 
 std::unique_ptr<RankDevice> makeRankDevice() {
   if (kTarget.image != nullptr) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);
   return std::make_unique<acl::AclRankDevice>();
+}
+
+Code reserveParts(const std::vector<uint32_t>& devices, uint64_t bytes,
+                  std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
+  if (kTarget.image != nullptr) return cuda::WindowParts::reserve(devices, bytes, parts, error);
+  return acl::noParts(error);
 }
 
 Code checkDevices(wl_error_t* error) {

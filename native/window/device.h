@@ -53,6 +53,29 @@ Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>
 
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // of a part
 
+// Memory for the parts of a window that its ranks' devices hold, one after another, `stride()`
+// apart. All devices of the ranks reach each part, at the same address. It is given back with this.
+class DeviceParts {
+ public:
+  virtual ~DeviceParts() = default;
+  virtual void* base() const = 0;
+  virtual uint64_t stride() const = 0;  // in whole pages
+
+ protected:
+  DeviceParts() = default;
+};
+// Addresses for parts of `bytes`, of ranks that have those devices; each makes its own. Throws
+// std::bad_alloc.
+Code reserveParts(const std::vector<uint32_t>& devices, uint64_t bytes,
+                  std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
+
+// A move that a device makes by itself, of views of one dtype.
+struct DeviceMove {
+  DType dtype;
+  MoveViews views;
+};
+constexpr uint64_t kDeviceStageBytes = uint64_t{4} << 20;
+
 // One thread makes all calls.
 class RankDevice {
  public:
@@ -79,6 +102,18 @@ class RankDevice {
   // As this rank's kernels reach it.
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // in whole pages; 0: there is no window
+
+  // Makes this rank's of those parts, zeroed; then, once all have made theirs, tries whether it
+  // reaches those of its peers, which are zero again. And whether its adds to a peer's part are
+  // atomic beside those of others.
+  virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
+  virtual Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
+  virtual Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
+                         wl_error_t* error) = 0;
+  // Moves by a kernel of this rank alone, which is over when it returns.
+  virtual Code move(const DeviceMove& move, wl_error_t* error) = 0;
+  // kDeviceStageBytes of the device, for what one move brings through them.
+  virtual Code stage(void** memory, wl_error_t* error) = 0;
 
   // Where memory that a caller names lies.
   enum class Lies { kHost, kHere, kOtherDevice };

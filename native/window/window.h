@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
+#include "native/window/device.h"
 #include "native/window/memory.h"
 
 namespace windlass {
@@ -21,11 +24,18 @@ class Window {
                        wl_error_t* error);
   // Over memory that processes map, and that lasts as long as the window: segments `stride` apart.
   Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
+  // Over parts that devices make.
+  Window(std::unique_ptr<DeviceParts> parts, uint64_t bytes)
+      : Window(parts->base(), bytes, parts->stride()) {
+    parts_ = std::move(parts);
+  }
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
   uint64_t bytes() const { return bytes_; }
+  // nullptr: it lies in the host's memory.
+  DeviceParts* parts() const { return parts_.get(); }
   // From one segment to the next.
   uint64_t stride() const { return stride_; }
   void* address(uint32_t rank) const { return static_cast<char*>(base_) + rank * stride_; }
@@ -45,6 +55,7 @@ class Window {
   uint64_t bytes_;
   uint64_t stride_;
   uint64_t mapped_;  // 0: the memory is somebody else's
+  std::unique_ptr<DeviceParts> parts_;
 };
 
 }  // namespace windlass

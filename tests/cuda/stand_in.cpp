@@ -106,6 +106,7 @@ int major = 9;
 bool reaches = true;
 bool exports = true;
 bool losesCopies = false;
+bool hasNativeAtomics = true;
 std::map<uint32_t, stand_in::Cores> cores;
 thread_local std::vector<int> current;  // devices whose contexts are
 
@@ -259,6 +260,12 @@ CALL CuResult cuDeviceCanAccessPeer(int32_t* can, CuDevice device, CuDevice peer
   *can = reaches ? 1 : 0;
   return device == peer ? kInvalidDevice : 0;
 }
+CALL CuResult cuDeviceGetP2PAttribute(int32_t* value, int32_t attribute, CuDevice from,
+                                      CuDevice to) {
+  BEGIN("cuDeviceGetP2PAttribute %d %d %d", attribute, from, to)
+  *value = hasNativeAtomics ? 1 : 0;
+  return from == to ? kInvalidDevice : 0;
+}
 CALL CuResult cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
   BEGIN("cuDevicePrimaryCtxRetain %d", device)
   ++retained[device];
@@ -322,6 +329,17 @@ CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gri
   BEGIN_IN_CONTEXT("cuLaunchCooperativeKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX,
                    blockY, blockZ, sharedBytes)
   if (gridX > static_cast<uint32_t>(multiprocessors * blocksEach)) return kGridTooLarge;
+  auto* stream = reinterpret_cast<Stream*>(on);
+  if (streams.count(stream) == 0) return kInvalidHandle;
+  stream->work.push_back(stand_in::kernel(*static_cast<const uint64_t*>(arguments[0]),
+                                          *static_cast<const uint32_t*>(arguments[1]), gridX));
+  return 0;
+}
+CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+                             uint32_t blockX, uint32_t blockY, uint32_t blockZ,
+                             uint32_t sharedBytes, CuStream on, void** arguments, void**) {
+  BEGIN_IN_CONTEXT("cuLaunchKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX, blockY,
+                   blockZ, sharedBytes)
   auto* stream = reinterpret_cast<Stream*>(on);
   if (streams.count(stream) == 0) return kInvalidHandle;
   stream->work.push_back(stand_in::kernel(*static_cast<const uint64_t*>(arguments[0]),
@@ -563,8 +581,9 @@ CALL CuResult cuMemAddressReserve(CuAddress* address, size_t bytes, size_t align
 CALL CuResult cuMemAddressFree(CuAddress address, size_t bytes) {
   BEGIN("cuMemAddressFree %zu", bytes)
   const auto found = reserved.find(address);
-  if (found == reserved.end() || found->second != bytes || mapped.count(address) != 0)
-    return kInvalidValue;
+  if (found == reserved.end() || found->second != bytes) return kInvalidValue;
+  const auto inside = mapped.lower_bound(address);
+  if (inside != mapped.end() && inside->first < address + bytes) return kInvalidValue;
   munmap(reinterpret_cast<void*>(address), bytes);
   reserved.erase(found);
   return 0;
@@ -573,8 +592,8 @@ CALL CuResult cuMemMap(CuAddress address, size_t bytes, size_t offset, CuPhysica
                        uint64_t flags) {
   BEGIN("cuMemMap %zu %zu %llu", bytes, offset, static_cast<unsigned long long>(flags))
   const auto of = physicals.find(physical);
-  if (reserved.count(address) == 0 || reserved[address] != bytes || of == physicals.end() ||
-      of->second->bytes != bytes || mapped.count(address) != 0) {
+  if (!lies(reserved, address, bytes) || of == physicals.end() || of->second->bytes != bytes ||
+      mapped.count(address) != 0) {
     return kInvalidValue;
   }
   mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
@@ -664,6 +683,7 @@ CALL void standInReset() {
   reaches = true;
   exports = true;
   losesCopies = false;
+  hasNativeAtomics = true;
 }
 CALL void standInDevices(int count) {
   deviceCount = count;
@@ -689,6 +709,10 @@ CALL void standInExports(int does) {
 // Copies from one device to another do nothing.
 CALL void standInLosesCopies(int does) {
   losesCopies = does != 0;
+}
+// Whether devices add to one another's memory atomically.
+CALL void standInAtomics(int does) {
+  hasNativeAtomics = does != 0;
 }
 // What cores of the rank do: a stand_in::Cores.
 CALL void standInCores(uint32_t rank, int what) {

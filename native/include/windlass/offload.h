@@ -9,6 +9,19 @@ namespace windlass {
 
 // Of the kernels that a device has, the one that ends once all cores of all ranks have begun it.
 constexpr uint32_t kMeetingKernel = 0;
+// The one that moves MoveViews.
+constexpr uint32_t kMoveKernel = 21;
+
+// What a device moves by itself: to = from, or to += from, of one shape, and of the launch's dtype.
+struct MoveViews {
+  uint64_t to;  // addresses, as this device has them
+  uint64_t from;
+  uint32_t adds;
+  uint32_t ndim;
+  int64_t shape[kMaxDims];
+  int64_t toStrides[kMaxDims];
+  int64_t fromStrides[kMaxDims];
+};
 
 struct OffloadedOperation {
   uint32_t kernel;  // its place among those that the device has

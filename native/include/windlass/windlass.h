@@ -126,7 +126,8 @@ typedef enum wl_operation {
   WL_OP_EXPERTS_OPEN = 34, /* to the next two: as WL_OP_LINK to WL_OP_CHECK_REPLICAS */
   WL_OP_MANIFEST_OPEN = 35,
   WL_OP_STORE_TO_HOST = 36, /* of a manifest's contexts */
-  WL_OP_COUNT = 37
+  WL_OP_DEVICE_WINDOW = 37, /* creation of a window on devices */
+  WL_OP_COUNT = 38
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -504,6 +505,13 @@ WL_API uint64_t wl_memory_available(void);
 WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error);
 /* NULL if `rank` is out of range. */
+/* Collective: the same in the memory of devices, a part on each rank's: addresses are theirs, the
+ * same for all devices of the ranks, and of no use to the host. Collectives take what lies there as
+ * any memory of a device. wl_put, wl_get and wl_accumulate move between it and `local` on the host
+ * or on a device; signals lie in windows of the host. WL_UNSUPPORTED where the target has no
+ * devices that callers have tensors on, or ranks live in several processes. */
+WL_API int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
+                                       wl_window_t** window, wl_error_t* error);
 WL_API void* wl_window_address(const wl_window_t* window, int32_t rank);
 WL_API uint64_t wl_window_bytes(const wl_window_t* window);
 /* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its

@@ -7,6 +7,11 @@
 
 namespace windlass::acl {
 
+inline Code noParts(wl_error_t* error) {
+  return fail(error, WL_UNSUPPORTED,
+              "windows that callers have on Ascend devices are of the host: make one by window");
+}
+
 class AclRankDevice final : public RankDevice {
  public:
   Code open(uint32_t number, wl_error_t* error) override;
@@ -19,6 +24,16 @@ class AclRankDevice final : public RankDevice {
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
+
+  Code makePart(DeviceParts&, uint32_t, wl_error_t* error) override { return noParts(error); }
+  Code tryParts(const DeviceParts&, uint32_t, wl_error_t* error) override {
+    return noParts(error);
+  }
+  Code checkAdds(const DeviceParts&, uint32_t, uint32_t, wl_error_t* error) override {
+    return noParts(error);
+  }
+  Code move(const DeviceMove&, wl_error_t* error) override { return noParts(error); }
+  Code stage(void**, wl_error_t* error) override { return noParts(error); }
 
   // Callers name memory of the host alone.
   Code find(const void*, Lies* lies, wl_error_t*) override {

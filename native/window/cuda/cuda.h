@@ -47,6 +47,7 @@ constexpr int32_t kHandleNone = 0;
 constexpr int32_t kHandleFile = 1;
 constexpr int32_t kAccessReadWrite = 3;
 constexpr int32_t kGranularityRecommended = 1;
+constexpr int32_t kNativeAtomics = 3;  // an attribute of two devices
 
 struct CuLocation {
   int32_t type;
@@ -97,6 +98,8 @@ struct CuCopy2D {
        (int32_t* value, int32_t attribute, CuDevice device))                                       \
   call(CuResult, cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                     \
        (int32_t* can, CuDevice device, CuDevice peer))                                             \
+  call(CuResult, cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,                                 \
+       (int32_t* value, int32_t attribute, CuDevice from, CuDevice to))                            \
   call(CuResult, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,                               \
        (CuContext* context, CuDevice device))                                                      \
   call(CuResult, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CuDevice device))       \
@@ -115,6 +118,10 @@ struct CuCopy2D {
        (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
         uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
         void** arguments))                                                                         \
+  call(CuResult, cuLaunchKernel, cuLaunchKernel,                                                   \
+       (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
+        uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
+        void** arguments, void** extra))                                                           \
   call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
   call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
   call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "native/window/cuda/window_parts.h"
+
 namespace windlass::cuda {
 namespace {
 
@@ -49,6 +51,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
   };
   if (operation_ != 0) note(gpu_->check(cuda.cuMemFree(operation_), "cuMemFree", first()));
   if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
+  note(moves_.close(first()));
   note(copies_.close(first()));
   note(gpu_->leave(first()));
   gpu_ = nullptr;
@@ -62,6 +65,19 @@ Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* 
   // Its operations are numbered anew.
   stop_->store(0, std::memory_order_release);
   return window_.make(*gpu_, copies_, operation_, exchange, bytes, error);
+}
+
+Code CudaRankDevice::makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).make(*gpu_, copies_, rank, error);
+}
+
+Code CudaRankDevice::tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) {
+  return static_cast<const WindowParts&>(parts).tryPeers(*gpu_, copies_, rank, error);
+}
+
+Code CudaRankDevice::checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
+                               wl_error_t* error) {
+  return static_cast<const WindowParts&>(parts).checkAdds(*gpu_, rank, peer, error);
 }
 
 Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "native/window/cuda/device_window.h"
+#include "native/window/cuda/moves.h"
 
 namespace windlass::cuda {
 
@@ -21,6 +22,17 @@ class CudaRankDevice final : public RankDevice {
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
+
+  Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
+  Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
+  Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
+                 wl_error_t* error) override;
+  Code move(const DeviceMove& move, wl_error_t* error) override {
+    return moves_.run(*gpu_, copies_, move, error);
+  }
+  Code stage(void** memory, wl_error_t* error) override {
+    return moves_.stage(*gpu_, memory, error);
+  }
 
   Code find(const void* memory, Lies* lies, wl_error_t* error) override;
   Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
@@ -61,6 +73,7 @@ class CudaRankDevice final : public RankDevice {
   const void* const image_;
   Gpu* gpu_ = nullptr;
   Copies copies_;
+  Moves moves_;
   DeviceWindow window_;
   CuAddress operation_ = 0;
   std::atomic<uint32_t>* stop_ = nullptr;

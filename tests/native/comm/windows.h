@@ -90,4 +90,22 @@ struct View {
   }
 };
 
+// What a move has to do to the bytes of `to`, one element at a time.
+inline void moveSlowly(uint8_t* to, const View& toView, const uint8_t* from, const View& fromView,
+                       size_t elementBytes) {
+  int64_t count = 1;
+  for (const int64_t extent : toView.shape) count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, toAt = 0, fromAt = 0;
+    for (size_t d = toView.shape.size(); d-- > 0;) {
+      const int64_t index = rest % toView.shape[d];
+      rest /= toView.shape[d];
+      toAt += index * toView.strides[d];
+      fromAt += index * fromView.strides[d];
+    }
+    std::memcpy(to + static_cast<size_t>(toAt) * elementBytes,
+                from + static_cast<size_t>(fromAt) * elementBytes, elementBytes);
+  }
+}
+
 }  // namespace windlass_test

@@ -45,6 +45,10 @@ inline void exports(bool does) {
 inline void losesCopies(bool does) {
   find<void (*)(int)>("standInLosesCopies")(does ? 1 : 0);
 }
+// Whether devices add to one another's memory atomically.
+inline void atomics(bool does) {
+  find<void (*)(int)>("standInAtomics")(does ? 1 : 0);
+}
 // Whether cores of the rank do nothing but look whether they shall stop.
 inline void isStuck(uint32_t rank, bool is) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, is ? 1 : 0);

@@ -60,6 +60,24 @@ class DeviceTensorTest {
     assertThat(Tensor.ofDevice(0, 0, null, DType.F32, 0).numel()).isZero();
   }
 
+  @Test
+  void aWindowOnDevicesTakesATargetThatHasThem() {
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          comm -> {
+            assertThatThrownBy(() -> comm.deviceWindow(64))
+                .isInstanceOf(UnsupportedException.class)
+                .hasMessage(
+                    "device window: target sim has no devices on which callers have tensors; windows"
+                        + " of the host are made by window");
+            assertThatThrownBy(() -> comm.deviceWindow(-1))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessage("deviceWindow: bytes is -1; it must be 0 or more");
+            comm.barrier();
+          });
+    }
+  }
+
   /** A call on rank 0 of one, and what it says of the tensor that it is given. */
   @FunctionalInterface
   private interface Use {

@@ -8,12 +8,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.examples.Examples;
 
 /**
  * Examples on a2a3 and a5 through a stand-in for the Ascend runtime, whose devices are the checked
@@ -30,7 +32,7 @@ class DeviceExamplesTest {
   @TempDir Path folder;
 
   @ParameterizedTest
-  @ValueSource(strings = {"a2a3", "a5", "cuda"})
+  @ValueSource(strings = {"a2a3", "a5"})
   void ofCollectivesCheckTheirResults(String target) throws Exception {
     String said = run(target, "example", "--all", "--target", target, "--ranks", "4");
     for (String example : OF_COLLECTIVES) {
@@ -38,6 +40,34 @@ class DeviceExamplesTest {
     }
     // The first of those that devices don't run says so.
     assertThat(said).contains("Unsupported: one-sided operations don't run on " + target + " yet");
+  }
+
+  /** But for the one whose kernel is the user's own. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4, 8})
+  void allRunOnGpus(int ranks) throws Exception {
+    String said = run(0, "cuda", "example", "--all", "--target", "cuda", "--ranks", ranks);
+    for (Examples.Example example : Examples.all()) {
+      boolean isOwn = example.name().equals("own-kernel");
+      assertThat(said.lines())
+          .as(said)
+          .anyMatch(
+              line ->
+                  line.startsWith(example.name() + ": ")
+                      && line.contains(isOwn ? "left out: kernels of one's own don't run on cuda" : "golden"));
+    }
+  }
+
+  @Test
+  void aKernelOfOnesOwnIsRefusedOnGpus() throws Exception {
+    String said = run("cuda", "example", "own-kernel", "--target", "cuda", "--ranks", "2");
+    assertThat(said).contains("Unsupported: own-kernel: kernels of one's own don't run on cuda yet");
+  }
+
+  @Test
+  void whatLiesInADeviceWindowMovesAndIsReduced() throws Exception {
+    String said = run(0, "cuda", natives -> ChildCommand.program(DeviceWindowProgram.class, natives));
+    assertThat(said).contains("device windows: 3 ranks, all as expected");
   }
 
   @ParameterizedTest
@@ -62,6 +92,10 @@ class DeviceExamplesTest {
   }
 
   private String run(int status, String runtime, Object... command) throws Exception {
+    return run(status, runtime, natives -> ChildCommand.withNatives(natives, command));
+  }
+
+  private String run(int status, String runtime, Function<String, ProcessBuilder> program) throws Exception {
     Path build = CORE.resolve("cmake/sim");
     Path library = build.resolve("tests/native/libwindlass-a2a3.so");
     Assumptions.assumeTrue(
@@ -75,7 +109,7 @@ class DeviceExamplesTest {
       copy(natives.filter(file -> file.endsWith("libjniwindlass.so")).findFirst().orElseThrow());
     }
     Path output = folder.resolve("output");
-    ProcessBuilder builder = ChildCommand.withNatives(folder.toString(), command);
+    ProcessBuilder builder = program.apply(folder.toString());
     builder.environment().keySet().removeIf(name -> name.startsWith("ASCEND_"));
     if ("cuda".equals(runtime)) {
       builder.environment().put("LD_LIBRARY_PATH", build.resolve("cuda_stand_in").toString());

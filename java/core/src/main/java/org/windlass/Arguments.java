@@ -82,7 +82,7 @@ final class Arguments {
     if (Objects.requireNonNull(remote, "remote").window() != window) {
       throw refused(what, "remote (" + remote + ") lies in another window");
     }
-    if (local.memory.onDevice) {
+    if (local.memory.onDevice && !window.isOnDevice()) {
       throw local.onDevice(what, "local");
     }
   }

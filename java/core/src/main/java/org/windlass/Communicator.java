@@ -147,12 +147,44 @@ public final class Communicator extends Collectives implements AutoCloseable {
     if (bytes < 0) {
       throw new InvalidArgumentException("window: bytes is " + bytes + "; it must be 0 or more");
     }
-    return new Window(
+    return Window.onHost(
         this,
         endpoint,
         call(
             (out, error) ->
                 Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
+        bytes);
+  }
+
+  /**
+   * Collective: {@code bytes} bytes of the device of every rank, zeroed. Its tensors lie on devices:
+   * collectives take them where they lie, and {@link Window#put} and its kin move elements between
+   * them and tensors of the host or of a device.
+   *
+   * @throws UnsupportedException if the target has no devices on which callers have tensors, as {@code
+   *     cuda} has; or ranks live in several processes, or on devices that don't reach one another
+   * @throws ResourceException if a device has no room for it: what was asked for and what is free
+   */
+  public Window deviceWindow(long bytes) {
+    return deviceWindow(bytes, Deadline.DEFAULT);
+  }
+
+  /** {@link #deviceWindow(long)} with a deadline of its own. */
+  public Window deviceWindow(long bytes, Duration deadline) {
+    return deviceWindow(bytes, Deadline.nanos(deadline, WindlassException::of));
+  }
+
+  private Window deviceWindow(long bytes, long deadlineNs) {
+    if (bytes < 0) {
+      throw new InvalidArgumentException(
+          "deviceWindow: bytes is " + bytes + "; it must be 0 or more");
+    }
+    return Window.onDevices(
+        this,
+        endpoint,
+        call(
+            (out, error) ->
+                Native.wl_device_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
         bytes);
   }
 

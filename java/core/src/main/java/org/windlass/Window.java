@@ -40,17 +40,34 @@ public final class Window implements AutoCloseable {
   private long used;
 
   /** Takes over a native handle. */
-  Window(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
+  private Window(Communicator communicator, long handle, Memory memory) {
     this.communicator = communicator;
     this.handle = handle;
+    this.memory = memory;
+  }
+
+  /** Takes over the native handle of a window in the host's memory. */
+  static Window onHost(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
-    String what = "Window of " + bytes + " bytes of rank " + endpoint.rank;
-    this.memory = Memory.of(address, bytes, new Segment(what, endpoint, handle));
+    Segment segment = new Segment("Window", endpoint, handle, bytes);
+    return new Window(communicator, handle, Memory.of(address, bytes, segment));
+  }
+
+  /** The same in the memory of devices. */
+  static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
+    long address = Native.wl_window_address(handle, endpoint.rank);
+    Segment segment = new Segment("Device window", endpoint, handle, bytes);
+    return new Window(communicator, handle, Memory.ofDevice(address, bytes, segment));
   }
 
   /** The communicator whose ranks hold it. */
   public Communicator communicator() {
     return communicator;
+  }
+
+  /** Whether it lies in the memory of devices: {@link Communicator#deviceWindow}. */
+  public boolean isOnDevice() {
+    return memory.onDevice;
   }
 
   /** Bytes of each rank's part. */
@@ -66,7 +83,7 @@ public final class Window implements AutoCloseable {
   /** Such as {@code window of 4096 bytes, rank 0 of 2}. */
   @Override
   public String toString() {
-    return "window of " + bytes() + " bytes, " + communicator;
+    return (isOnDevice() ? "device window of " : "window of ") + bytes() + " bytes, " + communicator;
   }
 
   /**
@@ -109,10 +126,16 @@ public final class Window implements AutoCloseable {
    * how many that takes. Every rank makes them before any rank uses them.
    *
    * @throws ResourceException if the window has no room for them
+   * @throws UnsupportedException if it lies in the memory of devices: hosts set and look at signals
    */
   public Signals signals(int count) {
     if (count < 0) {
       throw new InvalidArgumentException("signals: count is " + count + "; it must be 0 or more");
+    }
+    if (isOnDevice()) {
+      throw new UnsupportedException(
+          "signals: " + this + ": it lies in the memory of devices, and hosts set and look at"
+              + " signals; make them in a window of the host, by Communicator.window");
     }
     requireOpen("signals");
     long offset = take(Signals.bytes(count, communicator.size()));
@@ -264,8 +287,8 @@ public final class Window implements AutoCloseable {
     private final Endpoint endpoint;
     private final long handle;
 
-    Segment(String what, Endpoint endpoint, long handle) {
-      super(what);
+    Segment(String what, Endpoint endpoint, long handle, long bytes) {
+      super(what + " of " + bytes + " bytes of rank " + endpoint.rank);
       this.endpoint = endpoint;
       this.handle = handle;
       endpoint.retain();

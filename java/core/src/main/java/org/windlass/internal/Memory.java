@@ -64,6 +64,11 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, false, null, null, resource);
   }
 
+  /** The same of a device. */
+  public static Memory ofDevice(long address, long bytes, Leaks.Resource resource) {
+    return new Memory(address, bytes, false, true, null, null, resource);
+  }
+
   /**
    * Zeroed memory aligned to 64 bytes; freed when ended or unreachable.
    *
