@@ -62,6 +62,71 @@ void findFree(Asked& asked, uint64_t* bytes) {
   *bytes = free;
 }
 
+// The device on which the memory lies, with its primary context current, until it is left. Each
+// allocation keeps that context alive.
+class DeviceOf {
+ public:
+  DeviceOf(const cuda::Cuda& driver, uint64_t memory, wl_error_t* error)
+      : driver_(driver), error_(error) {
+    int32_t number = 0;
+    find(memory, &number);
+    if (code == WL_OK) check(driver.cuDeviceGet(&device_, number), "cuDeviceGet");
+    cuda::CuContext context = nullptr;
+    if (code == WL_OK) {
+      check(driver.cuDevicePrimaryCtxRetain(&context, device_), "cuDevicePrimaryCtxRetain");
+      isRetained_ = code == WL_OK;
+    }
+    if (code != WL_OK) return;
+    check(driver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    isCurrent_ = code == WL_OK;
+  }
+  ~DeviceOf() {
+    cuda::CuContext popped = nullptr;
+    if (isCurrent_) driver_.cuCtxPopCurrent(&popped);
+    if (isRetained_) driver_.cuDevicePrimaryCtxRelease(device_);
+  }
+  DeviceOf(const DeviceOf&) = delete;
+  DeviceOf& operator=(const DeviceOf&) = delete;
+
+  void check(cuda::CuResult result, const char* call) {
+    if (code == WL_OK) code = driver_.check(result, call, "a device's memory", error_);
+  }
+  void keep() { isRetained_ = false; }
+  void drop() { driver_.cuDevicePrimaryCtxRelease(device_); }
+
+  Code code = WL_OK;
+
+ private:
+  // Device 0's context stands in where the thread has none: the driver asks for one.
+  void find(uint64_t memory, int32_t* number) {
+    cuda::CuDevice first = 0;
+    cuda::CuContext context = nullptr;
+    check(driver_.cuDeviceGet(&first, 0), "cuDeviceGet");
+    if (code != WL_OK) return;
+    check(driver_.cuDevicePrimaryCtxRetain(&context, first), "cuDevicePrimaryCtxRetain");
+    if (code != WL_OK) return;
+    check(driver_.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    if (code == WL_OK) {
+      const cuda::CuResult found =
+          driver_.cuPointerGetAttribute(number, cuda::kMemoryDevice, memory);
+      if (found == cuda::kCuInvalidValue) {
+        code = fail(error_, WL_INVALID_ARGUMENT, "%#llx is in no device's memory",
+                    static_cast<unsigned long long>(memory));
+      } else {
+        check(found, "cuPointerGetAttribute");
+      }
+      driver_.cuCtxPopCurrent(&context);
+    }
+    driver_.cuDevicePrimaryCtxRelease(first);
+  }
+
+  const cuda::Cuda& driver_;
+  wl_error_t* const error_;
+  cuda::CuDevice device_ = 0;
+  bool isRetained_ = false;
+  bool isCurrent_ = false;
+};
+
 }  // namespace
 
 extern "C" {
@@ -125,6 +190,35 @@ int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error
   asked.check(driver->cuDeviceCanAccessPeer(can, asked.device, other.device),
               "cuDeviceCanAccessPeer");
   return asked.code;
+}
+
+int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
+                             wl_error_t* error) {
+  if (Code code = checkNotNull(address, "address", error); code != WL_OK) return code;
+  *address = 0;
+  const cuda::Cuda* driver = nullptr;
+  if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;
+  DeviceOf device(*driver, beside, error);
+  cuda::CuAddress made = 0;
+  if (device.code == WL_OK) device.check(driver->cuMemAlloc(&made, bytes), "cuMemAlloc");
+  if (device.code != WL_OK) return device.code;
+  // On the legacy stream, which this waits for.
+  device.check(driver->cuMemsetD8(made, 0, bytes), "cuMemsetD8");
+  device.check(driver->cuStreamSynchronize(nullptr), "cuStreamSynchronize");
+  if (device.code != WL_OK) {
+    driver->cuMemFree(made);
+    return device.code;
+  }
+  device.keep();
+  *address = made;
+  return WL_OK;
+}
+
+void wl_cuda_memory_free(uint64_t address) {
+  const cuda::Cuda* driver = nullptr;
+  if (address == 0 || cuda::Cuda::find(&driver, nullptr) != WL_OK) return;
+  DeviceOf device(*driver, address, nullptr);
+  if (device.code == WL_OK && driver->cuMemFree(address) == cuda::kCuOk) device.drop();
 }
 
 }  // extern "C"

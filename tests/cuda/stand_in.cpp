@@ -369,6 +369,11 @@ CALL CuResult cuStreamQuery(CuStream stream) {
   }
   return goOn(of) ? 0 : kCuNotReady;
 }
+// Of the legacy stream, on which nothing is ever left to do.
+CALL CuResult cuStreamSynchronize(CuStream stream) {
+  BEGIN_IN_CONTEXT("cuStreamSynchronize")
+  return stream == nullptr ? 0 : kInvalidHandle;
+}
 CALL CuResult cuEventCreate(CuEvent* event, uint32_t flags) {
   BEGIN_IN_CONTEXT("cuEventCreate %u", flags)
   auto* made = new Event;
@@ -501,6 +506,12 @@ CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStrea
   if (placeOf(to, bytes) < 0) return kInvalidValue;
   enqueue(reinterpret_cast<Stream*>(stream),
           [to, value, bytes] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+  return 0;
+}
+CALL CuResult cuMemsetD8_v2(CuAddress to, uint8_t value, size_t bytes) {
+  BEGIN_IN_CONTEXT("cuMemsetD8 %u %zu", value, bytes)
+  if (placeOf(to, bytes) < 0) return kInvalidValue;
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
 CALL CuResult cuMemGetAllocationGranularity(size_t* bytes, const CuPhysicalProperties* of,

@@ -199,6 +199,12 @@ typedef struct wl_cuda_device_info {
 WL_API int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error);
 /* *can: 1 where the driver says that device `from` reaches the memory of device `to`, else 0. */
 WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error);
+/* *address: `bytes` zeroed bytes of the device whose memory has `beside`, until they are freed.
+ * WL_INVALID_ARGUMENT where no device has it. */
+WL_API int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
+                                    wl_error_t* error);
+/* Of wl_cuda_memory_alloc; 0: nothing. What the driver refuses stays allocated. */
+WL_API void wl_cuda_memory_free(uint64_t address);
 
 /* ---- groups and communicators ---- */
 

@@ -125,6 +125,7 @@ struct CuCopy2D {
   call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
   call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
   call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
+  call(CuResult, cuStreamSynchronize, cuStreamSynchronize, (CuStream stream))                      \
   call(CuResult, cuEventCreate, cuEventCreate, (CuEvent* event, uint32_t flags))                   \
   call(CuResult, cuEventDestroy, cuEventDestroy_v2, (CuEvent event))                               \
   call(CuResult, cuEventRecord, cuEventRecord, (CuEvent event, CuStream stream))                   \
@@ -145,6 +146,7 @@ struct CuCopy2D {
   call(CuResult, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, (const CuCopy2D* copy, CuStream stream))     \
   call(CuResult, cuMemsetD8Async, cuMemsetD8Async,                                                 \
        (CuAddress to, uint8_t value, size_t bytes, CuStream stream))                               \
+  call(CuResult, cuMemsetD8, cuMemsetD8_v2, (CuAddress to, uint8_t value, size_t bytes))           \
   call(CuResult, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                     \
        (size_t* bytes, const CuPhysicalProperties* properties, int32_t option))                    \
   call(CuResult, cuMemCreate, cuMemCreate,                                                         \

@@ -385,6 +385,41 @@ TEST(CudaAbi, ListsDevices) {
   EXPECT_EQ(gpus::held(), "");
 }
 
+TEST(CudaAbi, TakesMemoryBesideOtherMemoryOfADevice) {
+  gpus::reset();
+  gpus::devices(2);
+  const auto beside = reinterpret_cast<uint64_t>(gpus::tensor<char>(1, 100));
+  const auto make = [&](uint64_t of, uint64_t* address, wl_error_t* error) {
+    *error = blankError();
+    return wl_cuda_memory_alloc(of, 1000, address, error);
+  };
+  wl_error_t error = {};
+  uint64_t address = 0;
+  ASSERT_EQ(make(beside, &address, &error), WL_OK) << error.message;
+  // And its device's context.
+  EXPECT_EQ(gpus::held(), "1 contexts, 2 allocations");
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(reinterpret_cast<const char*>(address)[i], 0);
+  uint64_t again = 0;
+  EXPECT_EQ(make(address, &again, &error), WL_OK) << error.message;
+  wl_cuda_memory_free(address);
+  wl_cuda_memory_free(again);
+  wl_cuda_memory_free(0);
+  EXPECT_EQ(gpus::held(), "1 allocations");
+  char here = 0;
+  EXPECT_EQ(make(reinterpret_cast<uint64_t>(&here), &again, &error), WL_INVALID_ARGUMENT);
+  EXPECT_TRUE(says(error, "is in no device's memory"));
+  for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
+                           "cuPointerGetAttribute", "cuMemAlloc", "cuMemsetD8",
+                           "cuStreamSynchronize"}) {
+    gpus::reset();
+    gpus::failCall(call, 1, 999);
+    const auto there = reinterpret_cast<uint64_t>(gpus::tensor<char>(0, 100));
+    EXPECT_EQ(make(there, &address, &error), WL_DEVICE) << call;
+    EXPECT_TRUE(says(error, call)) << call << ": " << error.message;
+    EXPECT_EQ(gpus::held(), "1 allocations") << call;
+  }
+}
+
 TEST(CudaAbi, LeavesNoContextWhateverFails) {
   for (const char* call : {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem",
                            "cuDriverGetVersion", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",

@@ -106,10 +106,6 @@ class DeviceTensorTest {
         use(
             "launch of shift on rank 0: argument 0 (f32[4])",
             (c, w, t) -> c.launch(TestKernels.kernel("shift"), t, w.tensor(DType.F32, 4), 0)),
-        use(
-            "add: source of tensor 'w' (f32[4])",
-            (c, w, t) ->
-                Batch.of(c).add("w", new long[] {4}, DType.F32, WHOLE, t, WHOLE, host)),
         use("expertDispatch: tokens (f32[1, 4])", DeviceTensorTest::dispatch));
   }
 
@@ -144,6 +140,13 @@ class DeviceTensorTest {
         use("allReduce: in (f32[4])", (c, w, t) -> c.allReduce(t, ReduceOp.SUM)),
         use("broadcast: in (f32[4])", (c, w, t) -> c.broadcast(t, 0)),
         use("allToAll: out (f32[4])", (c, w, t) -> c.allToAll(w.tensor(DType.F32, 4), t)),
+        use(
+            "add: source of tensor 'w' (f32[4])",
+            (c, w, t) ->
+                Batch.of(c)
+                    .add(
+                        "w", new long[] {4}, DType.F32, WHOLE, t, WHOLE,
+                        Tensor.allocate(DType.F32, 4))),
         use(
             "allToAllv: in (f32[4])",
             (c, w, t) -> c.allToAllv(t, new long[] {4}, w.tensor(DType.F32, 4), new long[] {4})));

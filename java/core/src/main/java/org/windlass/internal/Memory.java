@@ -84,6 +84,18 @@ public final class Memory extends Lifetime {
     }
   }
 
+  /** Zeroed memory of the device that has {@code beside}; freed when ended or unreachable. */
+  public static Memory allocateBeside(Memory beside, long bytes, FailureMaker failures) {
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_cuda_memory_alloc(beside.address, bytes, scratch.out(), scratch.error());
+      Failures.check(code, scratch, failures);
+      long address = scratch.outValue();
+      return new Memory(
+          address, bytes, false, true, null, null, new DeviceAllocation(address));
+    }
+  }
+
   /** Whether what it was made over has been taken back by its owner. */
   public boolean lost() {
     return alive != null && !alive.getAsBoolean();
@@ -170,6 +182,19 @@ public final class Memory extends Lifetime {
     @Override
     protected void free() {
       Native.wl_memory_free(address);
+    }
+  }
+
+  private static final class DeviceAllocation extends Allocation {
+    private final long address;
+
+    DeviceAllocation(long address) {
+      this.address = address;
+    }
+
+    @Override
+    protected void free() {
+      Native.wl_cuda_memory_free(address);
     }
   }
 

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
@@ -348,7 +349,10 @@ public final class LinkBatch {
 
   /** What this rank's peers are told of it. */
   private byte[] offer(Share share) {
-    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
+    boolean onDevice =
+        Stream.concat(share.sources.values().stream(), share.targets.stream())
+            .anyMatch(view -> view != null && view.isOnDevice());
+    byte[] offer = new Offer(checksums, inPlace, onDevice, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes "

@@ -50,10 +50,16 @@ final class Targets {
       stretches.computeIfAbsent(Views.memory(view), m -> new Stretch()).include(view);
     }
     if (doubled) {
-      for (Stretch stretch : stretches.values()) {
-        stretch.second = Memory.allocate(stretch.high - stretch.base(), WindlassException::of);
-      }
+      stretches.forEach((memory, stretch) -> stretch.second = like(memory, stretch));
     }
+  }
+
+  /** Memory for the second half of a stretch, on the device where the first lies on one. */
+  private static Memory like(Memory memory, Stretch stretch) {
+    long bytes = stretch.high - stretch.base();
+    return memory.onDevice
+        ? Memory.allocateBeside(memory, bytes, WindlassException::of)
+        : Memory.allocate(bytes, WindlassException::of);
   }
 
   /** Whether there are views, and one half of them alone. */

@@ -3,7 +3,9 @@ package org.windlass.redistribute;
 
 import java.lang.ref.Reference;
 import org.windlass.ClosedException;
+import org.windlass.Target;
 import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Failures;
@@ -48,6 +50,16 @@ final class Views {
     return memory(view).notOfHost(call + ": " + name + " (" + view + ")", WindlassException::of);
   }
 
+  /** A view in a device's memory is for kernels that devices run. */
+  static void requireDevices(String call, String name, Tensor view) {
+    Target target = Target.loaded();
+    if (memory(view).onDevice && target != Target.CUDA) {
+      throw new UnsupportedException(
+          call + ": " + name + " (" + view + ") lies in a device's memory, which kernels of target "
+              + target + " don't get at; those of target " + Target.CUDA + " do");
+    }
+  }
+
   /** Clears every bit of memory that is known to be there. */
   static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
@@ -60,6 +72,9 @@ final class Views {
   /** The XXH64 of the elements in row-major order. */
   static long hash(String call, Tensor view, long seed) {
     Memory memory = memory(view);
+    if (memory.onDevice) {
+      throw onDevice(call, "a view", view);
+    }
     if (!memory.hold()) {
       throw closed(call, "a view", view);
     }
