@@ -13,8 +13,7 @@ template <class K>
 Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
   static_assert(!K::kEager && !OfLibrary<K>::value,
                 "a device fetches what a rank brings from its memory");
-  const bool isTransfer = call.phases > 0;
-  if (group_->config().spansProcesses && (isTransfer || !devicesSpanProcesses())) {
+  if (group_->config().spansProcesses && !devicesSpanProcesses()) {
     return fail(call.error, WL_UNSUPPORTED,
                 "ranks in several processes don't run %s on devices yet: have them be threads of "
                 "one",
