@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of 8 ranks on tensors in one GPU's memory, beside what that takes for their bytes:
 // all-to-all and direct redistribution beside copies, a cast beside a plain cast kernel, the least
-// operations beside an empty kernel. A line for each; the first three have limits at 256 MiB a rank.
+// operations beside an empty kernel. A line for each; the first three have limits, at 256 MiB a
+// rank.
 #include <atomic>
 #include <cstdio>
 #include <functional>
