@@ -77,6 +77,15 @@ class DeviceExamplesTest {
     assertThat(said).contains("the Ascend runtime, libascendcl.so, does not open: ASCEND_HOME_PATH is not set");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"all-to-all", "broadcast", "all-gather", "reduce-scatter", "all-reduce"})
+  void benchesOfCollectivesTakeTensorsOnDevices(String operation) throws Exception {
+    String said =
+        run(0, "cuda", "bench", operation, "--target", "cuda", "--ranks", "3", "--bytes", "12K",
+            "--seconds", "0.05", "--buffers", "device", "--json");
+    assertThat(said).contains("\"buffers\":\"device\"", "\"floor_us\":", "\"verified\":true");
+  }
+
   @Test
   void doctorListsWhatTheDriverShows() throws Exception {
     String said = run(0, "cuda", "doctor");

@@ -10,6 +10,7 @@ import org.windlass.Target;
  *
  * @param by what does the operation in place of what is for it; empty: nothing
  * @param launch what ranks are, {@code threads} or {@code processes}
+ * @param buffers where tensors lie: {@code window}, {@code plain} or {@code device}
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
@@ -17,7 +18,7 @@ public record BenchCase(
     String by,
     Target target,
     String launch,
-    boolean plain,
+    String buffers,
     DType dtype,
     Map<String, Object> details) {
   /** Of the operation by what is for it. */
@@ -25,14 +26,14 @@ public record BenchCase(
       String op,
       Target target,
       String launch,
-      boolean plain,
+      String buffers,
       DType dtype,
       Map<String, Object> details) {
-    this(op, "", target, launch, plain, dtype, details);
+    this(op, "", target, launch, buffers, dtype, details);
   }
 
   /** The same by something else. */
   BenchCase by(String other) {
-    return new BenchCase(op, other, target, launch, plain, dtype, details);
+    return new BenchCase(op, other, target, launch, buffers, dtype, details);
   }
 }

@@ -61,7 +61,7 @@ public record BenchResult(
     fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
     fields.put("launch", measured.launch());
     fields.put("algorithm", algorithm.toString());
-    fields.put("buffers", measured.plain() ? "plain" : "window");
+    fields.put("buffers", measured.buffers());
     fields.put("ranks", ranks);
     fields.put("bytes", bytes);
     fields.put("dtype", measured.dtype().toString());

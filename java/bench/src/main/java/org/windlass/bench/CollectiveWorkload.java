@@ -58,6 +58,12 @@ public final class CollectiveWorkload implements Workload {
       } else if (operation != Operation.BROADCAST || rank == Operation.ROOT) {
         pattern.rewrite(iteration);
       }
+      calls.bring();
+    }
+
+    @Override
+    public void copy() {
+      calls.copy();
     }
 
     @Override
@@ -72,6 +78,7 @@ public final class CollectiveWorkload implements Workload {
 
     @Override
     public void verify(long iteration) {
+      calls.fetch();
       CollectiveWorkload.this.verify(output, rank, iteration);
     }
 
@@ -114,6 +121,11 @@ public final class CollectiveWorkload implements Workload {
             + where
             + " in iteration "
             + iteration);
+  }
+
+  @Override
+  public boolean isOnDevices() {
+    return side.isOnDevices();
   }
 
   @Override

@@ -33,10 +33,12 @@ public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
             inPlace ? 0 : operation.outputBytes(ranks, bytes));
     Tensor in = buffers.tensor(dtype, operation.inputShape(ranks, count));
     Tensor out = inPlace ? in : buffers.tensor(dtype, operation.outputShape(ranks, count));
-    return new Rank(buffers, in, out, call(comm, operation, in, out));
+    return new Rank(buffers, in, out, call(comm, operation, in, out, algorithm));
   }
 
-  private IntConsumer call(Communicator comm, Operation operation, Tensor in, Tensor out) {
+  /** The operation on these, for a root. */
+  static IntConsumer call(
+      Communicator comm, Operation operation, Tensor in, Tensor out, Algorithm algorithm) {
     return switch (operation) {
       case ALL_TO_ALL -> root -> comm.allToAll(in, out, algorithm);
       case BROADCAST -> root -> comm.broadcast(in, out, root, algorithm);

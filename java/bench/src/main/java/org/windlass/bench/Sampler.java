@@ -136,8 +136,31 @@ public final class Sampler {
 
   /** Measured by one process, while the others sleep; NaN elsewhere, and where nothing moves. */
   private double floor(int iterations) {
+    if (workload.isOnDevices()) {
+      return floorOfDevices(iterations);
+    }
     double micros =
         crew.isFirst() ? workload.floorMicros(iterations).orElse(Double.NaN) : Double.NaN;
+    crew.decided(0);
+    return micros;
+  }
+
+  /** All ranks' devices copy at the same time. */
+  private double floorOfDevices(int iterations) {
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
+    forEachRank(
+        (work, rank) -> {
+          lineUp.meet();
+          for (int i = 0; i < iterations; i++) {
+            long ready = System.nanoTime();
+            lineUp.meet();
+            work.copy();
+            stamps.set(rank, i, ready, System.nanoTime());
+            lineUp.meet();
+          }
+        });
+    crew.gather(stamps);
+    double micros = Stamps.quantile(Stamps.sortedSamples(List.of(stamps)), 0.5) / 1e3;
     crew.decided(0);
     return micros;
   }

@@ -10,6 +10,11 @@ public interface Side {
   /** A barrier of all ranks, for the rank of {@code comm}. */
   Runnable barrier(Communicator comm);
 
+  /** Whether the operation's tensors lie in the memory of devices, whose copies are its floor. */
+  default boolean isOnDevices() {
+    return false;
+  }
+
   /** Makes the buffers of the rank of {@code comm}, for rows of {@code bytes}. Collective. */
   Rank open(Communicator comm, Operation operation, long bytes, DType dtype);
 
@@ -18,6 +23,15 @@ public interface Side {
     ByteBuffer input();
 
     ByteBuffer output();
+
+    /** Brings the input, once written, to where the operation takes it. */
+    default void bring() {}
+
+    /** Fetches the output from where the operation has put it. */
+    default void fetch() {}
+
+    /** Has the device copy just the bytes, of a side on devices; overwrites the output. */
+    default void copy() {}
 
     /** The operation, once; {@code root} is a broadcast's. */
     void call(int root);

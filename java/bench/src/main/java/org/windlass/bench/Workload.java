@@ -21,6 +21,9 @@ public interface Workload {
       call();
     }
 
+    /** Has the device move just the bytes, where {@link #isOnDevices}; overwrites the output. */
+    default void copy() {}
+
     /**
      * Compares all outputs of this rank with what the inputs of {@code iteration} give.
      *
@@ -39,6 +42,11 @@ public interface Workload {
 
   /** The size as the command line gives it. */
   long bytes();
+
+  /** Whether what it moves lies in the memory of devices, whose copies are its floor. */
+  default boolean isOnDevices() {
+    return false;
+  }
 
   /** By what else it does the operation than what that is for; empty: by that. */
   default String by() {

@@ -27,6 +27,7 @@ import org.windlass.bench.BenchResult;
 import org.windlass.bench.ByteSize;
 import org.windlass.bench.CastWorkload;
 import org.windlass.bench.CollectiveWorkload;
+import org.windlass.bench.DeviceSide;
 import org.windlass.bench.DispatchCombineWorkload;
 import org.windlass.bench.ExpertTraffic;
 import org.windlass.bench.LibrarySide;
@@ -66,7 +67,8 @@ import picocli.CommandLine.Spec;
       "  GB/s        [algbw_GBps] bytes that a rank receives from others, by the",
       "              median; 1 GB is 10^9 bytes",
       "  floor us    [floor_us] pinned threads, one a core, move just the bytes",
-      "              that must move, in the same run",
+      "              that must move, in the same run; with --buffers device all",
+      "              ranks' GPUs copy them, side by side",
       "  x floor     median by floor; - where nothing has to move",
       "Every output is compared with what the inputs give, before and after the timing [verified]; a"
           + " wrong one is status 6.",
@@ -176,7 +178,8 @@ public final class BenchCommand implements Runnable {
       names = "--buffers",
       paramLabel = "BUFFERS",
       defaultValue = "window",
-      description = "window or plain (${DEFAULT-VALUE}).")
+      description =
+          "window, plain, or of collectives on cuda device, a GPU's memory (${DEFAULT-VALUE}).")
   private String buffers;
 
   @Option(
@@ -210,7 +213,7 @@ public final class BenchCommand implements Runnable {
     List<Workload> workloads = workloads();
     requireFitting();
     BenchCase measured =
-        new BenchCase(op, target, moving.launch(), isPlain(), dtype(), details());
+        new BenchCase(op, target, moving.launch(), buffers, dtype(), details());
     moving.onRanks(
         spec, workloads.get(0).ranks(), group -> measure(group, workloads, measured));
   }
@@ -273,7 +276,12 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    requireOneOf("--buffers", buffers, "window", "plain");
+    requireOneOf("--buffers", buffers, "window", "plain", "device");
+    if (isOnDevices() && Operation.named(op).isEmpty()) {
+      throw new UnsupportedException(
+          "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())
+              .map(Operation::toString).collect(Collectors.joining(", ")));
+    }
     mode.chosen();
     RankCount.require("--ranks", ranks());
     if (!(seconds > 0 && seconds <= 3600)) {
@@ -290,7 +298,8 @@ public final class BenchCommand implements Runnable {
 
   private List<Workload> workloads() {
     DType type = dtype();
-    Side side = new LibrarySide(algorithm(), isPlain());
+    Side side =
+        isOnDevices() ? new DeviceSide(algorithm()) : new LibrarySide(algorithm(), isPlain());
     Optional<Operation> collective = Operation.named(op);
     if (collective.isPresent()) {
       requireVerifiable(type);
@@ -407,6 +416,10 @@ public final class BenchCommand implements Runnable {
 
   private boolean isPlain() {
     return buffers.equals("plain");
+  }
+
+  private boolean isOnDevices() {
+    return buffers.equals("device");
   }
 
   private DType wireOr(DType otherwise) {
