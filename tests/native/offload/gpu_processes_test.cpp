@@ -149,6 +149,55 @@ TEST_P(GpuProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   EXPECT_EQ(muster.board().wrong, 0);
 }
 
+TEST_P(GpuProcesses, AnAbortOfOneRankEndsTheKernelsOfAll) {
+  constexpr int kStuck = 1;
+  const Crew crew = GetParam();
+  Muster muster(crew);
+  muster.run([&](Mate& mate) {
+    gpus::isStuck(kStuck, true);
+    std::thread beside([&] {
+      if (mate.rank != 0) return;
+      EXPECT_OF_MATE(mate, await([] { return gpus::countCalls("cuLaunchCooperativeKernel") > 0; }));
+      Error error;
+      EXPECT_OF_MATE(mate, wl_comm_abort(mate.comm, "enough of it", &error) == WL_OK);
+    });
+    Error error;
+    bool isRight = false;
+    const int32_t code =
+        sumOnce(mate.comm, mate.rank, 1000, false, WL_TWO_PHASE, 0, &error, &isRight);
+    EXPECT_OF_MATE(mate, code == WL_ABORTED && contains(error.message, "enough of it"));
+    beside.join();
+  });
+  EXPECT_EQ(muster.board().wrong, 0);
+}
+
+// Before anything moves.
+TEST(GpuProcessesAlone, RefuseExperts) {
+  gpus::reset();
+  wl_experts_t experts = {};
+  experts.struct_size = sizeof experts;
+  experts.dtype = WL_F32;
+  experts.ranks = experts.experts = 2;
+  experts.top_k = 1;
+  experts.alignment = 1;
+  experts.hidden = experts.tokens = experts.rows = 8;
+  wl_experts_layout_t layout = {};
+  layout.struct_size = sizeof layout;
+  Error none;
+  ASSERT_EQ(wl_experts_lay_out(&experts, &layout, &none), WL_OK) << none.message;
+  Muster muster({2, 1});
+  muster.run([&](Mate& mate) {
+    std::vector<uint64_t> table(layout.table_bytes / 8);
+    std::vector<uint64_t> buffer(layout.buffer_bytes / 8);
+    const std::vector<float> tokens(64);
+    Error error;
+    EXPECT_OF_MATE(mate, wl_experts_dispatch(mate.comm, table.data(), buffer.data(), tokens.data(),
+                                             8, 0, &error) == WL_UNSUPPORTED);
+    EXPECT_OF_MATE(mate, contains(error.message, "experts of ranks in several processes"));
+  });
+  EXPECT_EQ(muster.board().wrong, 0);
+}
+
 // Its peers are told, whatever it is that fails in one process.
 TEST_P(GpuProcesses, AFailureInOneIsToldToAll) {
   for (const char* call :
