@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "native/base/error.h"
+#include "native/window/liveness.h"
 #include "windlass/offload.h"
 
 namespace windlass {
 
 // The ranks of a window, as they tell one another what it takes.
-class AllRanks {
+class AllRanks : public Liveness {
  public:
   virtual uint32_t rank() const = 0;
   virtual uint32_t ranks() const = 0;
@@ -23,8 +24,6 @@ class AllRanks {
   virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
   // The lowest of the ranks that live in the same process.
   virtual uint32_t firstBeside(uint32_t rank) const = 0;
-  // Whether there is time, and nothing has failed.
-  virtual bool goesOn() = 0;
 
  protected:
   ~AllRanks() = default;

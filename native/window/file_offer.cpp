@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "native/base/clock.h"
+#include "windlass/offload.h"
 
 namespace windlass {
 namespace {
@@ -41,13 +42,13 @@ socklen_t addressOf(const FileOfferName& name, sockaddr_un* address) {
 }
 
 // Until it can be read; WL_PEER_LOST where it does not come to that.
-Code awaitInput(const OpenFile& socket, AllRanks& exchange, const char* what, wl_error_t* error) {
+Code awaitInput(const OpenFile& socket, Liveness& liveness, const char* what, wl_error_t* error) {
   pollfd polled = {socket.number(), POLLIN, 0};
   for (;;) {
     const int ready = poll(&polled, 1, kLookMs);
     if (ready > 0) return WL_OK;
     if (ready < 0 && errno != EINTR) return failed("poll", error);
-    if (!exchange.goesOn()) return fail(error, WL_PEER_LOST, "%s did not come", what);
+    if (!liveness.goesOn()) return fail(error, WL_PEER_LOST, "%s did not come", what);
   }
 }
 
@@ -93,18 +94,18 @@ Code FileOffer::open(wl_error_t* error) {
   return code;
 }
 
-Code FileOffer::give(int file, uint32_t takers, AllRanks& exchange, wl_error_t* error) {
+Code FileOffer::give(int file, uint32_t takers, Liveness& liveness, wl_error_t* error) {
   for (uint32_t given = 0; given < takers;) {
     bool isGiven = false;
-    if (Code code = giveOne(file, exchange, &isGiven, error); code != WL_OK) return code;
+    if (Code code = giveOne(file, liveness, &isGiven, error); code != WL_OK) return code;
     given += isGiven ? 1 : 0;
   }
   return WL_OK;
 }
 
-Code FileOffer::giveOne(int file, AllRanks& exchange, bool* isGiven, wl_error_t* error) {
+Code FileOffer::giveOne(int file, Liveness& liveness, bool* isGiven, wl_error_t* error) {
   constexpr const char* kWhat = "a process that takes a part of the window";
-  if (Code code = awaitInput(listener_, exchange, kWhat, error); code != WL_OK) return code;
+  if (Code code = awaitInput(listener_, liveness, kWhat, error); code != WL_OK) return code;
   const OpenFile taker(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!taker) {
     const bool isGone = errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
@@ -112,7 +113,7 @@ Code FileOffer::giveOne(int file, AllRanks& exchange, bool* isGiven, wl_error_t*
   }
   // A stranger is left standing.
   if (!isOfOwnUser(taker)) return WL_OK;
-  if (Code code = awaitInput(taker, exchange, kWhat, error); code != WL_OK) return code;
+  if (Code code = awaitInput(taker, liveness, kWhat, error); code != WL_OK) return code;
   uint64_t secret = 0;
   const ssize_t said = recv(taker.number(), &secret, sizeof secret, 0);
   if (said != static_cast<ssize_t>(sizeof secret) || secret != name_.secret) return WL_OK;
@@ -131,7 +132,7 @@ Code FileOffer::giveOne(int file, AllRanks& exchange, bool* isGiven, wl_error_t*
   return WL_OK;
 }
 
-Code FileRequest::ask(const FileOfferName& of, uint32_t rank, AllRanks& exchange,
+Code FileRequest::ask(const FileOfferName& of, uint32_t rank, Liveness& liveness,
                       wl_error_t* error) {
   rank_ = rank;
   socket_ = OpenFile(socket(AF_UNIX, kSocket, 0));
@@ -143,7 +144,7 @@ Code FileRequest::ask(const FileOfferName& of, uint32_t rank, AllRanks& exchange
     if (errno == EINTR) continue;
     if (errno != ECONNREFUSED && errno != EAGAIN) return failed("connect", error);
     // Whoever listened there has ended, or is another process than those that this one sees.
-    if (!exchange.goesOn()) return fail(error, WL_PEER_LOST, "rank %u listens no more", rank);
+    if (!liveness.goesOn()) return fail(error, WL_PEER_LOST, "rank %u listens no more", rank);
     if (errno == ECONNREFUSED && clockNs() - startNs > kGoneLimitNs) {
       return fail(error, WL_UNSUPPORTED,
                   "rank %u's part of the window can't be reached: nobody listens at its socket, as "
@@ -165,10 +166,10 @@ Code FileRequest::ask(const FileOfferName& of, uint32_t rank, AllRanks& exchange
   return WL_OK;
 }
 
-Code FileRequest::take(AllRanks& exchange, OpenFile* file, wl_error_t* error) {
+Code FileRequest::take(Liveness& liveness, OpenFile* file, wl_error_t* error) {
   char what[48];
   std::snprintf(what, sizeof what, "rank %u's part of the window", rank_);
-  if (Code code = awaitInput(socket_, exchange, what, error); code != WL_OK) return code;
+  if (Code code = awaitInput(socket_, liveness, what, error); code != WL_OK) return code;
   FileMessage message;
   const ssize_t come = recvmsg(socket_.number(), &message.header, MSG_CMSG_CLOEXEC);
   if (come < 0 && errno != ECONNRESET) return failed("recvmsg", error);

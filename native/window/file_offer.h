@@ -6,8 +6,9 @@
 
 #include <cstdint>
 
+#include "native/base/error.h"
 #include "native/base/open_file.h"
-#include "native/window/device.h"
+#include "native/window/liveness.h"
 
 namespace windlass {
 
@@ -25,11 +26,11 @@ class FileOffer {
   Code open(wl_error_t* error);
   FileOfferName name() const { return name_; }
   // Gives the file to so many that have asked, or still will.
-  Code give(int file, uint32_t takers, AllRanks& exchange, wl_error_t* error);
+  Code give(int file, uint32_t takers, Liveness& liveness, wl_error_t* error);
   void close() { listener_ = OpenFile(); }
 
  private:
-  Code giveOne(int file, AllRanks& exchange, bool* isGiven, wl_error_t* error);
+  Code giveOne(int file, Liveness& liveness, bool* isGiven, wl_error_t* error);
 
   OpenFile listener_;
   FileOfferName name_ = {};
@@ -39,8 +40,8 @@ class FileOffer {
 class FileRequest {
  public:
   // Does not wait for who offers.
-  Code ask(const FileOfferName& of, uint32_t rank, AllRanks& exchange, wl_error_t* error);
-  Code take(AllRanks& exchange, OpenFile* file, wl_error_t* error);
+  Code ask(const FileOfferName& of, uint32_t rank, Liveness& liveness, wl_error_t* error);
+  Code take(Liveness& liveness, OpenFile* file, wl_error_t* error);
 
  private:
   OpenFile socket_;

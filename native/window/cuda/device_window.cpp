@@ -4,20 +4,6 @@
 #include <algorithm>
 
 namespace windlass::cuda {
-namespace {
-
-constexpr uint64_t kTriedBytes = 64;  // of a part, for each rank that tries to reach it
-
-CuPhysicalProperties propertiesOn(CuDevice device, int32_t handleTypes) {
-  CuPhysicalProperties properties = {};
-  properties.type = kAllocationPinned;
-  properties.handleTypes = handleTypes;
-  properties.location = {kLocationDevice, device};
-  return properties;
-}
-
-}  // namespace
-
 Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange,
                         uint64_t bytes, wl_error_t* error) {
   if (gpu_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
@@ -48,9 +34,6 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks&
     if (code == WL_OK) code = stateUnlessLost(exchange, share(exchange, error), error);
   }
   if (code == WL_OK) code = state(exchange, reach(error), error);
-  // All have tried their peers' parts.
-  if (code == WL_OK && (spansProcesses() || devices().size() > 1))
-    code = state(exchange, copies.zero(address_, ranks * kTriedBytes, error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
   if (code != WL_OK && culprit_ != kNobody) close(nullptr);
   return code;
@@ -91,30 +74,7 @@ uint32_t DeviceWindow::firstOnDevice() const {
   return first;
 }
 
-Code DeviceWindow::checkReach(wl_error_t* error) const {
-  const Cuda& cuda = gpu_->cuda();
-  for (const uint32_t number : devices()) {
-    if (number == own_.device) continue;
-    CuDevice device = 0;
-    int32_t can = 0;
-    Code code =
-        gpu_->check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), "cuDeviceGet", error);
-    if (code == WL_OK)
-      code = gpu_->check(cuda.cuDeviceCanAccessPeer(&can, device, gpu_->device()),
-                         "cuDeviceCanAccessPeer", error);
-    if (code != WL_OK) return code;
-    if (can != 1) {
-      return fail(error, WL_UNSUPPORTED,
-                  "device %u does not reach device %u of rank %u, says the driver: have ranks on "
-                  "devices that reach one another, or all on one, by CUDA_VISIBLE_DEVICES",
-                  number, own_.device, rank_);
-    }
-  }
-  return WL_OK;
-}
-
 Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
-  const Cuda& cuda = gpu_->cuda();
   uint32_t sharers = 0;
   slot_ = 0;
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
@@ -128,62 +88,22 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
                 "each takes one: have fewer ranks, or more devices",
                 sharers, own_.device, gpu_->blocksAtOnce());
   }
-  if (Code code = checkReach(error); code != WL_OK) return code;
-  const CuPhysicalProperties properties =
-      propertiesOn(gpu_->device(), spansProcesses() ? kHandleFile : kHandleNone);
+  if (Code code = checkReach(*gpu_, rank_, devices(), error); code != WL_OK) return code;
+  const Reach reach = spansProcesses() ? Reach::kAllProcesses : Reach::kThisProcess;
   size_t page = 0;
-  Code code =
-      gpu_->check(cuda.cuMemGetAllocationGranularity(&page, &properties, kGranularityRecommended),
-                  "cuMemGetAllocationGranularity", error);
+  Code code = gpu_->check(OwnPart::pageOf(gpu_->cuda(), gpu_->device(), reach, &page),
+                          "cuMemGetAllocationGranularity", error);
   if (code != WL_OK) return code;
   if (page == 0) {
     return fail(error, WL_DEVICE,
                 "device %u has pages of 0 bytes, says cuMemGetAllocationGranularity", own_.device);
   }
   own_.bytes = bytes_ = (bytes + page - 1) / page * page;
-  code = gpu_->checkMemory(cuda.cuMemCreate(&physical_, bytes_, &properties, 0), "cuMemCreate",
-                           bytes_, error);
-  hasPhysical_ = code == WL_OK;
-  if (code == WL_OK) code = map(error);
-  // Before anybody learns of it.
-  if (code == WL_OK) code = copies_->zero(address_, bytes_, error);
-  if (code == WL_OK && spansProcesses()) code = offer(error);
-  own_.address = address_;
+  code = part_.make(*gpu_, *copies_, reach, 0, bytes_, devices(), error);
+  if (code == WL_OK && spansProcesses()) code = part_.offer(*gpu_, error);
+  own_.offer = part_.offerName();
+  own_.address = part_.address();
   if (code == WL_OK && firstOnDevice() == rank_) code = makeGrid(error);
-  return code;
-}
-
-Code DeviceWindow::map(wl_error_t* error) {
-  const Cuda& cuda = gpu_->cuda();
-  Code code = gpu_->check(cuda.cuMemAddressReserve(&address_, bytes_, 0, 0, 0),
-                          "cuMemAddressReserve", error);
-  isReserved_ = code == WL_OK;
-  if (code != WL_OK) return code;
-  code = gpu_->check(cuda.cuMemMap(address_, bytes_, 0, physical_, 0), "cuMemMap", error);
-  isMapped_ = code == WL_OK;
-  if (code != WL_OK) return code;
-  return grantAccess(*gpu_, address_, bytes_, devices(), error);
-}
-
-Code DeviceWindow::offer(wl_error_t* error) {
-  const Cuda& cuda = gpu_->cuda();
-  int32_t exports = 0;
-  Code code = gpu_->check(cuda.cuDeviceGetAttribute(&exports, kFileHandles, gpu_->device()),
-                          "cuDeviceGetAttribute", error);
-  if (code != WL_OK) return code;
-  if (exports != 1) {
-    return fail(error, WL_UNSUPPORTED,
-                "device %u's memory can't go to other processes, says the driver: have all ranks "
-                "be threads of one process",
-                own_.device);
-  }
-  int file = -1;
-  code = gpu_->check(cuda.cuMemExportToShareableHandle(&file, physical_, kHandleFile, 0),
-                     "cuMemExportToShareableHandle", error);
-  if (code != WL_OK) return code;
-  file_ = OpenFile(file);
-  code = offer_.open(error);
-  own_.offer = offer_.name();
   return code;
 }
 
@@ -205,9 +125,7 @@ Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
   for (uint32_t rank = 0; rank < statements_.size(); ++rank)
     processes += beside_[rank] == rank && !isHere(rank) ? 1 : 0;
   // Each gives before it waits for what it takes.
-  Code code = offer_.give(file_.number(), processes, exchange, error);
-  offer_.close();
-  file_ = OpenFile();
+  Code code = part_.give(processes, exchange, error);
   if (beside_[rank_] != rank_) return code;
   for (uint32_t rank = 0; code == WL_OK && rank < statements_.size(); ++rank)
     if (!isHere(rank)) code = peers_->map(rank, exchange, error);
@@ -240,11 +158,10 @@ Code DeviceWindow::reach(wl_error_t* error) {
   for (uint32_t rank = 0; rank < ranks; ++rank)
     parts_[rank] = isHere(rank) ? statements_[rank].address : peers_->part(rank);
   // All have mapped it, and a mapping keeps it.
-  hasPhysical_ = false;
-  Code code = gpu_->check(gpu_->cuda().cuMemRelease(physical_), "cuMemRelease", error);
+  Code code = part_.release(*gpu_, error);
   for (uint32_t step = 1; code == WL_OK && step < ranks; ++step) {
     const uint32_t peer = (rank_ + step) % ranks;
-    if (!sharesDevice(peer)) code = tryPeer(peer, error);
+    if (!sharesDevice(peer)) code = tryPart(*copies_, placed(rank_), placed(peer), error);
   }
   return code;
 }
@@ -259,50 +176,22 @@ Code DeviceWindow::checkBytes(wl_error_t* error) const {
   return WL_OK;
 }
 
-// The driver's word is not enough: machines are known whose copies between GPUs come to nothing.
-Code DeviceWindow::tryPeer(uint32_t peer, wl_error_t* error) {
-  uint64_t sent[kTriedBytes / sizeof(uint64_t)];
-  uint64_t come[kTriedBytes / sizeof(uint64_t)] = {};
-  for (uint64_t i = 0; i < std::size(sent); ++i)
-    sent[i] = (i + 1) * 0x9e3779b97f4a7c15u + (uint64_t{rank_} << 32 | peer);
-  const CuAddress here = address_ + rank_ * kTriedBytes;
-  const CuAddress there = parts_[peer] + rank_ * kTriedBytes;
-  Code code = copies_->toDevice(here, sent, sizeof sent, error);
-  if (code == WL_OK) code = copies_->onDevices(there, here, sizeof sent, error);
-  if (code == WL_OK) code = copies_->zero(here, sizeof sent, error);
-  if (code == WL_OK) code = copies_->onDevices(here, there, sizeof sent, error);
-  if (code == WL_OK) code = copies_->fromDevice(come, here, sizeof come, error);
-  if (code != WL_OK || std::equal(std::begin(sent), std::end(sent), std::begin(come))) return code;
-  return fail(error, WL_UNSUPPORTED,
-              "device %u of rank %u does not reach device %u of rank %u: what it copied there and "
-              "back has changed, whatever the driver says. Have all ranks on one device, by "
-              "CUDA_VISIBLE_DEVICES, and look for an IOMMU or ACS that stands between them",
-              own_.device, rank_, statements_[peer].device, peer);
-}
-
 Code DeviceWindow::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
-  const Cuda& cuda = gpu_->cuda();
   Code code = WL_OK;
-  const auto undo = [&](CuResult result, const char* call) {
-    const Code undone = gpu_->check(result, call, code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = undone;
-  };
-  offer_.close();
-  file_ = OpenFile();
   if (grid_ != nullptr) code = grid_->leave(error);
   if (peers_ != nullptr) {
     const Code left = peers_->leave(code == WL_OK ? error : nullptr);
     if (code == WL_OK) code = left;
   }
-  if (isMapped_) undo(cuda.cuMemUnmap(address_, bytes_), "cuMemUnmap");
-  if (isReserved_) undo(cuda.cuMemAddressFree(address_, bytes_), "cuMemAddressFree");
-  if (hasPhysical_) undo(cuda.cuMemRelease(physical_), "cuMemRelease");
+  Undone undone;
+  part_.close(gpu_->cuda(), &undone);
+  const Code closed = gpu_->check(undone.result, undone.call, code == WL_OK ? error : nullptr);
+  if (code == WL_OK) code = closed;
   gpu_ = nullptr;
   grid_ = nullptr;
   peers_ = nullptr;
   bytes_ = 0;
-  isReserved_ = hasPhysical_ = isMapped_ = false;
   return code;
 }
 

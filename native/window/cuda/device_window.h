@@ -5,9 +5,10 @@
 
 #include <vector>
 
-#include "native/window/cuda/copies.h"
 #include "native/window/cuda/grid.h"
+#include "native/window/cuda/own_part.h"
 #include "native/window/cuda/peer_parts.h"
+#include "native/window/cuda/reach.h"
 #include "native/window/device.h"
 
 namespace windlass::cuda {
@@ -49,20 +50,17 @@ class DeviceWindow {
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);
-  // Has its part ready for other processes.
-  Code offer(wl_error_t* error);
   // The first rank of a process asks for the parts of others.
   Code ask(AllRanks& exchange, wl_error_t* error);
   // Gives this rank's part to other processes, and takes what was asked for.
   Code share(AllRanks& exchange, wl_error_t* error);
   Code checkBytes(wl_error_t* error) const;
-  // Whether the GPU of each rank reaches this one's, as the driver has it.
-  Code checkReach(wl_error_t* error) const;
-  Code map(wl_error_t* error);
   Code makeGrid(wl_error_t* error);
   // Holds what the first ranks have made, and tries the parts of other GPUs and processes.
   Code reach(wl_error_t* error);
-  Code tryPeer(uint32_t peer, wl_error_t* error);
+  PlacedPart placed(uint32_t rank) const {
+    return {rank, statements_[rank].device, parts_[rank]};
+  }
   bool isHere(uint32_t rank) const { return beside_[rank] == beside_[rank_]; }
   bool sharesDevice(uint32_t rank) const {
     return isHere(rank) && statements_[rank].device == own_.device;
@@ -82,13 +80,7 @@ class DeviceWindow {
   std::vector<Statement> statements_;
   std::vector<uint32_t> beside_;  // the first rank that lives with each
   std::vector<CuAddress> parts_;
-  FileOffer offer_;
-  OpenFile file_;  // that it offers
-  CuPhysical physical_ = 0;
-  CuAddress address_ = 0;
-  bool isReserved_ = false;
-  bool hasPhysical_ = false;
-  bool isMapped_ = false;
+  OwnPart part_;
   Grid* grid_ = nullptr;
   PeerParts* peers_ = nullptr;  // where ranks live in several processes
 };

@@ -3,10 +3,29 @@
 // kernel touched at two addresses would take fences that kernels don't have.
 #pragma once
 
-#include "native/window/cuda/gpu.h"
+#include "native/window/cuda/mapping.h"
+#include "native/window/device.h"
 #include "native/window/file_offer.h"
 
 namespace windlass::cuda {
+
+class PeerPart {
+ public:
+  // Asks that rank for its part, then maps what comes of it, as Mapping::make() has it. WL_PEER_LOST
+  // as FileRequest has it. A failure leaves what close() gives back.
+  Code ask(uint32_t rank, const FileOfferName& of, Liveness& liveness, wl_error_t* error) {
+    return request_.ask(of, rank, liveness, error);
+  }
+  Code map(const Gpu& gpu, CuAddress at, uint64_t bytes, const std::vector<uint32_t>& devices,
+           Liveness& liveness, wl_error_t* error);
+  CuAddress address() const { return mapping_.address(); }
+  // Takes no context.
+  void close(const Cuda& cuda, Undone* undone) { mapping_.close(cuda, undone); }
+
+ private:
+  FileRequest request_;
+  Mapping mapping_;
+};
 
 class PeerParts {
  public:
@@ -20,34 +39,23 @@ class PeerParts {
   // this process runs there.
   Code leave(wl_error_t* error);
 
-  // Asks that rank for its part, then maps what comes of it. WL_PEER_LOST as FileRequest has it.
-  Code ask(uint32_t rank, const FileOfferName& of, AllRanks& exchange, wl_error_t* error) {
-    return parts_[rank].request.ask(of, rank, exchange, error);
+  Code ask(uint32_t rank, const FileOfferName& of, Liveness& liveness, wl_error_t* error) {
+    return parts_[rank].ask(rank, of, liveness, error);
   }
-  Code map(uint32_t rank, AllRanks& exchange, wl_error_t* error);
-  CuAddress part(uint32_t rank) const { return parts_[rank].address; }
+  Code map(uint32_t rank, Liveness& liveness, wl_error_t* error) {
+    return parts_[rank].map(gpu_, 0, bytes_, devices_, liveness, error);
+  }
+  CuAddress part(uint32_t rank) const { return parts_[rank].address(); }
 
  private:
-  struct Part {
-    FileRequest request;
-    CuAddress address = 0;
-    bool isReserved = false;
-    bool isMapped = false;
-  };
-
   PeerParts(const Gpu& gpu, std::vector<uint32_t> devices, uint32_t ranks, uint64_t bytes)
       : gpu_(gpu), devices_(std::move(devices)), bytes_(bytes), parts_(ranks) {}
-  Code mapAt(Part& part, CuPhysical physical, wl_error_t* error);
 
   const Gpu& gpu_;
   const std::vector<uint32_t> devices_;
   const uint64_t bytes_;  // of each
-  std::vector<Part> parts_;
+  std::vector<PeerPart> parts_;
   uint64_t name_ = 0;
 };
-
-// Has kernels on those GPUs read and write what is mapped there.
-Code grantAccess(const Gpu& gpu, CuAddress address, uint64_t bytes,
-                 const std::vector<uint32_t>& devices, wl_error_t* error);
 
 }  // namespace windlass::cuda

@@ -4,20 +4,6 @@
 #include <algorithm>
 
 namespace windlass::cuda {
-namespace {
-
-constexpr uint64_t kTriedBytes = 64;  // of a part, for each rank that tries to reach it
-
-CuPhysicalProperties propertiesOn(CuDevice device) {
-  CuPhysicalProperties properties = {};
-  properties.type = kAllocationPinned;
-  properties.handleTypes = kHandleNone;
-  properties.location = {kLocationDevice, device};
-  return properties;
-}
-
-}  // namespace
-
 Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint64_t bytes,
                           std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
   const Cuda* cuda = nullptr;
@@ -33,8 +19,7 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint64_t bytes,
     Code code =
         check(cuda->cuDeviceGet(&device, static_cast<int32_t>(devices[rank])), "cuDeviceGet");
     if (code != WL_OK) return code;
-    const CuPhysicalProperties properties = propertiesOn(device);
-    code = check(cuda->cuMemGetAllocationGranularity(&own, &properties, kGranularityRecommended),
+    code = check(OwnPart::pageOf(*cuda, device, Reach::kThisProcess, &own),
                  "cuMemGetAllocationGranularity");
     if (code != WL_OK) return code;
     page = std::max(page, own);
@@ -55,84 +40,29 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint64_t bytes,
   return WL_OK;
 }
 
-// A context is needed for none of these calls. Nobody is told that one fails.
+// Nobody is told that a call fails.
 WindowParts::~WindowParts() {
-  for (uint32_t rank = 0; rank < parts_.size(); ++rank) {
-    if (parts_[rank].isMapped) cuda_.cuMemUnmap(part(rank), stride_);
-    if (parts_[rank].hasPhysical) cuda_.cuMemRelease(parts_[rank].physical);
-  }
-  if (address_ != 0) cuda_.cuMemAddressFree(address_, parts_.size() * stride_);
+  Undone undone;
+  for (OwnPart& part : own_) part.close(cuda_, &undone);
+  if (address_ != 0) cuda_.cuMemAddressFree(address_, own_.size() * stride_);
 }
 
 Code WindowParts::make(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) {
-  const CuPhysicalProperties properties = propertiesOn(gpu.device());
-  Part& own = parts_[rank];
-  Code code = gpu.checkMemory(cuda_.cuMemCreate(&own.physical, stride_, &properties, 0),
-                              "cuMemCreate", stride_, error);
-  own.hasPhysical = code == WL_OK;
-  if (code != WL_OK) return code;
-  code = gpu.check(cuda_.cuMemMap(part(rank), stride_, 0, own.physical, 0), "cuMemMap", error);
-  own.isMapped = code == WL_OK;
-  if (code == WL_OK) code = allow(gpu, rank, error);
-  return code == WL_OK ? copies.zero(part(rank), stride_, error) : code;
-}
-
-Code WindowParts::allow(const Gpu& gpu, uint32_t rank, wl_error_t* error) const {
   std::vector<uint32_t> all = {gpu.number()};
-  std::vector<CuAccess> accesses = {{{kLocationDevice, gpu.device()}, kAccessReadWrite}};
-  for (const uint32_t number : devices_) {
-    if (std::find(all.begin(), all.end(), number) != all.end()) continue;
-    all.push_back(number);
-    CuDevice device = 0;
-    int32_t can = 0;
-    Code code =
-        gpu.check(cuda_.cuDeviceGet(&device, static_cast<int32_t>(number)), "cuDeviceGet", error);
-    if (code == WL_OK)
-      code = gpu.check(cuda_.cuDeviceCanAccessPeer(&can, device, gpu.device()),
-                       "cuDeviceCanAccessPeer", error);
-    if (code != WL_OK) return code;
-    if (can != 1) {
-      return fail(error, WL_UNSUPPORTED,
-                  "device %u does not reach device %u of rank %u, says the driver: have ranks on "
-                  "devices that reach one another, or all on one, by CUDA_VISIBLE_DEVICES",
-                  number, gpu.number(), rank);
-    }
-    accesses.push_back({{kLocationDevice, device}, kAccessReadWrite});
-  }
-  return gpu.check(cuda_.cuMemSetAccess(part(rank), stride_, accesses.data(), accesses.size()),
-                   "cuMemSetAccess", error);
+  for (const uint32_t number : devices_)
+    if (std::find(all.begin(), all.end(), number) == all.end()) all.push_back(number);
+  if (Code code = checkReach(gpu, rank, all, error); code != WL_OK) return code;
+  return own_[rank].make(gpu, copies, Reach::kThisProcess, part(rank), stride_, all, error);
 }
 
 Code WindowParts::tryPeers(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) const {
   for (uint32_t peer = 0; peer < devices_.size(); ++peer) {
     if (devices_[peer] == gpu.number()) continue;
-    if (Code code = tryPeer(gpu, copies, rank, peer, error); code != WL_OK) return code;
+    const PlacedPart own = {rank, gpu.number(), part(rank)};
+    const Code code = tryPart(copies, own, {peer, devices_[peer], part(peer)}, error);
+    if (code != WL_OK) return code;
   }
   return WL_OK;
-}
-
-// The driver's word is not enough: machines are known whose copies between GPUs come to nothing.
-Code WindowParts::tryPeer(const Gpu& gpu, Copies& copies, uint32_t rank, uint32_t peer,
-                          wl_error_t* error) const {
-  unsigned char sent[kTriedBytes];
-  unsigned char come[kTriedBytes] = {};
-  for (uint32_t i = 0; i < kTriedBytes; ++i)
-    sent[i] = static_cast<unsigned char>(1 + (i * 37 + rank * 11 + peer * 5) % 255);
-  const CuAddress here = part(rank) + rank * kTriedBytes;
-  const CuAddress there = part(peer) + rank * kTriedBytes;
-  Code code = copies.toDevice(here, sent, sizeof sent, error);
-  if (code == WL_OK) code = copies.onDevices(there, here, sizeof sent, error);
-  if (code == WL_OK) code = copies.zero(here, sizeof sent, error);
-  if (code == WL_OK) code = copies.onDevices(here, there, sizeof sent, error);
-  if (code == WL_OK) code = copies.fromDevice(come, here, sizeof come, error);
-  if (code == WL_OK) code = copies.zero(here, sizeof sent, error);
-  if (code == WL_OK) code = copies.zero(there, sizeof sent, error);
-  if (code != WL_OK || std::equal(std::begin(sent), std::end(sent), std::begin(come))) return code;
-  return fail(error, WL_UNSUPPORTED,
-              "device %u of rank %u does not reach device %u of rank %u: what it copied there and "
-              "back has changed, whatever the driver says. Have all ranks on one device, by "
-              "CUDA_VISIBLE_DEVICES, and look for an IOMMU or ACS that stands between them",
-              gpu.number(), rank, devices_[peer], peer);
 }
 
 Code WindowParts::checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const {

@@ -6,7 +6,8 @@
 
 #include <vector>
 
-#include "native/window/cuda/copies.h"
+#include "native/window/cuda/own_part.h"
+#include "native/window/cuda/reach.h"
 #include "native/window/device.h"
 
 namespace windlass::cuda {
@@ -32,23 +33,13 @@ class WindowParts final : public DeviceParts {
   Code checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const;
 
  private:
-  struct Part {
-    CuPhysical physical = 0;
-    bool hasPhysical = false;
-    bool isMapped = false;
-  };
-
   WindowParts(const Cuda& cuda, const std::vector<uint32_t>& devices)
-      : cuda_(cuda), devices_(devices), parts_(devices.size()) {}
+      : cuda_(cuda), devices_(devices), own_(devices.size()) {}
   CuAddress part(uint32_t rank) const { return address_ + rank * stride_; }
-  // Each GPU of the ranks, as the driver has it, once.
-  Code allow(const Gpu& gpu, uint32_t rank, wl_error_t* error) const;
-  Code tryPeer(const Gpu& gpu, Copies& copies, uint32_t rank, uint32_t peer,
-               wl_error_t* error) const;
 
   const Cuda& cuda_;
   const std::vector<uint32_t> devices_;
-  std::vector<Part> parts_;
+  std::vector<OwnPart> own_;
   CuAddress address_ = 0;
   uint64_t stride_ = 0;
 };
