@@ -16,11 +16,11 @@ namespace {
 
 // Keeps a window of which a kernel may touch a part that did not end.
 struct Returns {
-  std::vector<uint32_t> devices;  // of each rank
+  std::vector<uint32_t> devices;  // of each rank; kNobody: in another process
 
   void operator()(Window* window) const {
     const auto isKept = [](uint32_t device) {
-      return KeptDevices::check(device, nullptr) != WL_OK;
+      return device != kNobody && KeptDevices::check(device, nullptr) != WL_OK;
     };
     if (std::none_of(devices.begin(), devices.end(), isKept)) {
       delete window;
@@ -37,11 +37,6 @@ Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
                 "the host are made by window",
                 kTarget.limits.name);
   }
-  if (comm.group().config().spansProcesses) {
-    return fail(error, WL_UNSUPPORTED,
-                "device window: ranks in several processes have none yet: have them be threads of "
-                "one");
-  }
   if (bytes <= kMostWindowBytes / comm.group().ranks()) return WL_OK;
   return fail(error, WL_RESOURCE,
               "cannot map a device window of %llu bytes on %u ranks: more than a process can "
@@ -56,52 +51,140 @@ wl_error_t ofDevice(Comm& comm, const std::function<Code(RankDevice&, wl_error_t
   return error;
 }
 
+// While a rank waits for what other processes give and take.
+class Waiting final : public Liveness {
+ public:
+  Waiting(Comm& comm, const TimeLimit& limit)
+      : comm_(comm),
+        endNs_(limit.startNs +
+               (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs)) {}
+  bool goesOn() override {
+    return comm_.group().failure() == nullptr && !comm_.closes() && clockNs() < endNs_;
+  }
+
+ private:
+  Comm& comm_;
+  const int64_t endNs_;
+};
+
+// A rank's way to a window of devices, as the collective that it is.
+class Making {
+ public:
+  Making(Comm& comm, uint64_t bytes, const TimeLimit& limit)
+      : comm_(comm),
+        bytes_(bytes),
+        descriptor_(Descriptor::of(WL_OP_DEVICE_WINDOW, bytes)),
+        limit_(limit) {}
+
+  Code run(std::shared_ptr<Window>* window, wl_error_t* error) {
+    attempt([&] {
+      if (window == nullptr) throw std::bad_alloc();
+      reserve();
+      // Where ranks disagree, one of them may have made a window of the host.
+      if (*made_ != nullptr && (*made_)->parts() != nullptr)
+        onDevice([&](RankDevice& device, wl_error_t* own) {
+          return device.makePart(parts(), comm_.rank(), own);
+        });
+    });
+    Code code = agree(error);
+    if (code == WL_OK && otherProcesses_ > 0) code = share(error);
+    const auto isFirst = [&](uint32_t device) { return device == devices_[0]; };
+    if (code == WL_OK && !std::all_of(devices_.begin(), devices_.end(), isFirst))
+      code = tryAll(error);
+    if (code == WL_OK) *window = *made_;
+    return code;
+  }
+
+ private:
+  // What the body throws or fails with is this rank's part of what all are told.
+  template <class Body>
+  void attempt(Body&& body) {
+    try {
+      body();
+    } catch (const std::bad_alloc&) {
+      failure_ = noMemory(comm_.rank());
+    }
+  }
+  template <class Body>
+  void onDevice(const Body& body) {
+    failure_ = ofDevice(comm_, body);
+  }
+  Code agree(wl_error_t* error) {
+    return shareOutcome(comm_, descriptor_, failure_, limit_, error);
+  }
+  DeviceParts& parts() const { return *(*made_)->parts(); }
+
+  void reserve() {
+    Group& group = comm_.group();
+    for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+      uint32_t first = 0;
+      while (!group.liveTogether(first, rank)) ++first;
+      const bool isHere = group.liveTogether(rank, comm_.rank());
+      otherProcesses_ += first == rank && !isHere ? 1 : 0;
+      devices_.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
+    }
+    offers_.resize(group.ranks());
+    made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
+      std::unique_ptr<DeviceParts> parts;
+      if (reserveParts(devices_, otherProcesses_, bytes_, &parts, &failure_) != WL_OK)
+        return std::shared_ptr<Window>();
+      return std::shared_ptr<Window>(new Window(std::move(parts), bytes_), Returns{devices_});
+    });
+  }
+
+  // Brings the parts of other processes here, and this rank's there.
+  Code share(wl_error_t* error) {
+    const DeviceParts::Offer own = parts().offerOf(comm_.rank());
+    Code code =
+        gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
+    if (code != WL_OK) return code;
+    Waiting waiting(comm_, limit_);
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* failed) {
+        return device.askForParts(parts(), comm_.rank(), offers_, waiting, failed);
+      });
+    });
+    code = agree(error);
+    if (code != WL_OK) return code;
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* failed) {
+        return device.shareParts(parts(), comm_.rank(), waiting, failed);
+      });
+    });
+    // What others say more than that they went away.
+    const wl_error_t lost = failure_;
+    if (lost.code == WL_PEER_LOST) failure_ = blankError();
+    code = agree(error);
+    if (lost.code == WL_PEER_LOST) failure_ = lost;
+    return code == WL_OK ? agree(error) : code;
+  }
+
+  Code tryAll(wl_error_t* error) {
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* own) {
+        return device.tryParts(parts(), comm_.rank(), own);
+      });
+    });
+    return agree(error);
+  }
+
+  Comm& comm_;
+  const uint64_t bytes_;
+  const Descriptor descriptor_;
+  const TimeLimit limit_;
+  wl_error_t failure_ = blankError();
+  Group::Joint<Window> made_;
+  uint32_t otherProcesses_ = 0;
+  std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
+  std::vector<DeviceParts::Offer> offers_;
+};
+
 }  // namespace
 
 Code createDeviceWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   if (Code code = refuse(comm, bytes, error); code != WL_OK) return code;
-  const uint32_t ranks = comm.group().ranks();
-  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
-  const Descriptor descriptor = Descriptor::of(WL_OP_DEVICE_WINDOW, bytes);
-  wl_error_t failure = blankError();
-  Group::Joint<Window> made;
-  std::vector<uint32_t> devices;
-  const auto attempt = [&](auto&& body) {
-    try {
-      body();
-    } catch (const std::bad_alloc&) {
-      failure = noMemory(comm.rank());
-    }
-  };
-  attempt([&] {
-    if (window == nullptr) throw std::bad_alloc();
-    for (uint32_t rank = 0; rank < ranks; ++rank)
-      devices.push_back(comm.group().offloadSeats()[rank].device);
-    made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
-      std::unique_ptr<DeviceParts> parts;
-      if (reserveParts(devices, bytes, &parts, &failure) != WL_OK) return std::shared_ptr<Window>();
-      return std::shared_ptr<Window>(new Window(std::move(parts), bytes), Returns{devices});
-    });
-    // Where ranks disagree, one of them may have made a window of the host.
-    DeviceParts* const parts = *made == nullptr ? nullptr : (*made)->parts();
-    if (parts == nullptr) return;
-    failure = ofDevice(comm, [&](RankDevice& device, wl_error_t* own) {
-      return device.makePart(*parts, comm.rank(), own);
-    });
-  });
-  Code code = shareOutcome(comm, descriptor, failure, limit, error);
-  const auto isFirst = [&](uint32_t device) { return device == devices[0]; };
-  if (code == WL_OK && !std::all_of(devices.begin(), devices.end(), isFirst)) {
-    attempt([&] {
-      failure = ofDevice(comm, [&](RankDevice& device, wl_error_t* own) {
-        return device.tryParts(*(*made)->parts(), comm.rank(), own);
-      });
-    });
-    code = shareOutcome(comm, descriptor, failure, limit, error);
-  }
-  if (code == WL_OK) *window = *made;
-  return code;
+  return Making(comm, bytes, TimeLimit::fromNow(deadlineNs)).run(window, error);
 }
 
 }  // namespace windlass

@@ -62,9 +62,10 @@ std::unique_ptr<RankDevice> makeRankDevice() {
   return std::make_unique<acl::AclRankDevice>();
 }
 
-Code reserveParts(const std::vector<uint32_t>& devices, uint64_t bytes,
+Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                   std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
-  if (kTarget.image != nullptr) return cuda::WindowParts::reserve(devices, bytes, parts, error);
+  if (kTarget.image != nullptr)
+    return cuda::WindowParts::reserve(devices, otherProcesses, bytes, parts, error);
   return acl::noParts(error);
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "native/base/error.h"
-#include "native/window/liveness.h"
+#include "native/window/file_offer.h"
 #include "windlass/offload.h"
 
 namespace windlass {
@@ -60,12 +60,20 @@ class DeviceParts {
   virtual void* base() const = 0;
   virtual uint64_t stride() const = 0;  // in whole pages
 
+  // By what ranks of other processes take a rank's, once that has made it.
+  struct Offer {
+    FileOfferName name;
+    uint64_t stride;
+    uint64_t device;  // as its process counts them
+  };
+  virtual Offer offerOf(uint32_t rank) const = 0;
+
  protected:
   DeviceParts() = default;
 };
-// Addresses for parts of `bytes`, of ranks that have those devices; each makes its own. Throws
-// std::bad_alloc.
-Code reserveParts(const std::vector<uint32_t>& devices, uint64_t bytes,
+// Addresses for parts of `bytes`, of ranks that have those devices, kNobody where a rank lives in
+// one of so many other processes; each makes its own. Throws std::bad_alloc.
+Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                   std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
 
 // A move that a device makes by itself, of views of one dtype.
@@ -102,10 +110,17 @@ class RankDevice {
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // in whole pages; 0: there is no window
 
-  // Makes this rank's of those parts, zeroed; then, once all have made theirs, tries whether it
+  // Makes this rank's of those parts, zeroed. Then, where ranks live in several processes, each
+  // time once all have done what is before it: asks for those of others, which all have offered;
+  // gives its own and takes theirs, WL_PEER_LOST where one did not come. Then tries whether it
   // reaches those of its peers, which are zero again. And whether its adds to a peer's part are
   // atomic beside those of others.
   virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
+  virtual Code askForParts(DeviceParts& parts, uint32_t rank,
+                           const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
+                           wl_error_t* error) = 0;
+  virtual Code shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
+                          wl_error_t* error) = 0;
   virtual Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
                          wl_error_t* error) = 0;

@@ -510,14 +510,15 @@ WL_API uint64_t wl_memory_available(void);
 /* Collective: `bytes`, the same on every rank, zeroed, aligned to 4096. */
 WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error);
-/* NULL if `rank` is out of range. */
 /* Collective: the same in the memory of devices, a part on each rank's: addresses are theirs, the
- * same for all devices of the ranks, and of no use to the host. Collectives take what lies there as
+ * same for all devices of a process's ranks, and of no use to the host. Collectives take what lies there as
  * any memory of a device. wl_put, wl_get and wl_accumulate move between it and `local` on the host
  * or on a device; signals lie in windows of the host. WL_UNSUPPORTED where the target has no
- * devices that callers have tensors on, or ranks live in several processes. */
+ * devices that callers have tensors on, or these don't reach one another, or their memory can't go
+ * to the processes that ranks live in. */
 WL_API int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                        wl_window_t** window, wl_error_t* error);
+/* NULL if `rank` is out of range. */
 WL_API void* wl_window_address(const wl_window_t* window, int32_t rank);
 WL_API uint64_t wl_window_bytes(const wl_window_t* window);
 /* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its

@@ -26,6 +26,13 @@ class AclRankDevice final : public RankDevice {
   uint64_t partBytes() const override { return window_.bytes(); }
 
   Code makePart(DeviceParts&, uint32_t, wl_error_t* error) override { return noParts(error); }
+  Code askForParts(DeviceParts&, uint32_t, const std::vector<DeviceParts::Offer>&, Liveness&,
+                   wl_error_t* error) override {
+    return noParts(error);
+  }
+  Code shareParts(DeviceParts&, uint32_t, Liveness&, wl_error_t* error) override {
+    return noParts(error);
+  }
   Code tryParts(const DeviceParts&, uint32_t, wl_error_t* error) override {
     return noParts(error);
   }

@@ -11,8 +11,8 @@ namespace windlass::cuda {
 
 class PeerPart {
  public:
-  // Asks that rank for its part, then maps what comes of it, as Mapping::make() has it. WL_PEER_LOST
-  // as FileRequest has it. A failure leaves what close() gives back.
+  // Asks that rank for its part, then maps what comes of it, as Mapping::make() has it.
+  // WL_PEER_LOST as FileRequest has it. A failure leaves what close() gives back.
   Code ask(uint32_t rank, const FileOfferName& of, Liveness& liveness, wl_error_t* error) {
     return request_.ask(of, rank, liveness, error);
   }

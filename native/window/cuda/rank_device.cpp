@@ -71,6 +71,17 @@ Code CudaRankDevice::makePart(DeviceParts& parts, uint32_t rank, wl_error_t* err
   return static_cast<WindowParts&>(parts).make(*gpu_, copies_, rank, error);
 }
 
+Code CudaRankDevice::askForParts(DeviceParts& parts, uint32_t rank,
+                                 const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
+                                 wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).ask(rank, offers, liveness, error);
+}
+
+Code CudaRankDevice::shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
+                                wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).share(*gpu_, rank, liveness, error);
+}
+
 Code CudaRankDevice::tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) {
   return static_cast<const WindowParts&>(parts).tryPeers(*gpu_, copies_, rank, error);
 }

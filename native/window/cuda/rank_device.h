@@ -24,6 +24,10 @@ class CudaRankDevice final : public RankDevice {
   uint64_t partBytes() const override { return window_.bytes(); }
 
   Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
+  Code askForParts(DeviceParts& parts, uint32_t rank, const std::vector<DeviceParts::Offer>& offers,
+                   Liveness& liveness, wl_error_t* error) override;
+  Code shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
+                  wl_error_t* error) override;
   Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
   Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
                  wl_error_t* error) override;

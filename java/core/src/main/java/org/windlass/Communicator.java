@@ -162,7 +162,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * them and tensors of the host or of a device.
    *
    * @throws UnsupportedException if the target has no devices on which callers have tensors, as {@code
-   *     cuda} has; or ranks live in several processes, or on devices that don't reach one another
+   *     cuda} has; or devices don't reach one another; or ranks live in several processes, which a
+   *     device's memory can't go to
    * @throws ResourceException if a device has no room for it: what was asked for and what is free
    */
   public Window deviceWindow(long bytes) {
