@@ -158,8 +158,9 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /**
    * Collective: {@code bytes} bytes of the device of every rank, zeroed. Its tensors lie on devices:
-   * collectives take them where they lie, and {@link Window#put} and its kin move elements between
-   * them and tensors of the host or of a device.
+   * collectives take them where they lie if all ranks share a device, and copies of them otherwise,
+   * and {@link Window#put} and its kin move elements between them and tensors of the host or of a
+   * device.
    *
    * @throws UnsupportedException if the target has no devices on which callers have tensors, as {@code
    *     cuda} has; or devices don't reach one another; or ranks live in several processes, which a
