@@ -3,6 +3,7 @@
 // is a token of one rank; rows are in the order of experts, then of ranks, then of tokens.
 //
 // args     in   the rank's tokens, read by itself alone
+//          out  the rank's ExpertBuffer, which all that send it tokens write
 //          aux  ExpertTable: experts and weights of each token, and counts of each expert
 // phases   two. Each rank gives its tokens rows: the counts of all ranks, summed before it in that
 //          order, say where; and finds where its own experts' rows begin. Then it writes each of
@@ -79,15 +80,11 @@ struct ExpertDispatch : ExpertItems {
     }
   }
 
-  WL_CORE static ExpertRecord* records(const Launch& launch, uint32_t rank, ExpertTable& of) {
-    uint8_t* buffer = launch.at<uint8_t>(rank, of.buffer);
-    return reinterpret_cast<ExpertRecord*>(buffer + ExpertBuffer(of.shape).records);
-  }
-
   // The rows behind each of this rank's experts are nobody's.
   WL_CORE static void markGaps(const Launch& launch, uint32_t rank, ExpertTable& own) {
     if (own.fullRank != ExpertTable::kNone) return;
-    ExpertRecord* records = ExpertDispatch::records(launch, rank, own);
+    auto* const records =
+        reinterpret_cast<ExpertRecord*>(launch.out(rank) + ExpertBuffer(own.shape).records);
     for (uint32_t e = 0; e < own.shape.expertsOf(); ++e) {
       const auto end = static_cast<uint64_t>(own.starts()[e] + own.gets()[e]);
       for (uint64_t row = end; row < own.shape.aligned(end); ++row)
@@ -106,7 +103,7 @@ struct ExpertDispatch : ExpertItems {
       const int32_t expert = own.expertOf()[slot];
       if (expert < 0) continue;
       const uint32_t to = static_cast<uint32_t>(expert) / shape.expertsOf();
-      buffers[count] = launch.at<uint8_t>(to, table(launch, to).buffer);
+      buffers[count] = launch.out(to);
       rows[count] = static_cast<uint64_t>(own.rowOf()[slot]);
       records[count++] = own.recordOf() + slot;
     }

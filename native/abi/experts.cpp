@@ -79,11 +79,12 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   return WL_OK;
 }
 
-// Of memory that peers reach.
+// Of memory that peers reach; where ranks have devices, these get it from their rank.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
-  if (!comm.group().config().spansProcesses) return WL_OK;
+  const GroupConfig& config = comm.group().config();
+  if (!config.spansProcesses || config.offloadCores > 0) return WL_OK;
   if (!comm.group().placeOf(comm.rank(), memory, bytes).isOrdinary()) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "experts: %s lies in no window of the communicator",
               name);
@@ -149,13 +150,6 @@ Code openTable(const wl_comm_t* comm, void* memory, int64_t deadlineNs, ExpertTa
                wl_error_t* error) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
   *table = static_cast<ExpertTable*>(memory);
-  // A table that a device has names its rank's buffer by an address of the rank's own process.
-  const GroupConfig& config = comm->comm.group().config();
-  if (config.spansProcesses && config.offloadCores > 0) {
-    return fail(error, WL_UNSUPPORTED,
-                "experts of ranks in several processes don't run on devices yet: have the ranks be "
-                "threads of one");
-  }
   return checkPlaced(comm->comm, memory, sizeof(ExpertTable), "table", error);
 }
 
@@ -253,8 +247,7 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
                 "to memory of their own first",
                 own.rank());
   }
-  table->buffer = own.group().placeOf(own.rank(), buffer, bufferBytes);
-  return expertDispatch(own, *table, tokens, deadline_ns, error);
+  return expertDispatch(own, *table, tokens, buffer, deadline_ns, error);
 }
 
 int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, int32_t dtype,

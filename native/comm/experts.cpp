@@ -37,15 +37,16 @@ Call callOf(const ExpertTable& table, const Descriptor& descriptor, const OwnArg
 
 }  // namespace
 
-Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, int64_t deadlineNs,
-                    wl_error_t* error) {
+Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, void* buffer,
+                    int64_t deadlineNs, wl_error_t* error) {
   const ExpertShape& shape = table.shape;
   const auto descriptor =
       Descriptor::of(WL_OP_EXPERT_DISPATCH, fingerprintOf(table), static_cast<int32_t>(shape.dtype),
                      0, 0, table.state == ExpertTable::kNoted ? 1 : 0);
-  Call call = callOf(table, descriptor, {tokens, nullptr, &table}, shape.rowBytes(), deadlineNs,
+  Call call = callOf(table, descriptor, {tokens, buffer, &table}, shape.rowBytes(), deadlineNs,
                      error);
   call.inBytes = table.tokens * shape.tokenBytes();
+  call.outBytes = ExpertBuffer(shape).bytes;
   if (Code code = comm.run(kKernels.expertDispatch, call); code != WL_OK) return code;
   if (table.fullRank != ExpertTable::kNone) {
     return fail(error, WL_INVALID_ARGUMENT,

@@ -8,8 +8,8 @@
 namespace windlass {
 
 // `table` states this rank's tokens, and unless they have their rows already counts and records.
-Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, int64_t deadlineNs,
-                    wl_error_t* error);
+Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, void* buffer,
+                    int64_t deadlineNs, wl_error_t* error);
 Code expertCombine(Comm& comm, const ExpertTable& table, const void* outputs, int32_t dtype,
                    void* out, int64_t deadlineNs, wl_error_t* error);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks do together on the host while their devices run an operation.
-#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -99,15 +98,10 @@ Code Comm::awaitTurn(Deadline& deadline) {
 
 namespace {
 
-// What experts of the rank get lies in the buffer that its table names.
-void bringTable(const Call& call, const Launch& launch, uint32_t rank, Offload::Buffers* buffers) {
+void bringTable(const Call& call, Offload::Buffers* buffers) {
   auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
   buffers->parts = table;
   buffers->partBytes = ExpertTable::bytes(table->shape);
-  if (call.descriptor.operation() != WL_OP_EXPERT_DISPATCH) return;
-  buffers->out = launch.at<void>(rank, table->buffer);
-  buffers->outBytes = ExpertBuffer(table->shape).bytes;
-  buffers->outPlace = offsetof(ExpertTable, buffer);
 }
 
 void bringTransfer(OffloadedTransfer& transfer, Offload::Buffers* buffers) {
@@ -150,7 +144,7 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   }
   if (call.descriptor.operation() == WL_OP_EXPERT_DISPATCH ||
       call.descriptor.operation() == WL_OP_EXPERT_COMBINE)
-    bringTable(call, launch, rank_, &operation.buffers);
+    bringTable(call, &operation.buffers);
   Handover peers(*this, deadline);
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;

@@ -279,12 +279,6 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   // Whole, since a kernel may leave parts of it as they are.
   if (transfer == nullptr) send(own.out, buffers.out, buffers.outBytes, found_.out);
   send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
-  if (buffers.outPlace != 0) {
-    const uint64_t there = isOneDevice_ ? outThere_ : 0;
-    const uint64_t address = there != 0 ? there : reinterpret_cast<uint64_t>(part) + own.out;
-    const Place out = Place::of(kAddressSpace, address);
-    send(own.parts + buffers.outPlace, &out, sizeof out, Lies::kHost);
-  }
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, peers, culprit, error);
   if (code != WL_OK) return code;
@@ -305,12 +299,7 @@ Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned ch
                : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
   }
   if (code != WL_OK || buffers.partBytes == 0) return code;
-  auto* const named = static_cast<unsigned char*>(buffers.parts) + buffers.outPlace;
-  Place out = {};
-  std::memcpy(&out, named, sizeof out);
-  code = device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
-  if (buffers.outPlace != 0) std::memcpy(named, &out, sizeof out);
-  return code;
+  return device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
 }
 
 Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {

@@ -50,9 +50,6 @@ class Offload {
     uint64_t outBytes;
     void* parts;  // a PartTable, or an ExpertTable
     uint64_t partBytes;
-    // Where in `parts` stands a Place that names `out`: the device's copy names the device's. 0: in
-    // none.
-    uint64_t outPlace;
     // Of a transfer, whose images and table the sizes are of; nothing of those lies anywhere yet.
     OffloadedTransfer* transfer = nullptr;
   };

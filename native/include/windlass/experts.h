@@ -57,8 +57,8 @@ struct ExpertBuffer {
         bytes(records + wholeLines(shape.rows * sizeof(ExpertRecord))) {}
 };
 
-// A rank's RankArgs::aux: where its tokens go, and what comes to its experts. Peers read counts and
-// buffer, and of its own rank alone is the rest. Arrays follow in memory.
+// A rank's RankArgs::aux: where its tokens go, and what comes to its experts. Peers read the
+// counts, and of its own rank alone is the rest. Arrays follow in memory.
 struct ExpertTable {
   static constexpr uint32_t kTokensAtOnce = 16;  // in one item
   static constexpr int32_t kNone = -1;
@@ -68,7 +68,6 @@ struct ExpertTable {
   static constexpr uint32_t kRouted = 2;
 
   ExpertShape shape;
-  Place buffer;     // this rank's
   uint64_t tokens;  // that it brings
   uint32_t state;
   uint32_t number;     // of the table, which ranks compare

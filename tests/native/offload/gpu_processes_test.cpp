@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of the target cuda whose ranks live in several processes, forked, each with the
-// stand-in for NVIDIA's driver: bits, turns of communicators that share GPUs, and what comes of a
-// process that is killed, or whose cores hang.
+// Collectives and experts of the target cuda whose ranks live in several processes, forked, each
+// with the stand-in for NVIDIA's driver: bits, turns of communicators that share GPUs, and what
+// comes of a process that is killed, or whose cores hang.
 #include <filesystem>
 
 #include "tests/native/comm/crew.h"
 #include "tests/native/cuda/stand_in.h"
+#include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
 namespace {
@@ -171,31 +172,24 @@ TEST_P(GpuProcesses, AnAbortOfOneRankEndsTheKernelsOfAll) {
   EXPECT_EQ(muster.board().wrong, 0);
 }
 
-// Before anything moves.
-TEST(GpuProcessesAlone, RefuseExperts) {
-  gpus::reset();
-  wl_experts_t experts = {};
-  experts.struct_size = sizeof experts;
-  experts.dtype = WL_F32;
-  experts.ranks = experts.experts = 2;
-  experts.top_k = 1;
-  experts.alignment = 1;
-  experts.hidden = experts.tokens = experts.rows = 8;
-  wl_experts_layout_t layout = {};
-  layout.struct_size = sizeof layout;
-  Error none;
-  ASSERT_EQ(wl_experts_lay_out(&experts, &layout, &none), WL_OK) << none.message;
-  Muster muster({2, 1});
-  muster.run([&](Mate& mate) {
-    std::vector<uint64_t> table(layout.table_bytes / 8);
-    std::vector<uint64_t> buffer(layout.buffer_bytes / 8);
-    const std::vector<float> tokens(64);
-    Error error;
-    EXPECT_OF_MATE(mate, wl_experts_dispatch(mate.comm, table.data(), buffer.data(), tokens.data(),
-                                             8, 0, &error) == WL_UNSUPPORTED);
-    EXPECT_OF_MATE(mate, contains(error.message, "experts of ranks in several processes"));
-  });
-  EXPECT_EQ(muster.board().wrong, 0);
+// Experts' rows lie on the host, which other processes don't reach, and on devices.
+TEST_P(GpuProcesses, ExpertsGetTheirTokensAndGiveThemBack) {
+  for (const int devices : {1, 2}) {
+    for (const bool isOnDevice : {false, true}) {
+      gpus::devices(devices);
+      const ExpertExchange exchange(GetParam().ranks());
+      const uint64_t words = exchange.bufferBytes() / 8;
+      Muster muster(GetParam());
+      muster.run([&](Mate& mate) {
+        std::vector<uint64_t> own(words);
+        void* buffer = isOnDevice ? gpus::tensor<uint64_t>(mate.rank % devices, words) : own.data();
+        const std::string wrong = exchange.run(mate.comm, buffer, 2);
+        if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
+        EXPECT_OF_MATE(mate, wrong.empty());
+      });
+      EXPECT_EQ(muster.board().wrong, 0) << devices << " devices";
+    }
+  }
 }
 
 // Its peers are told, whatever it is that fails in one process.

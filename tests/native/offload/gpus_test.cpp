@@ -10,6 +10,7 @@
 #include "native/comm/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/stand_in.h"
+#include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
 namespace {
@@ -158,76 +159,16 @@ TEST_F(Gpus, TensorsOfDevicesAndOfTheHostMeet) {
   });
 }
 
-// Token t of rank r goes to experts t + r and t + r + 3, of 2 on each rank, and what they make of
-// it is itself. Elements are small integers and weights powers of two: sums are exact.
 void sendToExperts(int devices, bool isOnDevice) {
-  constexpr int kTokens = 37;
-  constexpr int kHidden = 40;
-  constexpr int kExperts = 2 * kRanks;
   gpus::reset();
   gpus::devices(devices);
-  wl_experts_t experts = {};
-  experts.struct_size = sizeof experts;
-  experts.dtype = WL_F32;
-  experts.ranks = kRanks;
-  experts.experts = kExperts;
-  experts.top_k = 2;
-  experts.alignment = 4;
-  experts.hidden = kHidden;
-  experts.tokens = kTokens;
-  experts.rows = 2 * kRanks * kTokens;
-  wl_experts_layout_t layout = {};
-  layout.struct_size = sizeof layout;
-  Error none;
-  ASSERT_EQ(wl_experts_lay_out(&experts, &layout, &none), WL_OK) << none.message;
+  const ExpertExchange exchange(kRanks);
+  const uint64_t words = exchange.bufferBytes() / 8;
   LocalRanks ranks(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {
-    const auto value = [&](int token, int i) {
-      return static_cast<float>(1000 * rank + 10 * token + i % 10);
-    };
-    std::vector<float> tokens(kTokens * kHidden);
-    std::vector<int32_t> ids(2 * kTokens);
-    std::vector<float> weights(2 * kTokens);
-    for (int t = 0; t < kTokens; ++t) {
-      for (int i = 0; i < kHidden; ++i) tokens[static_cast<size_t>(t * kHidden + i)] = value(t, i);
-      for (int k = 0; k < 2; ++k) {
-        ids[static_cast<size_t>(2 * t + k)] = (t + rank + 3 * k) % kExperts;
-        weights[static_cast<size_t>(2 * t + k)] = k == 0 ? 0.5f : 2.0f;
-      }
-    }
-    std::vector<uint64_t> table(layout.table_bytes / 8);
-    std::vector<uint64_t> own(layout.buffer_bytes / 8);
-    void* buffer =
-        isOnDevice ? gpus::tensor<uint64_t>(rank % devices, layout.buffer_bytes / 8) : own.data();
-    Error error;
-    // Twice by the same table, which keeps its rows.
-    ASSERT_EQ(wl_experts_route(comm, &experts, table.data(), 0, kTokens, ids.data(), WL_I32,
-                               weights.data(), &error),
-              WL_OK)
-        << error.message;
-    for (int times = 0; times < 2; ++times) {
-      std::memset(buffer, 0xff, layout.buffer_bytes);
-      ASSERT_EQ(wl_experts_dispatch(comm, table.data(), buffer, tokens.data(), kTokens, 0, &error),
-                WL_OK)
-          << error.message;
-      std::vector<float> out(tokens.size(), -1);
-      ASSERT_EQ(
-          wl_experts_combine(comm, table.data(), buffer, WL_F32, out.data(), kTokens, 0, &error),
-          WL_OK)
-          << error.message;
-      for (size_t i = 0; i < out.size(); ++i)
-        ASSERT_EQ(out[i], 2.5f * tokens[i]) << "rank " << rank << " at " << i;
-    }
-    const auto* records = static_cast<const unsigned char*>(buffer) + layout.records_at;
-    const auto* starts = reinterpret_cast<const int32_t*>(
-        reinterpret_cast<const unsigned char*>(table.data()) + layout.starts_at);
-    for (int e = 0; e < 2; ++e) {
-      int32_t first[2];
-      std::memcpy(first, records + 16 * starts[e], sizeof first);
-      // Of rank 0, the first token that names the expert.
-      EXPECT_EQ(first[0], 0);
-      EXPECT_EQ(first[1], (2 * rank + e) % 3);
-    }
+    std::vector<uint64_t> own(words);
+    void* buffer = isOnDevice ? gpus::tensor<uint64_t>(rank % devices, words) : own.data();
+    EXPECT_EQ(exchange.run(comm, buffer, 2), "");
   });
   // Both operations, both times.
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 4 * devices);

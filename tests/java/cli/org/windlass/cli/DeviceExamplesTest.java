@@ -58,6 +58,18 @@ class DeviceExamplesTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"all-reduce", "expert-dispatch"})
+  void runOnGpusOfRanksInProcesses(String example) throws Exception {
+    String said =
+        run(0, "cuda", "example", example, "--launch", "processes", "--target", "cuda", "--ranks", "4");
+    assertThat(said.lines())
+        .as(said)
+        .allMatch(line -> line.startsWith(example + ": "))
+        .anyMatch(line -> line.contains("4 ranks"))
+        .anyMatch(line -> line.contains("golden"));
+  }
+
   @Test
   void aKernelOfOnesOwnIsRefusedOnGpus() throws Exception {
     String said = run("cuda", "example", "own-kernel", "--target", "cuda", "--ranks", "2");
