@@ -83,7 +83,7 @@ void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {
 
 void Group::keepDevices(const Group& whole) {
   for (uint32_t rank = 0; offloadSeats_ != nullptr && rank < ranks(); ++rank)
-    (*offloadSeats_)[rank].device = (*whole.offloadSeats_)[member(rank).former].device;
+    offloadSeats_->place(rank, (*whole.offloadSeats_)[member(rank).former].device);
 }
 
 void Group::decide(GroupConfig* config) {
@@ -107,14 +107,10 @@ void Group::settle(uint32_t ranks) {
 std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory,
                                      PeerMemoryUse use) {
   std::shared_ptr<Group> group(new Group(static_cast<const SharedLines*>(block)->config));
-  if (group->config_.offloadCores > 0) {
-    group->offloadSeats_.reset(new OffloadSeats(group->ranks()));
-    // Until they join.
-    for (uint32_t rank = 0; rank < group->ranks(); ++rank)
-      (*group->offloadSeats_)[rank].isElsewhere = true;
-  }
   group->peerMemoryUse_ = use;
   group->place(block);
+  if (group->config_.offloadCores > 0)
+    group->offloadSeats_ = OffloadSeats::ofShared(group->shared().id, group->ranks());
   group->memory_ = std::move(memory);
   return group;
 }
@@ -244,7 +240,7 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
   own.started.store(process.started, std::memory_order_relaxed);
   own.pid.store(process.pid, std::memory_order_release);
   claimed_[rank] = true;
-  if (offloadSeats_ != nullptr) (*offloadSeats_)[rank].isElsewhere = false;
+  if (offloadSeats_ != nullptr) offloadSeats_->join(rank);
   return WL_OK;
 }
 

@@ -205,7 +205,7 @@ class Group {
   std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: there is none of that number
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // of the control block, where this group made it
-  std::unique_ptr<OffloadSeats> offloadSeats_;  // where ranks have devices
+  std::shared_ptr<OffloadSeats> offloadSeats_;  // where ranks have devices
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
   std::mutex sweepMutex_;    // taken before mutex_: one thread unmaps windows

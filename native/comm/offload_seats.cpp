@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
+#include <map>
 #include <mutex>
 
 #include "native/base/clock.h"
@@ -22,8 +24,32 @@ struct Holder {
 std::mutex mutex;  // guards what follows, and whose turn it is in all groups
 std::condition_variable changed;
 Holder holders[kMostDeviceRanks];
+std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // by their groups' ids
 
 }  // namespace
+
+std::shared_ptr<OffloadSeats> OffloadSeats::ofShared(uint64_t id, uint32_t ranks) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (auto each = shared.begin(); each != shared.end();)
+    each = each->second.expired() ? shared.erase(each) : std::next(each);
+  std::weak_ptr<OffloadSeats>& known = shared[id];
+  if (std::shared_ptr<OffloadSeats> seats = known.lock()) return seats;
+  auto made = std::make_shared<OffloadSeats>(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) made->seats_[rank].isElsewhere = true;
+  known = made;
+  return made;
+}
+
+void OffloadSeats::join(uint32_t rank) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  seats_[rank].isElsewhere = false;
+}
+
+void OffloadSeats::place(uint32_t rank, uint32_t device) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  uint32_t& known = seats_[rank].device;
+  if (known != device) known = device;
+}
 
 bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {
   if (taken_ >= sequence) return true;

@@ -19,6 +19,10 @@ struct OffloadSeat {
 
 class OffloadSeats {
  public:
+  // Those of the group whose control block has that `id`, and whose ranks join one after another:
+  // the same for all that have attached it in this process, since its ranks there have their turn
+  // together. Throws std::bad_alloc.
+  static std::shared_ptr<OffloadSeats> ofShared(uint64_t id, uint32_t ranks);
   // Rank r has deviceOf(r). Throws std::bad_alloc.
   explicit OffloadSeats(uint32_t ranks) : ranks_(ranks), seats_(new OffloadSeat[ranks]) {
     for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = deviceOf(rank);
@@ -36,6 +40,10 @@ class OffloadSeats {
     if (seat.offload == nullptr) seat.offload.reset(new Offload(seat.device));
     return *seat.offload;
   }
+  // The rank lives in this process.
+  void join(uint32_t rank);
+  // It has that device, which whoever attaches the group says alike.
+  void place(uint32_t rank, uint32_t device);
   // There are so many ranks, or fewer than at first. Nobody has used them yet.
   void settle(uint32_t ranks) { ranks_ = ranks; }
 
