@@ -511,11 +511,11 @@ WL_API uint64_t wl_memory_available(void);
 WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error);
 /* Collective: the same in the memory of devices, a part on each rank's: addresses are theirs, the
- * same for all devices of a process's ranks, and of no use to the host. Collectives take what lies there as
- * any memory of a device. wl_put, wl_get and wl_accumulate move between it and `local` on the host
- * or on a device; signals lie in windows of the host. WL_UNSUPPORTED where the target has no
- * devices that callers have tensors on, or these don't reach one another, or their memory can't go
- * to the processes that ranks live in. */
+ * same for all devices of a process's ranks, and of no use to the host. Collectives take what lies
+ * there as any memory of a device. wl_put, wl_get and wl_accumulate move between it and `local` on
+ * the host or on a device; signals lie in windows of the host. WL_UNSUPPORTED where the target has
+ * no devices that callers have tensors on, or these don't reach one another, or their memory can't
+ * go to the processes that ranks live in. */
 WL_API int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                        wl_window_t** window, wl_error_t* error);
 /* NULL if `rank` is out of range. */
