@@ -72,7 +72,7 @@ WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Lau
                                   const InLine& own, Position& at) {
   if (Kernels::run(operation.kernel, launch, own, at)) return true;
   comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
-  return comm::TTEST(stop, static_cast<int32_t>(own.sequence), comm::WaitCmp::EQ);
+  return comm::TTEST(stop, static_cast<int32_t>(operation.stopValue), comm::WaitCmp::EQ);
 }
 
 }  // namespace windlass

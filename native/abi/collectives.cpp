@@ -5,6 +5,7 @@
 
 #include "native/abi/buffers.h"
 #include "native/base/text.h"
+#include "native/comm/enqueuing.h"
 
 using namespace windlass;
 
@@ -123,7 +124,8 @@ uint64_t quotient(uint64_t elements, uint32_t ranks) {
 template <Holds kIn, Holds kOut>
 int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
                    void* out, uint64_t out_elements, int32_t dtype, int32_t op, int32_t algorithm,
-                   int32_t root, int64_t rows, int64_t deadline_ns, wl_error_t* error) {
+                   int32_t root, int64_t rows, int64_t deadline_ns, wl_error_t* error,
+                   OnStream* on) {
   if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
   constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
   constexpr bool kInIsPart = isOnePart(kIn);
@@ -183,18 +185,18 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
   return run(comm->comm, of, kIn, kOut,
              {static_cast<wl_operation>(operation), in, out, count, bytes, dtype, op, chosen,
-              rootOrRows, deadline_ns, error});
+              rootOrRows, deadline_ns, error, on});
 }
 
 // What no row of equal parts stands for.
 [[gnu::cold]] int32_t noCollective(wl_comm_t*, int32_t operation, const void*, uint64_t, void*,
                                    uint64_t, int32_t, int32_t, int32_t, int32_t, int64_t, int64_t,
-                                   wl_error_t* error) {
+                                   wl_error_t* error, OnStream*) {
   return fail(error, WL_INVALID_ARGUMENT, "operation %d is no collective of equal parts",
               operation);
 }
 
-using CollectiveFunction = decltype(&wl_collective);
+using CollectiveFunction = decltype(&noCollective);
 
 // By what the buffers hold.
 struct CollectiveFunctions {
@@ -239,7 +241,43 @@ int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in, uint64
                       int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
                       wl_error_t* error) {
   return kFunctions.of(operation)(comm, operation, in, in_elements, out, out_elements, dtype, op,
-                                  algorithm, root, rows, deadline_ns, error);
+                                  algorithm, root, rows, deadline_ns, error, nullptr);
+}
+
+int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
+                   uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
+                   int32_t op, int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
+                   uint64_t* ticket, wl_error_t* error) {
+  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(ticket, "ticket", error); code != WL_OK) return code;
+  *ticket = 0;
+  if (comm->comm.group().config().offloadCores == 0) {
+    return fail(error, WL_UNSUPPORTED, "kernels of target %s run on no stream: those of cuda do",
+                wl_target());
+  }
+  if (comm->comm.group().config().spansProcesses) {
+    return fail(error, WL_UNSUPPORTED,
+                "ranks in several processes put nothing on streams: have them be threads of one");
+  }
+  OnStream on = {stream, 0};
+  const int32_t code = operation == WL_OP_BARRIER
+                        ? barrier(comm->comm, deadline_ns, error, &on)
+                        : kFunctions.of(operation)(comm, operation, in, in_elements, out,
+                                                   out_elements, dtype, op, algorithm, root, rows,
+                                                   deadline_ns, error, &on);
+  *ticket = on.ticket;
+  return code;
+}
+
+int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
+                          wl_error_t* error) {
+  if (Code code = checkCall(comm, limit_ns, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(over, "over", error); code != WL_OK) return code;
+  *over = 0;
+  bool isOver = false;
+  const Code code = comm->comm.awaitEnqueued(ticket, limit_ns, &isOver, error);
+  *over = isOver ? 1 : 0;
+  return code;
 }
 
 int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,

@@ -115,13 +115,14 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   return comm.run(kernelFor(comm, collective, call.inBytes), call);
 }
 
-Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error) {
+Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error, OnStream* on) {
   Call call;
   call.descriptor = Descriptor::of(WL_OP_BARRIER, 0);
   call.args = {nullptr, nullptr, nullptr};
   call.bytes = call.inBytes = call.outBytes = call.workBytes = 0;
   call.deadlineNs = deadlineNs;
   call.error = error;
+  call.on = on;
   return comm.run(kKernels.collectives[WL_OP_BARRIER].algorithms[0].kernel, call);
 }
 

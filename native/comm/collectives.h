@@ -21,6 +21,7 @@ struct CollectiveCall {
   int32_t root;  // or the rows of a part
   int64_t deadlineNs;
   wl_error_t* error;
+  OnStream* on = nullptr;  // as Call has it
 };
 
 // What follows is inline, so that `in` and `out`, which are the collective's, may be constants of
@@ -56,6 +57,7 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
   call.workBytes = collective.passes * allBytes * (meets ? ranks : 1);
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
+  call.on = of.on;
   // One rank has nobody to tell the algorithms apart.
   const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
   return comm.run(isEager(comm, collective, in, algorithm, of.bytes) ? collective.eager
@@ -75,6 +77,6 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
                 int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V);
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
                     int32_t op, int64_t deadlineNs, wl_error_t* error);
-Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error);
+Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
 
 }  // namespace windlass

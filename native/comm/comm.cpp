@@ -190,7 +190,7 @@ void Comm::takeSequence(const Call& call) {
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
   // What all ranks refuse alike, with nothing moved, leaves the communicator as it was.
-  if (code == WL_UNSUPPORTED && group_->failure() == nullptr) return code;
+  if ((code == WL_UNSUPPORTED || code == WL_RESOURCE) && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED) {
     told_.store(true, std::memory_order_relaxed);
     return told(nullptr, error);
@@ -255,6 +255,7 @@ Code Comm::close(wl_error_t* error) {
       usleep(100);
     }
   }
+  endEnqueued();
   if (group_->failure() != nullptr) group_->dropRetired();
   if (!group_->leave(rank_)) return WL_OK;
   // Of two ranks that leave at once, the second to be marked sees the other one's mark.

@@ -30,6 +30,7 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 struct FarPlan;  // native/comm/far.h
+struct OnStream;  // native/comm/enqueuing.h
 struct Kernel;   // native/comm/kernels.h
 struct OffloadProgress;  // native/comm/offload.h
 class OffloadedTransfer;  // native/comm/offloaded_transfer.h
@@ -59,6 +60,8 @@ struct Call {
   // Of a transfer in which any rank reads ordinary memory of other processes; nullptr elsewhere.
   FarPlan* far = nullptr;
   OffloadedTransfer* offloaded = nullptr;  // of one that the rank's device runs
+  // Where the operation is put on a stream; nullptr: it is over when its call returns.
+  OnStream* on = nullptr;
   int64_t startNs = 0;               // Deadline's, of several operations that share one
 };
 
@@ -109,6 +112,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // The same by this rank's device, which has it as that kernel; native/comm/offload_executor.h.
   template <class K>
   Code runOffloaded(const Call& call, uint32_t kernel);
+
+  // Waits until the operation is over that this rank has put on a stream, for no longer than
+  // limitNs. Any thread.
+  Code awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) const;
 
   // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
   // concern. native/comm/one_sided.h says what for.
@@ -222,6 +229,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   bool help(const Launch& launch, bool ownToo);
   Code offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
                Deadline& deadline);
+  // Ends what this rank has put on streams that is not over: it closes.
+  void endEnqueued();
+  void endInFlight(uint32_t count);
   // Waits until it is the operation's turn on the devices of its ranks.
   Code awaitTurn(Deadline& deadline);
   Code awaitProcessesBefore(Deadline& deadline);

@@ -286,6 +286,7 @@ bool Group::quiescent() const {
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
     }
+    if (offloadSeats_ != nullptr && (*offloadSeats_)[rank].enqueued.load() != 0) return false;
   }
   return true;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks do together on the host while their devices run an operation.
+#include <unistd.h>
+
 #include <cstring>
 #include <new>
 
 #include "native/base/clock.h"
+#include "native/comm/enqueuing.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
@@ -13,6 +16,8 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kTurnLookNs = 20'000'000;
+// Of what is on streams, to be over once its communicator has ended.
+constexpr int64_t kEndLimitNs = 2'000'000'000;
 
 }  // namespace
 
@@ -128,7 +133,9 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
                                   &launch,
                                   phases,
                                   group_->config().offloadCores,
-                                  {}};
+                                  {},
+                                  call.descriptor.operation(),
+                                  sequence()};
   const bool isTransfer = call.phases > 0;
   if (!isTransfer && brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
@@ -150,12 +157,59 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   uint32_t culprit = kNobody;
   const Code code = orNoMemory([&] {
     if (isTransfer) bringTransfer(*call.offloaded, &operation.buffers);
-    return group_->offloadSeats().offload(rank_).run(operation, peers, &culprit, &error);
+    Offload& own = group_->offloadSeats().offload(rank_);
+    if (call.on != nullptr)
+      return own.enqueue(*group_, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
+    return own.run(operation, peers, &culprit, &error);
   });
+  // What all refuse of it.
+  if (call.on != nullptr && culprit == kNobody && code != WL_OK) {
+    copyError(call.error, error, nullptr);
+    return code;
+  }
   if (code == WL_OK || culprit == kNobody) return code;
   if (culprit == rank_) return publishDevice(error);
   // That rank says why.
   return wait([] { return false; }, culprit, deadline);
+}
+
+Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) const {
+  const Offload* offload =
+      group_->config().offloadCores == 0 ? nullptr : group_->offloadSeats()[rank_].offload.get();
+  Enqueuing* const enqueuing = offload == nullptr ? nullptr : offload->enqueuing();
+  *isOver = false;
+  if (enqueuing == nullptr || !enqueuing->has(ticket)) {
+    return fail(error, WL_INVALID_ARGUMENT, "ticket %llu names nothing that rank %u has enqueued",
+                static_cast<unsigned long long>(ticket), rank_);
+  }
+  const Code code = enqueuing->await(ticket, limitNs, isOver);
+  return code == WL_OK ? WL_OK : status(error);
+}
+
+void Comm::endEnqueued() {
+  if (group_->config().offloadCores == 0) return;
+  const OffloadSeat& seat = group_->offloadSeats()[rank_];
+  Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
+  if (enqueuing == nullptr) return;
+  if (seat.enqueued.load() != 0) endInFlight(seat.enqueued.load());
+  enqueuing->close();
+}
+
+void Comm::endInFlight(uint32_t count) {
+  const OffloadSeat& seat = group_->offloadSeats()[rank_];
+  wl_error_t record =
+      errorOf(WL_ABORTED,
+              "rank %u closed the communicator while %u operation%s that it had "
+              "put on streams %s not over",
+              rank_, count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+  record.operation = own_.state.operation.load(std::memory_order_relaxed);
+  record.observer = static_cast<int32_t>(rank_);
+  record.sequence = sequence();
+  record.culprit_count = 1;
+  record.culprits[0] = static_cast<int32_t>(rank_);
+  group_->publishFailure(record);
+  const int64_t untilNs = clockNs() + kEndLimitNs;
+  while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
 }
 
 }  // namespace windlass

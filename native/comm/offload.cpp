@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "native/base/clock.h"
+#include "native/comm/enqueuing.h"
 #include "native/comm/kept_devices.h"
 
 namespace windlass {
@@ -21,7 +22,16 @@ uint64_t aligned(uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Before anything runs.
+OffloadProgress progressOfNone(uint32_t ranks) {
+  return {0, std::vector<OffloadProgress::Rank>(ranks)};
+}
+
 }  // namespace
+
+Offload::Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
+
+Offload::~Offload() = default;
 
 void Offload::beginToClose(bool keeps) {
   if (!thread_.joinable()) return;
@@ -64,7 +74,16 @@ void Offload::start() {
 void Offload::serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return body_ != nullptr || ends_; });
+    const auto isCalled = [this] { return body_ != nullptr || ends_; };
+    // Meanwhile it looks at what is on streams.
+    while (!isCalled() && owned_ != nullptr) {
+      lock.unlock();
+      const int64_t nextNs = owned_->look();
+      lock.lock();
+      if (nextNs == Enqueuing::kNever) break;
+      changed_.wait_for(lock, std::chrono::nanoseconds(nextNs), isCalled);
+    }
+    changed_.wait(lock, isCalled);
     if (body_ == nullptr) break;
     const std::function<void()>& body = *body_;
     lock.unlock();
@@ -90,19 +109,19 @@ void Offload::onItsThread(const std::function<void()>& body) {
   changed_.wait(lock, [this] { return body_ == nullptr; });
 }
 
-Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
-                  wl_error_t* error) {
-  *culprit = peers.rank();
+Code Offload::runOnItsThread(const std::function<Code()>& body, uint32_t rank, uint32_t* culprit,
+                             wl_error_t* error) {
+  *culprit = rank;
   Code code = WL_OK;
   const auto noRoom = [&] {
-    *culprit = peers.rank();
+    *culprit = rank;
     code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
   };
   try {
     if (!thread_.joinable()) start();
     onItsThread([&] {
       try {
-        code = runHere(operation, peers, culprit, error);
+        code = body();
       } catch (const std::bad_alloc&) {
         noRoom();
       }
@@ -133,6 +152,28 @@ Code Offload::alone(const std::function<Code(RankDevice&)>& body, wl_error_t* er
   }
   if (lacksMemory) throw std::bad_alloc();
   return code;
+}
+
+Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+                  wl_error_t* error) {
+  return runOnItsThread([&] { return runHere(operation, peers, culprit, error); }, peers.rank(),
+                        culprit, error);
+}
+
+Code Offload::enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
+                      OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
+  const auto body = [&] {
+    if (owned_ == nullptr) {
+      owned_ = std::make_unique<Enqueuing>(group, peers.rank(), *device_);
+      enqueuing_.store(owned_.get());
+    }
+    return owned_->run(operation, open(error), deadlineNs, on, peers, culprit, error);
+  };
+  return runOnItsThread(body, peers.rank(), culprit, error);
+}
+
+bool Offload::isStuck() const {
+  return isStuck_ || (enqueuing() != nullptr && enqueuing()->isInFlight());
 }
 
 Code Offload::open(wl_error_t* error) {
@@ -213,6 +254,10 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
                       wl_error_t* error) {
   const Buffers& buffers = operation.buffers;
   stated_.resize(peers.ranks());
+  *culprit = kNobody;
+  // What is on streams may hold the device's processors, of which both would wait for others'.
+  if (owned_ != nullptr && !owned_->drain(peers)) return peers.ended(progressOfNone(peers.ranks()));
+  *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(buffers, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;

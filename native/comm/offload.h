@@ -4,6 +4,7 @@
 // what comes of it is fetched from there.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -40,6 +41,10 @@ class OffloadPeers : public AllRanks {
   ~OffloadPeers() = default;
 };
 
+class Enqueuing;  // native/comm/enqueuing.h
+class Group;
+struct OnStream;
+
 class Offload {
  public:
   // What an operation takes of its rank.
@@ -60,12 +65,14 @@ class Offload {
     uint32_t phases;
     uint32_t cores;  // at most
     Buffers buffers;
+    int32_t operation = 0;  // wl_operation, and as the communicator counts
+    uint32_t sequence = 0;
   };
 
   // Nothing is opened yet. Throws std::bad_alloc.
-  explicit Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
+  explicit Offload(uint32_t device);
   // Once closed() has said so, or where nothing was opened.
-  ~Offload() = default;
+  ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
@@ -76,9 +83,16 @@ class Offload {
   // is open.
   Code alone(const std::function<Code(RankDevice&)>& body, wl_error_t* error);
 
+  // The same, but that it returns once all ranks have enqueued it on streams of theirs; an
+  // operation's deadline is deadlineNs.
+  Code enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
+               OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // What is on streams; nullptr: nothing was ever.
+  Enqueuing* enqueuing() const { return enqueuing_.load(); }
+
   // Whether a kernel runs on that did not end when it was told to: it may touch the windows of all
   // ranks at any time.
-  bool isStuck() const { return isStuck_; }
+  bool isStuck() const;
   // Has its thread give all back, or nothing where that `keeps`, and end. No device's kernels but
   // such as are stuck reach the window any more.
   void beginToClose(bool keeps);
@@ -112,6 +126,9 @@ class Offload {
   void serve();
   // Runs body() on the thread that the device's calls are made on.
   void onItsThread(const std::function<void()>& body);
+  // The same of one that may lack memory or a thread, of which *culprit is then this rank.
+  Code runOnItsThread(const std::function<Code()>& body, uint32_t rank, uint32_t* culprit,
+                      wl_error_t* error);
   Code runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
   Code open(wl_error_t* error);
@@ -157,6 +174,8 @@ class Offload {
   uint32_t sequence_ = 0;  // of operations in this window
   uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
   bool isOpen_ = false;
+  std::unique_ptr<Enqueuing> owned_;  // enqueuing_
+  std::atomic<Enqueuing*> enqueuing_{nullptr};
   bool isStuck_ = false;
 
   std::mutex mutex_;

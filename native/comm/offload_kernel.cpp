@@ -51,6 +51,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   // Those that the rank writes in its own window.
   given.lines[0] = base + uint64_t{self} * most * kDeviceLineBytes;
   given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
+  given.stopValue = sequence_;
   lines_.resize(most * kDeviceLineBytes);
   Code code = device_->start(kMeeting, given, error);
   if (code != WL_OK) return code;
@@ -133,6 +134,7 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   given.launch = *operation.launch;
   given.line = {self, 0, cores, sequence_, false, kLooks, nullptr, 0};
   given.windowBytes = device_->partBytes();
+  given.stopValue = sequence_;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
     const Places places = placesOf(stated_[rank], operation.cores);

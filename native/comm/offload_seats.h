@@ -11,6 +11,7 @@
 namespace windlass {
 
 struct OffloadSeat {
+  std::atomic<uint32_t> enqueued{0};  // operations on streams that the device has not left
   uint32_t device = 0;               // as the process counts them
   bool isElsewhere = false;          // in another process, whose devices it takes by itself
   uint64_t left = 0;                 // the last operation that the rank is out of

@@ -50,6 +50,8 @@ Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>
   return WL_OK;
 }
 
+class StreamDevice;  // native/window/stream_device.h
+
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // of a part
 
 // Memory for the parts of a window that its ranks' devices hold, one after another, `stride()`
@@ -172,6 +174,9 @@ class RankDevice {
   virtual Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual void giveUp() = 0;
+
+  // What it takes on streams of a caller's; nullptr: nothing. Once it is open.
+  virtual StreamDevice* streams() { return nullptr; }
 };
 
 // Of the target's runtime. Throws std::bad_alloc.

@@ -12,24 +12,25 @@ namespace {
 
 class Grid final : public stand_in::Work {
  public:
-  Grid(const OffloadedOperation* const* operations, uint32_t coresOfRank, uint32_t blocks)
-      : operations_(operations), coresOfRank_(coresOfRank), blocks_(blocks) {}
+  Grid(const OffloadedRanks& ranks, uint32_t coresOfRank, uint32_t blocks)
+      : ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
 
   stand_in::Progress goOn() override {
     if (cores_.empty()) begin();
     bool over = true;
     bool moved = false;
     for (Core& core : cores_) {
-      if (core.isOver) continue;
+      if (core.hasLeft) continue;
       const OffloadedOperation& operation = *core.operation;
       const stand_in::Cores cores = stand_in::coresOf(operation.line.rank);
       const Position before = core.at;
-      if (cores == stand_in::Cores::kRun) core.isOver = goOn(core);
-      if (cores == stand_in::Cores::kWait) core.isOver = isStopped(operation);
+      if (cores == stand_in::Cores::kRun) core.hasLeft = goOn(core);
+      if (cores == stand_in::Cores::kWait) core.hasLeft = isStopped(operation);
       if (operation.limitNs != 0 && clockNs() - startNs_ > static_cast<int64_t>(operation.limitNs))
-        core.isOver = true;
-      over = over && core.isOver;
-      moved = moved || core.isOver || before.phase != core.at.phase || before.left != core.at.left;
+        core.hasLeft = true;
+      if (core.hasLeft) leave(core);
+      over = over && core.hasLeft;
+      moved = moved || core.hasLeft || before.phase != core.at.phase || before.left != core.at.left;
     }
     if (over) return stand_in::Progress::kOver;
     return moved ? stand_in::Progress::kMoved : stand_in::Progress::kWaits;
@@ -41,14 +42,15 @@ class Grid final : public stand_in::Work {
     Launch launch;
     InLine line;
     Position at;
-    bool isOver;
+    bool hasLeft;
   };
 
   void begin() {
     startNs_ = clockNs();
     for (uint32_t block = 0; block < blocks_; ++block) {
-      const OffloadedOperation& operation = *operations_[block / coresOfRank_];
+      const OffloadedOperation& operation = *ranks_.operation[block / coresOfRank_];
       InLine line = operation.lineHere(block % coresOfRank_);
+      if (operation.counters != 0) line.sequence = countersOf(operation).over + 1;
       line.looks = 16;
       cores_.push_back({&operation, operation.launchHere(), line, {}, false});
     }
@@ -57,12 +59,27 @@ class Grid final : public stand_in::Work {
     return goOnOffloaded<AllOffloadedKernels>(*core.operation, core.launch, core.line, core.at);
   }
 
+  static DeviceCounters& countersOf(const OffloadedOperation& operation) {
+    return *reinterpret_cast<DeviceCounters*>(operation.counters);
+  }
+  static void leave(Core& core) {
+    const OffloadedOperation& operation = *core.operation;
+    if (!core.at.left && operation.report != 0) {
+      __atomic_store_n(reinterpret_cast<uint32_t*>(operation.report), core.line.sequence,
+                       __ATOMIC_RELEASE);
+    }
+    if (operation.counters == 0) return;
+    DeviceCounters& counters = countersOf(operation);
+    if (++counters.ended < core.line.cores) return;
+    counters.ended = 0;
+    counters.over = core.line.sequence;
+  }
   static bool isStopped(const OffloadedOperation& operation) {
     comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
-    return comm::TTEST(stop, static_cast<int32_t>(operation.line.sequence), comm::WaitCmp::EQ);
+    return comm::TTEST(stop, static_cast<int32_t>(operation.stopValue), comm::WaitCmp::EQ);
   }
 
-  const OffloadedOperation* const* const operations_;
+  const OffloadedRanks ranks_;
   const uint32_t coresOfRank_;
   const uint32_t blocks_;
   int64_t startNs_ = 0;
@@ -72,9 +89,7 @@ class Grid final : public stand_in::Work {
 }  // namespace
 }  // namespace windlass
 
-std::unique_ptr<stand_in::Work> stand_in::kernel(uint64_t operations, uint32_t coresOfRank,
-                                                 uint32_t blocks) {
-  using windlass::OffloadedOperation;
-  return std::make_unique<windlass::Grid>(
-      reinterpret_cast<const OffloadedOperation* const*>(operations), coresOfRank, blocks);
+std::unique_ptr<stand_in::Work> stand_in::kernel(const windlass::OffloadedRanks& ranks,
+                                                 uint32_t coresOfRank, uint32_t blocks) {
+  return std::make_unique<windlass::Grid>(ranks, coresOfRank, blocks);
 }

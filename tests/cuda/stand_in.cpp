@@ -2,10 +2,10 @@
 // A stand-in for libcuda.so.1, NVIDIA's driver, made for tests of the host side: it has the calls
 // that Windlass makes, by their exported names, over this host's memory. It records each call with
 // its arguments, fails the one that it's told to, refuses what the driver's documents forbid, and
-// counts what was not given back. What a stream is given happens while somebody looks at it. What
-// it is told to do, and what it tells, stands at the end. WINDLASS_STAND_IN_DEVICES: how many
-// devices it has at first; WINDLASS_STAND_IN_MEMORY=devices: all memory that it has not given lies
-// on them, by turns, so that whatever a program names is a device's.
+// counts what was not given back. tests/cuda/streams.h has its streams. What it is told to do, and
+// what it tells, stands at the end. WINDLASS_STAND_IN_DEVICES: how many devices it has at first;
+// WINDLASS_STAND_IN_MEMORY=devices: all memory that it has not given lies on them, by turns, so that
+// whatever a program names is a device's.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,36 +26,21 @@
 #include <vector>
 
 #include "native/window/cuda/cuda.h"
+#include "tests/cuda/calls.h"
 #include "tests/cuda/image.h"
 #include "tests/cuda/streams.h"
 
 namespace {
 
 using namespace windlass::cuda;
+using namespace stand_in;
 
-constexpr CuResult kInvalidValue = 1;
-constexpr CuResult kInvalidDevice = 101;
-constexpr CuResult kInvalidImage = 200;
-constexpr CuResult kInvalidContext = 201;
-constexpr CuResult kInvalidHandle = 400;
-constexpr CuResult kNotFound = 500;
-constexpr CuResult kGridTooLarge = 720;
 constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};  // how one begins
 constexpr size_t kGranularity = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr uint64_t kStretch = 1024;  // of memory that lies on one device
 constexpr const char* kFilePrefix = "device-";  // and its number
 
-struct Stream {
-  int device;
-  std::mutex mutex;  // held while work goes on
-  std::deque<std::unique_ptr<stand_in::Work>> work;
-};
-struct Event {
-  Stream* stream = nullptr;
-  uint64_t recorded = 0;
-  std::atomic<uint64_t> happened{0};
-};
 struct Physical {
   int file;
   size_t bytes;
@@ -70,7 +55,6 @@ struct Mapping {
   std::set<int> readers;
 };
 
-std::mutex mutex;
 std::vector<std::string> calls;
 std::map<std::string, int> callsOf;
 struct {
@@ -80,8 +64,6 @@ struct {
 } injected;
 std::map<int, int> retained;
 std::set<CuModule> modules;
-std::set<Stream*> streams;
-std::set<Event*> events;
 std::map<uint64_t, size_t> allocated;
 std::map<uint64_t, int> allocatedOn;  // devices
 std::map<uint64_t, size_t> pinned;
@@ -108,28 +90,6 @@ bool exports = true;
 bool losesCopies = false;
 bool hasNativeAtomics = true;
 std::map<uint32_t, stand_in::Cores> cores;
-thread_local std::vector<int> current;  // devices whose contexts are
-
-// Records the call; what it shall return, 0 for what it does.
-__attribute__((format(printf, 1, 2))) int record(const char* format, ...) {
-  char text[200];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  const std::string name(text, std::strcspn(text, " "));
-  const int number = ++callsOf[name];
-  calls.emplace_back(text);
-  return injected.call == name && injected.number == number ? injected.error : 0;
-}
-
-#define CALL __attribute__((visibility("default")))
-#define BEGIN(...)                               \
-  const std::lock_guard<std::mutex> lock(mutex); \
-  if (const int told = record(__VA_ARGS__); told != 0) return told;
-#define BEGIN_IN_CONTEXT(...) \
-  BEGIN(__VA_ARGS__)          \
-  if (current.empty()) return kInvalidContext;
 
 CuContext contextOf(int device) {
   return reinterpret_cast<CuContext>(uintptr_t{0x100} + static_cast<uintptr_t>(device));
@@ -158,39 +118,6 @@ int placeOf(uint64_t address, size_t bytes) {
   return of.physical->device;
 }
 
-class Once final : public stand_in::Work {
- public:
-  explicit Once(std::function<void()> body) : body_(std::move(body)) {}
-  stand_in::Progress goOn() override {
-    body_();
-    return stand_in::Progress::kOver;
-  }
-
- private:
-  const std::function<void()> body_;
-};
-
-void enqueue(Stream* stream, std::function<void()> body) {
-  stream->work.push_back(std::make_unique<Once>(std::move(body)));
-}
-
-// Whether the stream has nothing left to do.
-bool goOn(Stream* stream) {
-  const std::unique_lock<std::mutex> own(stream->mutex, std::try_to_lock);
-  if (!own.owns_lock()) return false;
-  for (;;) {
-    stand_in::Work* work = nullptr;
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (stream->work.empty()) return true;
-      work = stream->work.front().get();
-    }
-    if (work->goOn() != stand_in::Progress::kOver) return false;
-    const std::lock_guard<std::mutex> lock(mutex);
-    stream->work.pop_front();
-  }
-}
-
 void drop(Physical* physical) {
   if (physical->mappings > 0 || !physical->isReleased) return;
   close(physical->file);
@@ -198,6 +125,21 @@ void drop(Physical* physical) {
 }
 
 }  // namespace
+
+std::mutex stand_in::mutex;
+thread_local std::vector<int> stand_in::current;
+
+int stand_in::record(const char* format, ...) {
+  char text[200];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::string name(text, std::strcspn(text, " "));
+  const int number = ++callsOf[name];
+  calls.emplace_back(text);
+  return injected.call == name && injected.number == number ? injected.error : 0;
+}
 
 stand_in::Cores stand_in::coresOf(uint32_t rank) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -329,83 +271,18 @@ CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gri
   BEGIN_IN_CONTEXT("cuLaunchCooperativeKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX,
                    blockY, blockZ, sharedBytes)
   if (gridX > static_cast<uint32_t>(multiprocessors * blocksEach)) return kGridTooLarge;
-  auto* stream = reinterpret_cast<Stream*>(on);
-  if (streams.count(stream) == 0) return kInvalidHandle;
-  stream->work.push_back(stand_in::kernel(*static_cast<const uint64_t*>(arguments[0]),
-                                          *static_cast<const uint32_t*>(arguments[1]), gridX));
-  return 0;
+  const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
+  const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
+  return submit(on, [=] { return stand_in::kernel(ranks, cores, gridX); });
 }
 CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
                              uint32_t blockX, uint32_t blockY, uint32_t blockZ,
                              uint32_t sharedBytes, CuStream on, void** arguments, void**) {
   BEGIN_IN_CONTEXT("cuLaunchKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX, blockY,
                    blockZ, sharedBytes)
-  auto* stream = reinterpret_cast<Stream*>(on);
-  if (streams.count(stream) == 0) return kInvalidHandle;
-  stream->work.push_back(stand_in::kernel(*static_cast<const uint64_t*>(arguments[0]),
-                                          *static_cast<const uint32_t*>(arguments[1]), gridX));
-  return 0;
-}
-CALL CuResult cuStreamCreate(CuStream* stream, uint32_t flags) {
-  BEGIN_IN_CONTEXT("cuStreamCreate %u", flags)
-  auto* made = new Stream;
-  made->device = current.back();
-  streams.insert(made);
-  *stream = reinterpret_cast<CuStream>(made);
-  return 0;
-}
-CALL CuResult cuStreamDestroy_v2(CuStream stream) {
-  BEGIN_IN_CONTEXT("cuStreamDestroy")
-  auto* of = reinterpret_cast<Stream*>(stream);
-  if (streams.erase(of) == 0) return kInvalidHandle;
-  delete of;
-  return 0;
-}
-CALL CuResult cuStreamQuery(CuStream stream) {
-  auto* of = reinterpret_cast<Stream*>(stream);
-  {
-    BEGIN_IN_CONTEXT("cuStreamQuery")
-    if (streams.count(of) == 0) return kInvalidHandle;
-  }
-  return goOn(of) ? 0 : kCuNotReady;
-}
-// Of the legacy stream, on which nothing is ever left to do.
-CALL CuResult cuStreamSynchronize(CuStream stream) {
-  BEGIN_IN_CONTEXT("cuStreamSynchronize")
-  return stream == nullptr ? 0 : kInvalidHandle;
-}
-CALL CuResult cuEventCreate(CuEvent* event, uint32_t flags) {
-  BEGIN_IN_CONTEXT("cuEventCreate %u", flags)
-  auto* made = new Event;
-  events.insert(made);
-  *event = reinterpret_cast<CuEvent>(made);
-  return 0;
-}
-CALL CuResult cuEventDestroy_v2(CuEvent event) {
-  BEGIN_IN_CONTEXT("cuEventDestroy")
-  auto* of = reinterpret_cast<Event*>(event);
-  if (events.erase(of) == 0) return kInvalidHandle;
-  delete of;
-  return 0;
-}
-CALL CuResult cuEventRecord(CuEvent event, CuStream stream) {
-  BEGIN_IN_CONTEXT("cuEventRecord")
-  auto* of = reinterpret_cast<Event*>(event);
-  auto* on = reinterpret_cast<Stream*>(stream);
-  if (events.count(of) == 0 || streams.count(on) == 0) return kInvalidHandle;
-  of->stream = on;
-  const uint64_t number = ++of->recorded;
-  enqueue(on, [of, number] { of->happened = number; });
-  return 0;
-}
-CALL CuResult cuEventQuery(CuEvent event) {
-  auto* of = reinterpret_cast<Event*>(event);
-  {
-    BEGIN_IN_CONTEXT("cuEventQuery")
-    if (events.count(of) == 0) return kInvalidHandle;
-  }
-  if (of->stream != nullptr) goOn(of->stream);
-  return of->happened == of->recorded ? 0 : kCuNotReady;
+  const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
+  const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
+  return submit(on, [=] { return stand_in::kernel(ranks, cores, gridX); });
 }
 CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
   BEGIN_IN_CONTEXT("cuMemGetInfo")
@@ -415,6 +292,7 @@ CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
   BEGIN_IN_CONTEXT("cuMemAlloc %zu", bytes)
+  if (const CuResult unsafe = checkUnsafe(); unsafe != 0) return unsafe;
   auto* made = new (std::align_val_t{512}) unsigned char[bytes];
   std::memset(made, 0xa5, bytes);
   *memory = reinterpret_cast<uint64_t>(made);
@@ -458,34 +336,30 @@ CALL CuResult cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes,
   BEGIN_IN_CONTEXT("cuMemcpyHtoDAsync %zu", bytes)
   const bool isPinned = lies(pinned, reinterpret_cast<uint64_t>(from), bytes);
   if (placeOf(to, bytes) < 0 || bytes == 0) return kInvalidValue;
-  auto* on = reinterpret_cast<Stream*>(stream);
-  if (streams.count(on) == 0) return kInvalidHandle;
   // What isn't pinned is taken at once.
   std::vector<unsigned char> own;
   if (!isPinned)
     own.assign(static_cast<const unsigned char*>(from),
                static_cast<const unsigned char*>(from) + bytes);
-  enqueue(on, [to, from, bytes, own = std::move(own)] {
+  return submitOnce(stream, [to, from, bytes, own = std::move(own)] {
     std::memcpy(reinterpret_cast<void*>(to), own.empty() ? from : own.data(), bytes);
   });
-  return 0;
 }
 CALL CuResult cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpyDtoHAsync %zu", bytes)
   if (placeOf(from, bytes) < 0 || !lies(pinned, reinterpret_cast<uint64_t>(to), bytes))
     return kInvalidValue;
-  enqueue(reinterpret_cast<Stream*>(stream),
-          [to, from, bytes] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
-  return 0;
+  return submitOnce(stream, [to, from, bytes] {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  });
 }
 CALL CuResult cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpyAsync %zu", bytes)
   if (placeOf(from, bytes) < 0 || placeOf(to, bytes) < 0) return kInvalidValue;
   if (losesCopies && placeOf(from, bytes) != placeOf(to, bytes)) return 0;
-  enqueue(reinterpret_cast<Stream*>(stream), [to, from, bytes] {
+  return submitOnce(stream, [to, from, bytes] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   });
-  return 0;
 }
 CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpy2DAsync %zu x %zu", of->rowBytes, of->rows)
@@ -494,19 +368,18 @@ CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
       of->fromPitch < of->rowBytes || of->toPitch < of->rowBytes ||
       placeOf(of->from, end(of->fromPitch)) < 0 || placeOf(of->to, end(of->toPitch)) < 0)
     return kInvalidValue;
-  enqueue(reinterpret_cast<Stream*>(stream), [copy = *of] {
+  return submitOnce(stream, [copy = *of] {
     for (size_t row = 0; row < copy.rows; ++row)
       std::memcpy(reinterpret_cast<void*>(copy.to + row * copy.toPitch),
                   reinterpret_cast<const void*>(copy.from + row * copy.fromPitch), copy.rowBytes);
   });
-  return 0;
 }
 CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemsetD8Async %u %zu", value, bytes)
   if (placeOf(to, bytes) < 0) return kInvalidValue;
-  enqueue(reinterpret_cast<Stream*>(stream),
-          [to, value, bytes] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
-  return 0;
+  return submitOnce(stream, [to, value, bytes] {
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+  });
 }
 CALL CuResult cuMemsetD8_v2(CuAddress to, uint8_t value, size_t bytes) {
   BEGIN_IN_CONTEXT("cuMemsetD8 %u %zu", value, bytes)
@@ -655,8 +528,7 @@ CALL CuResult cuMemGetAccess(unsigned long long* flags, const CuLocation* locati
 CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
   constexpr std::align_val_t kAligned{512};
-  for (Stream* stream : streams) delete stream;
-  for (Event* event : events) delete event;
+  resetStreams();
   for (CuModule module : modules) delete reinterpret_cast<char*>(module);
   for (const auto& [memory, bytes] : allocated)
     operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
@@ -672,8 +544,6 @@ CALL void standInReset() {
     drop(of);
   }
   for (const auto& [address, bytes] : reserved) munmap(reinterpret_cast<void*>(address), bytes);
-  streams.clear();
-  events.clear();
   modules.clear();
   allocated.clear();
   allocatedOn.clear();
@@ -781,8 +651,9 @@ CALL int standInHeld(const char** what) {
   };
   count(" contexts", retained.size());
   count(" modules", modules.size());
-  count(" streams", streams.size());
-  count(" events", events.size());
+  count(" streams", streamCount());
+  count(" events", eventCount());
+  count(" graphs", graphCount());
   count(" allocations", allocated.size());
   count(" pinned", pinned.size());
   count(" physical", physicals.size());

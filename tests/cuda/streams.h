@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on the streams of the stand-in for NVIDIA's driver.
+// Streams of the stand-in for NVIDIA's driver, their events and the graphs that they capture. What
+// a stream is given happens while somebody looks at any stream or event; what depends on nothing
+// happens in no order that a program could count on.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+
+#include "native/window/cuda/cuda.h"
+#include "windlass/offload.h"
 
 namespace stand_in {
 
@@ -16,8 +23,25 @@ class Work {
   virtual Progress goOn() = 0;
 };
 
+// Gives the stream, or the graph that it captures, what `make` makes each time that it comes to it:
+// the stand-in's mutex is held. The call's result.
+windlass::cuda::CuResult submit(windlass::cuda::CuStream stream,
+                                std::function<std::unique_ptr<Work>()> make);
+windlass::cuda::CuResult submitOnce(windlass::cuda::CuStream stream, std::function<void()> body);
+// The device of a stream; -1: there is no such stream. The mutex is held.
+int deviceOf(windlass::cuda::CuStream stream);
+// What a call that another thread's capture forbids returns; 0: nothing forbids it.
+windlass::cuda::CuResult checkUnsafe();
+// As it is when nothing has happened yet; the mutex is held.
+void resetStreams();
+// Those that were not given back.
+size_t streamCount();
+size_t eventCount();
+size_t graphCount();
+
 // A grid of `blocks` blocks of windlass_run.
-std::unique_ptr<Work> kernel(uint64_t operations, uint32_t coresOfRank, uint32_t blocks);
+std::unique_ptr<Work> kernel(const windlass::OffloadedRanks& ranks, uint32_t coresOfRank,
+                             uint32_t blocks);
 
 // What cores of that rank do: kWait looks whether they shall stop and nothing else, kHang nothing.
 enum class Cores { kRun, kWait, kHang };

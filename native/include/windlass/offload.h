@@ -23,6 +23,13 @@ struct MoveViews {
   int64_t fromStrides[kMaxDims];
 };
 
+// Of a rank, in its own memory, where its device numbers its operations by itself: so what a graph
+// holds runs as often as the graph is launched.
+struct DeviceCounters {
+  uint32_t over;   // operations that all of its cores have left
+  uint32_t ended;  // cores that have left the one after those
+};
+
 struct OffloadedOperation {
   uint32_t kernel;  // its place among those that the device has
   Launch launch;    // but what it points to: the device has `entries` instead
@@ -32,10 +39,16 @@ struct OffloadedOperation {
   uint64_t lines[kMostDeviceRanks];    // of the signals to each rank
   uint64_t windows[kMostDeviceRanks];  // of each rank's window, which holds all the rest
   uint64_t windowBytes;
-  // Of a word that the device sees, which is the line's sequence once nobody waits any more.
+  // Of a word that the device sees, which is `stopValue` once nobody waits any more.
   uint64_t stop;
   // After so long, of the device's own clock, a core ends whoever it waits for; 0: never.
   uint64_t limitNs;
+  // Of the rank's DeviceCounters, which say what the line's sequence is; 0: the line says it.
+  uint64_t counters;
+  // Of a word that the host sees, into which a core writes that sequence that has ended before the
+  // operation was over; 0: nobody asks.
+  uint64_t report;
+  uint32_t stopValue;
 
   WL_CORE Launch launchHere() const {
     Launch here = launch;
@@ -52,6 +65,11 @@ struct OffloadedOperation {
     here.apart = lines;
     return here;
   }
+};
+
+// The operations of the ranks that share a device, as one launch takes them.
+struct OffloadedRanks {
+  const OffloadedOperation* operation[kMostDeviceRanks];  // on the device
 };
 
 }  // namespace windlass

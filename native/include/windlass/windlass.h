@@ -639,6 +639,32 @@ WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
                              int32_t op, int32_t algorithm, int32_t root, int64_t rows,
                              int64_t deadline_ns, wl_error_t* error);
 
+/* ---- streams ----
+ *
+ * On the target cuda a collective of equal parts may be put on a stream of its caller's: the call
+ * meets the other ranks on the host, for no longer than its deadline, and returns once all of them
+ * have enqueued it. The GPUs begin it once all ranks' streams have come to it, and what follows on
+ * a rank's stream begins once the rank's part is over. Its deadline counts anew from when the
+ * rank's stream has come to it.
+ *
+ * Streams of all ranks of a process that capture one graph get it as part of the graph, which may
+ * be launched as often as you like, in the order of what else the ranks enqueue, until the
+ * communicator closes. Some that capture and some that don't, or two graphs: WL_UNSUPPORTED. */
+
+/* wl_barrier or wl_collective, on `stream`, a CUstream of the rank's GPU, in its primary context; 0
+ * and 1: the legacy default stream. Buffers lie in GPUs' memory. *ticket names the operation to
+ * wl_enqueued_await; 0: a graph holds it. WL_UNSUPPORTED and WL_RESOURCE, for more captured
+ * operations than a communicator holds, leave the communicator as it was, and all ranks get
+ * them. */
+WL_API int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
+                          uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
+                          int32_t op, int32_t algorithm, int32_t root, int64_t rows,
+                          int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
+/* Waits until the operation is over, for no longer than limit_ns; *over says whether it is, 1 or 0.
+ * Else the failure of the communicator, which ends it. Any thread. */
+WL_API int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
+                                 wl_error_t* error);
+
 /* ---- collectives whose parts differ in size ---- */
 /* Counts and offsets are elements, one for each rank, and are read before the call returns. A part
  * lies within its buffer, which holds `elements` elements. Offsets NULL: the parts lie side by side

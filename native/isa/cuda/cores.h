@@ -46,6 +46,18 @@ WL_CORE_INLINE void addRelease(int32_t* word, int32_t value) {
                "r"(value)
                : "memory");
 }
+// The word as it lies in memory.
+WL_CORE_INLINE uint32_t readWord(const uint32_t* word) {
+  return *reinterpret_cast<const volatile uint32_t*>(word);
+}
+// Adds one to a word of this device's; whether that makes `count`. Whoever it does so for sees what
+// the others did before.
+WL_CORE_INLINE bool isLastOf(uint32_t* word, uint32_t count) {
+  __threadfence();
+  const bool isLast = atomicAdd(word, 1) + 1 == count;
+  __threadfence();
+  return isLast;
+}
 // Nanoseconds, of a clock of the device's own.
 WL_CORE_INLINE uint64_t clockNs() {
   uint64_t now;

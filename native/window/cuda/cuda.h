@@ -23,6 +23,7 @@ using CuModule = struct CuModuleOf*;
 using CuFunction = struct CuFunctionOf*;
 using CuStream = struct CuStreamOf*;
 using CuEvent = struct CuEventOf*;
+using CuGraph = struct CuGraphOf*;
 using CuAddress = uint64_t;   // of memory that the device sees
 using CuPhysical = uint64_t;  // physical memory of a device
 
@@ -39,6 +40,9 @@ constexpr int32_t kUnifiedMemory = 4;       // whichever the address says
 constexpr int32_t kMostThreads = 0;         // attributes of a function
 constexpr uint32_t kStreamNonBlocking = 1;  // beside the legacy stream
 constexpr uint32_t kEventDisableTiming = 2;
+constexpr int32_t kCaptureNone = 0;     // states of a stream that captures, or not
+constexpr int32_t kCaptureActive = 1;
+constexpr int32_t kCaptureRelaxed = 2;  // a mode: another thread's capture forbids nothing here
 constexpr uint32_t kHostPortable = 1;
 constexpr uint32_t kHostDeviceMap = 2;
 constexpr int32_t kAllocationPinned = 1;
@@ -126,6 +130,14 @@ struct CuCopy2D {
   call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
   call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
   call(CuResult, cuStreamSynchronize, cuStreamSynchronize, (CuStream stream))                      \
+  call(CuResult, cuStreamWaitEvent, cuStreamWaitEvent,                                             \
+       (CuStream stream, CuEvent event, uint32_t flags))                                           \
+  call(CuResult, cuStreamGetCtx, cuStreamGetCtx, (CuStream stream, CuContext* context))            \
+  call(CuResult, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                \
+       (CuStream stream, int32_t* state, uint64_t* capture, CuGraph* graph, const void** nodes,    \
+        const void** edges, size_t* count))                                                        \
+  call(CuResult, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,             \
+       (int32_t* mode))                                                                            \
   call(CuResult, cuEventCreate, cuEventCreate, (CuEvent* event, uint32_t flags))                   \
   call(CuResult, cuEventDestroy, cuEventDestroy_v2, (CuEvent event))                               \
   call(CuResult, cuEventRecord, cuEventRecord, (CuEvent event, CuStream stream))                   \

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 namespace windlass::cuda {
-Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange,
-                        uint64_t bytes, wl_error_t* error) {
+Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes,
+                        wl_error_t* error) {
   if (gpu_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   const uint32_t ranks = exchange.ranks();
   culprit_ = exchange.rank();
@@ -25,7 +25,6 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks&
   rank_ = exchange.rank();
   own_ = {};
   own_.device = gpu.number();
-  own_.operation = operation;
   // Each step is stated to all, so that a rank whose step fails is waited for by nobody.
   Code code = state(exchange, WL_OK, error);
   if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
@@ -133,11 +132,9 @@ Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
 }
 
 Code DeviceWindow::makeGrid(wl_error_t* error) {
-  CuAddress operations[kMostDeviceRanks] = {};
   uint32_t count = 0;
-  for (uint32_t rank = 0; rank < statements_.size(); ++rank)
-    if (sharesDevice(rank)) operations[count++] = statements_[rank].operation;
-  const Code code = Grid::make(*gpu_, operations, count, &grid_, error);
+  for (uint32_t rank = 0; rank < statements_.size(); ++rank) count += sharesDevice(rank) ? 1 : 0;
+  const Code code = Grid::make(*gpu_, count, &grid_, error);
   if (code == WL_OK) own_.grid = grid_->name();
   return code;
 }

@@ -19,11 +19,10 @@ class DeviceWindow {
   DeviceWindow(const DeviceWindow&) = delete;
   DeviceWindow& operator=(const DeviceWindow&) = delete;
 
-  // As RankDevice::makeWindow(). This rank has its OffloadedOperation at `operation`.
-  // WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU than it runs at a time, GPUs
-  // that don't reach one another, or whose memory can't go to another process.
-  Code make(Gpu& gpu, Copies& copies, CuAddress operation, AllRanks& exchange, uint64_t bytes,
-            wl_error_t* error);
+  // As RankDevice::makeWindow(). WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU than
+  // it runs at a time, GPUs that don't reach one another, or whose memory can't go to another
+  // process.
+  Code make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
   uint32_t culprit() const { return culprit_; }
   Code close(wl_error_t* error);
 
@@ -40,7 +39,6 @@ class DeviceWindow {
     uint32_t device;
     uint64_t bytes;
     uint64_t address;
-    uint64_t operation;
     uint64_t grid;        // its name, where the rank is the first one of its process on its GPU
     FileOfferName offer;  // of its part, where ranks live in several processes
     uint64_t peers;       // the name of their parts, where the rank is the first one of its process

@@ -21,6 +21,7 @@ class Gpu {
   const Cuda& cuda() const { return *cuda_; }
   uint32_t number() const { return number_; }
   CuDevice device() const { return device_; }
+  CuContext context() const { return context_; }
   // windlass_run, and how many of its blocks run at a time.
   CuFunction kernel() const { return kernel_; }
   uint32_t blocksAtOnce() const { return blocksAtOnce_; }

@@ -15,13 +15,11 @@ ByName<Grid> grids;
 
 }  // namespace
 
-Code Grid::make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** grid,
-                wl_error_t* error) {
+Code Grid::make(Gpu& gpu, uint32_t ranks, Grid** grid, wl_error_t* error) {
   std::unique_ptr<Grid> made(new Grid(gpu, ranks));
-  if (Code code = made->begin(operations, error); code != WL_OK) {
-    made->end(nullptr);
-    return code;
-  }
+  const Code code = gpu.check(gpu.cuda().cuStreamCreate(&made->stream_, kStreamNonBlocking),
+                              "cuStreamCreate", error);
+  if (code != WL_OK) return code;
   try {
     made->name_ = grids.add(made.get());
   } catch (...) {
@@ -42,44 +40,25 @@ Code Grid::leave(wl_error_t* error) {
   return end(error);
 }
 
-Code Grid::begin(const CuAddress* operations, wl_error_t* error) {
-  const Cuda& cuda = gpu_.cuda();
-  const uint64_t bytes = ranks_ * sizeof *operations;
-  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, bytes), "cuMemAlloc", bytes, error);
-  if (code != WL_OK) operations_ = 0;
-  if (code == WL_OK) {
-    code = gpu_.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
-    if (code != WL_OK) stream_ = nullptr;
-  }
-  if (code == WL_OK)
-    code = gpu_.check(cuda.cuMemcpyHtoDAsync(operations_, operations, bytes, stream_),
-                      "cuMemcpyHtoDAsync", error);
-  if (code != WL_OK) return code;
-  return awaitStream(gpu_, stream_, kCopyLimitNs, error);
-}
-
 Code Grid::end(wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
-  Code code = WL_OK;
-  if (stream_ != nullptr)
-    code = gpu_.check(cuda.cuStreamDestroy(stream_), "cuStreamDestroy", error);
-  if (operations_ != 0) {
-    const Code freed =
-        gpu_.check(cuda.cuMemFree(operations_), "cuMemFree", code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = freed;
-  }
-  return code;
+  Code code = gpu_.check(cuda.cuStreamDestroy(stream_), "cuStreamDestroy", error);
+  if (over_ == nullptr) return code;
+  const Code dropped =
+      gpu_.check(cuda.cuEventDestroy(over_), "cuEventDestroy", code == WL_OK ? error : nullptr);
+  return code == WL_OK ? dropped : code;
 }
 
-Code Grid::join(uint32_t slot, uint32_t cores, wl_error_t* error) {
+Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (isBroken_) {
     return fail(error, WL_DEVICE, "device %u: another rank that shares it has given up",
                 gpu_.number());
   }
   joined_[slot] = launched_ + 1;
+  joining_.operation[slot] = reinterpret_cast<const OffloadedOperation*>(operation);
   if (++waiting_ < ranks_) return WL_OK;
-  void* arguments[] = {&operations_, &cores};
+  void* arguments[] = {&joining_, &cores};
   const Code code =
       gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
                                                        kCudaThreads, 1, 1, 0, stream_, arguments),

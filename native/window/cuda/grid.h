@@ -13,10 +13,9 @@ namespace windlass::cuda {
 
 class Grid {
  public:
-  // For `ranks` ranks, of which this one, whose thread this is, holds it from now on; rank `slot`
-  // of them has its OffloadedOperation at operations[slot]. Throws std::bad_alloc.
-  static Code make(Gpu& gpu, const CuAddress* operations, uint32_t ranks, Grid** grid,
-                   wl_error_t* error);
+  // For `ranks` ranks, of which this one, whose thread this is, holds it from now on. Throws
+  // std::bad_alloc.
+  static Code make(Gpu& gpu, uint32_t ranks, Grid** grid, wl_error_t* error);
   // By which the others find it; one of them holds it where it is still there, else nullptr.
   uint64_t name() const { return name_; }
   static Grid* hold(uint64_t name);
@@ -26,9 +25,25 @@ class Grid {
 
   uint32_t ranks() const { return ranks_; }
 
-  // Has rank `slot`'s cores in the next grid, so many as all others have there. The last one to
-  // join launches it.
-  Code join(uint32_t slot, uint32_t cores, wl_error_t* error);
+  // Has rank `slot`'s cores in the next grid, so many as all others have there, for its
+  // OffloadedOperation that lies at `operation`. The last one to join launches it.
+  Code join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error);
+
+  // The same on streams of the ranks, native/window/cuda/grid_streams.cpp: the grid begins after
+  // all `marks`, and each rank's stream goes on after it. `capture`: the graph that all their
+  // streams capture; 0: none.
+  struct OnStream {
+    CuStream stream;
+    uint64_t capture;
+    const CuEvent* marks;
+    uint32_t count;
+  };
+  Code enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
+               wl_error_t* error);
+  // Fills the device's memory ahead of the next grid that captures nothing. `from` is pinned, and
+  // stays as it is until that is over.
+  Code send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error);
+
   // Until the grid has ended that the rank has joined; WL_TIMEOUT after limitNs, also where one of
   // the others has not come.
   Code await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error);
@@ -37,19 +52,22 @@ class Grid {
 
  private:
   Grid(Gpu& gpu, uint32_t ranks) : gpu_(gpu), ranks_(ranks) {}
-  Code begin(const CuAddress* operations, wl_error_t* error);
   Code end(wl_error_t* error);
+  Code launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error);
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
 
   Gpu& gpu_;
   const uint32_t ranks_;
   uint64_t name_ = 0;
   CuStream stream_ = nullptr;
-  CuAddress operations_ = 0;  // on the device
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   uint32_t waiting_ = 0;   // those that have joined the next grid
+  OffloadedRanks joining_ = {};
+  CuStream streams_[kMostDeviceRanks] = {};  // of those
+  CuEvent over_ = nullptr;                   // of the last grid on streams; nullptr: there was none
+  uint64_t captured_ = 0;                    // the graph that it is part of
   uint64_t launched_ = 0;  // grids
   uint64_t joined_[kMostDeviceRanks] = {};
   bool hasWithdrawn_[kMostDeviceRanks] = {};

@@ -18,7 +18,6 @@ constexpr uint32_t kLooks = 1;
 struct Given {
   OffloadedOperation operation;
   MoveViews views;
-  uint64_t operations[1];  // that of `operation`
   alignas(64) unsigned char stop[kDeviceLineBytes];
   unsigned char lines[kMostBlocks][kDeviceLineBytes];
 };
@@ -97,12 +96,14 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   operation.windowBytes = sizeof given;
   operation.lines[0] = given_ + offsetof(Given, lines);
   operation.stop = given_ + offsetof(Given, stop);
+  operation.stopValue = 1;
   given.views = move.views;
-  given.operations[0] = given_ + offsetof(Given, operation);
   if (Code code = copies.toDevice(given_, &given, offsetof(Given, lines), error); code != WL_OK)
     return code;
-  CuAddress operations = given_ + offsetof(Given, operations);
-  void* arguments[] = {&operations, &cores};
+  OffloadedRanks ranks = {};
+  ranks.operation[0] =
+      reinterpret_cast<const OffloadedOperation*>(given_ + offsetof(Given, operation));
+  void* arguments[] = {&ranks, &cores};
   Code code = gpu.check(gpu.cuda().cuLaunchKernel(gpu.kernel(), cores, 1, 1, kCudaThreads, 1, 1, 0,
                                                   stream_, arguments, nullptr),
                         "cuLaunchKernel", error);

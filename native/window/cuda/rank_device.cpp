@@ -25,6 +25,7 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
     code = gpu_->checkMemory(cuda->cuMemAlloc(&operation_, kBytes), "cuMemAlloc", kBytes, error);
     if (code != WL_OK) operation_ = 0;
   }
+  if (code == WL_OK) streams_ = std::make_unique<Streams>(*gpu_, copies_);
   if (code != WL_OK) close(nullptr);
   return code;
 }
@@ -49,6 +50,8 @@ Code CudaRankDevice::close(wl_error_t* error) {
   const auto note = [&](Code undone) {
     if (code == WL_OK) code = undone;
   };
+  if (streams_ != nullptr) note(streams_->close(first()));
+  streams_ = nullptr;
   if (operation_ != 0) note(gpu_->check(cuda.cuMemFree(operation_), "cuMemFree", first()));
   if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
   note(moves_.close(first()));
@@ -64,7 +67,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
 Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   // Its operations are numbered anew.
   stop_->store(0, std::memory_order_release);
-  return window_.make(*gpu_, copies_, operation_, exchange, bytes, error);
+  return window_.make(*gpu_, copies_, exchange, bytes, error);
 }
 
 Code CudaRankDevice::makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) {
@@ -150,7 +153,7 @@ Code CudaRankDevice::start(const char* kernel, const OffloadedOperation& given, 
   }
   if (Code code = copies_.toDevice(operation_, &given, sizeof given, error); code != WL_OK)
     return code;
-  return window_.grid().join(window_.slot(), given.line.cores, error);
+  return window_.grid().join(window_.slot(), given.line.cores, operation_, error);
 }
 
 Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 
 #include "native/window/cuda/device_window.h"
 #include "native/window/cuda/moves.h"
+#include "native/window/cuda/streams.h"
 
 namespace windlass::cuda {
 
@@ -70,6 +72,7 @@ class CudaRankDevice final : public RankDevice {
   Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) override;
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
   void giveUp() override { isStuck_ = true; }
+  StreamDevice* streams() override { return streams_.get(); }
 
  private:
   Code openStop(wl_error_t* error);
@@ -79,6 +82,7 @@ class CudaRankDevice final : public RankDevice {
   Copies copies_;
   Moves moves_;
   DeviceWindow window_;
+  std::unique_ptr<Streams> streams_;
   CuAddress operation_ = 0;
   std::atomic<uint32_t>* stop_ = nullptr;
   CuAddress stopAddress_ = 0;

@@ -108,14 +108,14 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0",
                    "cuMemAddressReserve 2097152 0 0 0", "cuMemMap 2097152 0 0",
                    "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152", "cuStreamQuery",
-                   // Where the grid finds its operations.
-                   "cuMemAlloc 8", "cuStreamCreate 1", "cuMemcpyHtoDAsync 8", "cuStreamQuery",
+                   // Of the grid.
+                   "cuStreamCreate 1",
                    // The mapping keeps it.
                    "cuMemRelease", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
                    "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
                    "cuEventRecord", "cuEventQuery",
                    // And all of it in reverse.
-                   "cuStreamDestroy", "cuMemFree", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
+                   "cuStreamDestroy", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
                    "cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
                    "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload",
                    "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 0"}));
@@ -287,6 +287,7 @@ OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks
   for (uint32_t of = 0; of < ranks; ++of)
     given.lines[of] = given.windows[of] = reinterpret_cast<uint64_t>(device.part(of));
   given.stop = device.stopWord(0);
+  given.stopValue = given.line.sequence;
   return given;
 }
 

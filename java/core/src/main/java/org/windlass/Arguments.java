@@ -37,6 +37,26 @@ final class Arguments {
     }
   }
 
+  /** The tensors of a collective on a stream, which runs while its caller goes on. */
+  static void onStream(int operation, Tensor in, Tensor out) {
+    if (Target.loaded() != Target.CUDA) {
+      throw new UnsupportedException(
+          call(operation) + " on a stream: kernels of target " + Target.loaded()
+              + " run on no stream; those of target " + Target.CUDA + " do");
+    }
+    buffers(operation, in, out);
+    requireDeviceMemory(operation, "in", in);
+    requireDeviceMemory(operation, "out", out);
+  }
+
+  private static void requireDeviceMemory(int operation, String name, Tensor tensor) {
+    if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
+      throw new UnsupportedException(
+          call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
+              + " device's first, or call the communicator's own " + call(operation));
+    }
+  }
+
   /** The method that calls an operation: allGatherv for all-gather-v. */
   static String call(int operation) {
     StringBuilder name = new StringBuilder();

@@ -50,6 +50,60 @@ final class Collective {
     end(own, code, in, out);
   }
 
+  /**
+   * Enqueues {@code operation} on a stream. Its tensors stay pinned until it is over, or as long as
+   * the communicator where a graph holds it.
+   *
+   * @param in null where this rank reads nothing
+   * @param out null where this rank writes nothing
+   * @param owner kept reachable until the operation is over
+   */
+  static Operation<Void> enqueue(
+      Endpoint own,
+      Thread thread,
+      long stream,
+      int operation,
+      Tensor in,
+      Tensor out,
+      int op,
+      int root,
+      long rows,
+      int algorithm,
+      long deadlineNs,
+      Object owner) {
+    Tensor any = in != null ? in : out;
+    if (any == null) {
+      own.begin(thread);
+    } else {
+      begin(own, thread, operation, in, out);
+    }
+    int code =
+        Native.wl_enqueue(
+            own.handle,
+            stream,
+            operation,
+            in == null ? 0 : in.address,
+            in == null ? 0 : in.numel,
+            out == null ? 0 : out.address,
+            out == null ? 0 : out.numel,
+            any == null ? 0 : any.dtype.code(),
+            op,
+            algorithm,
+            root,
+            rows,
+            deadlineNs,
+            own.scratch.out(),
+            own.error);
+    Memory source = any == null ? null : any.memory;
+    Memory target = any == null ? null : (out != null ? out : in).memory;
+    if (code != Native.WL_OK) {
+      throw own.settle(code, source, target);
+    }
+    long ticket = own.scratch.outValue();
+    own.end();
+    return new Operation<>(own.follow(ticket, source, target, new Object[] {in, out, owner}));
+  }
+
   /** Makes {@code thread} the one caller and pins the tensors, either of which may be null. */
   static void begin(Endpoint own, Thread thread, int operation, Tensor in, Tensor out) {
     own.begin(thread);

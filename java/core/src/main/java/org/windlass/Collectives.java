@@ -370,6 +370,17 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
+  /**
+   * The same rank's collectives of equal parts, enqueued on a CUDA stream instead of run: {@code
+   * comm.on(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are frequent.
+   *
+   * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary
+   *     context; 0 and 1 are the legacy default stream. It lives until what is enqueued on it is over
+   */
+  public final StreamCollectives on(long stream) {
+    return new StreamCollectives(endpoint, stream, deadlineNs, owner);
+  }
+
   private void run(
       int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
     Arguments.buffers(operation, in, out);

@@ -8,8 +8,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.QueuedCall;
 
 /**
- * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}.
- * All methods are legal from any thread at any time.
+ * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}, or
+ * enqueued by {@link Collectives#on}. All methods are legal from any thread at any time.
  *
  * <p>Its outputs are complete, and its inputs may be changed or freed, once it is over. One that
  * fails while nobody awaits it isn't lost: later calls say why the communicator died, and where it

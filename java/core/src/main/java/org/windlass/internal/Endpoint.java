@@ -27,6 +27,9 @@ public final class Endpoint {
   /** Whether this JDK image has what events are made of. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
+  /** Of one wait for what is enqueued. */
+  private static final long LOOK_NS = 1_000_000_000L;
+
   private static final byte[] NO_MEMORY =
       NativeMemory.utf8("it has no memory left, not even to say more");
 
@@ -73,6 +76,12 @@ public final class Endpoint {
 
   /** Pins of failed calls, held until no rank can touch their memory any more. Guarded by this. */
   private final List<Lifetime> limbo = new ArrayList<>();
+
+  /** Pins of what graphs hold, kept until this rank has left. Guarded by this. */
+  private final List<Lifetime[]> captured = new ArrayList<>();
+
+  /** Of the calls that follow what is enqueued. Made on first use. */
+  private volatile CallQueue streams;
 
   private volatile boolean closed;
 
@@ -368,10 +377,28 @@ public final class Endpoint {
     } finally {
       closed = true;
       queue.shutdown();
+      leaveStreams();
       drain();
       forgetIfDone();
     }
     return failure;
+  }
+
+  private void leaveStreams() {
+    List<Lifetime[]> pinned;
+    synchronized (this) {
+      if (streams != null) {
+        streams.shutdown();
+      }
+      pinned = new ArrayList<>(captured);
+      captured.clear();
+    }
+    for (Lifetime[] each : pinned) {
+      settle(each[0], true);
+      if (each[1] != each[0]) {
+        settle(each[1], true);
+      }
+    }
   }
 
   /** Closes, and lets go of the native handle once nothing retains it. */
@@ -411,9 +438,75 @@ public final class Endpoint {
   }
 
   private <T> QueuedCall<T> submit(Supplier<T> call, Supplier<RuntimeException> obstacle) {
-    QueuedCall<T> queued = new QueuedCall<>(this, queue, obstacle, call);
+    QueuedCall<T> queued = new QueuedCall<>(this, queue, obstacle, false, call);
     queue.add(queued);
     return queued;
+  }
+
+  /**
+   * Follows what a call has enqueued, on a thread beside the communicator's own.
+   *
+   * @param ticket of {@code wl_enqueue}
+   * @param a pinned until it is over, or as long as this communicator where a graph holds it; or null
+   * @param b the same; may be {@code a}
+   * @param reachable kept so until it is over
+   */
+  public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
+    if (ticket == 0) {
+      synchronized (this) {
+        captured.add(new Lifetime[] {a, b});
+      }
+    }
+    retain();
+    QueuedCall<Void> following =
+        new QueuedCall<>(
+            this,
+            streams(),
+            () -> null,
+            true,
+            () -> {
+              try {
+                awaitEnqueued(ticket, a, b);
+              } finally {
+                release();
+              }
+              Reference.reachabilityFence(reachable);
+              return null;
+            });
+    streams().add(following);
+    return following;
+  }
+
+  private void awaitEnqueued(long ticket, Lifetime a, Lifetime b) {
+    if (ticket == 0) {
+      return;
+    }
+    try (Scratch scratch = Scratch.take()) {
+      int code;
+      do {
+        code =
+            Native.wl_enqueued_await(handle, ticket, LOOK_NS, scratch.out(), scratch.error());
+      } while (code == Native.WL_OK && scratch.outValue() == 0);
+      boolean quiet = quiet(code);
+      settle(a, quiet);
+      if (b != a) {
+        settle(b, quiet);
+      }
+      Failures.check(code, scratch, failures);
+    }
+  }
+
+  private CallQueue streams() {
+    CallQueue made = streams;
+    if (made == null) {
+      synchronized (this) {
+        if (streams == null) {
+          streams = new CallQueue("windlass-streams-" + rank, failures);
+        }
+        made = streams;
+      }
+    }
+    return made;
   }
 
   /** The watcher's look, on its thread alone. True if it should look again soon. */

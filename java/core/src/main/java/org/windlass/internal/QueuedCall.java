@@ -27,6 +27,10 @@ public final class QueuedCall<T> implements Runnable {
   private final Endpoint endpoint;
   private final CallQueue queue;
   private final Supplier<RuntimeException> obstacle;
+
+  /** Whether it follows what is in progress already, so that it can't be taken back. */
+  private final boolean follows;
+
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
   /** Set by whoever finishes it: the queue's thread as the call begins, or who takes it back. */
@@ -43,12 +47,18 @@ public final class QueuedCall<T> implements Runnable {
 
   /**
    * @param obstacle gives what keeps it from beginning, null for nothing
+   * @param follows whether it waits for what is in progress already, and begins whatever happens
    */
   QueuedCall(
-      Endpoint endpoint, CallQueue queue, Supplier<RuntimeException> obstacle, Supplier<T> call) {
+      Endpoint endpoint,
+      CallQueue queue,
+      Supplier<RuntimeException> obstacle,
+      boolean follows,
+      Supplier<T> call) {
     this.endpoint = endpoint;
     this.queue = queue;
     this.obstacle = obstacle;
+    this.follows = follows;
     this.call = call;
   }
 
@@ -84,7 +94,7 @@ public final class QueuedCall<T> implements Runnable {
 
   /** Ends it if it has not begun. */
   private boolean withdraw(Throwable why) {
-    if (!claimed.compareAndSet(false, true)) {
+    if (follows || !claimed.compareAndSet(false, true)) {
       return false;
     }
     queue.remove(this);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.lang.ref.Reference;
+import java.util.Objects;
+import org.windlass.internal.Endpoint;
+import org.windlass.internal.Native;
+
+/**
+ * One rank's collectives on a stream of the caller's, as {@link Collectives#on} gives them: each is
+ * enqueued, and ordered on the stream like a kernel. It begins once the streams of all ranks have
+ * come to it, and what follows on the stream begins once this rank's part is over.
+ *
+ * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A call
+ * waits for the others to make theirs, on the host, and returns once the operation is enqueued. Its
+ * {@link Operation} is over once the GPU has left it; {@link Operation#cancel} aborts the
+ * communicator, since what is enqueued isn't taken back. A deadline counts twice: for the ranks to
+ * make their calls, and from when this rank's stream has come to the operation until it is over.
+ *
+ * <p>Tensors lie in GPUs' memory, {@link Tensor#isOnDevice}, and may be closed once the operation is
+ * over. Whatever the arguments mean is what {@link Collectives} says.
+ *
+ * <p>While the streams of all ranks of a process capture one graph, begun on one of them and joined
+ * by the others, a call adds the operation to the graph: its Operation is over at once, and each
+ * launch of the graph runs it anew. The communicator keeps what such an operation takes until it is
+ * closed, and no graph that holds one runs after that.
+ *
+ * @throws UnsupportedException from any call, and nothing was enqueued: the kernels are of another
+ *     target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
+ *     calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't
+ * @throws ResourceException from any call, and nothing was enqueued: the communicator holds as many
+ *     captured operations as it can
+ */
+public final class StreamCollectives {
+  private final Endpoint endpoint;
+  private final long stream;
+  private final long deadlineNs;
+  private final Object owner;
+
+  /**
+   * @param owner what the endpoint lives as long as
+   */
+  StreamCollectives(Endpoint endpoint, long stream, long deadlineNs, Object owner) {
+    this.endpoint = endpoint;
+    this.stream = stream;
+    this.deadlineNs = deadlineNs;
+    this.owner = owner;
+  }
+
+  /** The stream, as it was given. */
+  public long stream() {
+    return stream;
+  }
+
+  /** {@link Collectives#barrier}: the streams of all ranks have come to it. */
+  public Operation<Void> barrier() {
+    return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
+  }
+
+  /** {@link Collectives#allToAll(Tensor, Tensor)}. */
+  public Operation<Void> allToAll(Tensor in, Tensor out) {
+    return allToAll(in, out, Algorithm.AUTO);
+  }
+
+  /** {@link Collectives#allToAll(Tensor, Tensor, Algorithm)}. */
+  public Operation<Void> allToAll(Tensor in, Tensor out, Algorithm algorithm) {
+    return enqueue(
+        Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code(algorithm));
+  }
+
+  /** {@link Collectives#broadcast(Tensor, int)}. */
+  public Operation<Void> broadcast(Tensor tensor, int root) {
+    return broadcast(given(tensor, "tensor"), tensor, root);
+  }
+
+  /** {@link Collectives#broadcast(Tensor, Tensor, int)}. */
+  public Operation<Void> broadcast(Tensor in, Tensor out, int root) {
+    Tensor from = endpoint.rank == root ? given(in, "in") : null;
+    return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
+  }
+
+  /** {@link Collectives#allGather}. */
+  public Operation<Void> allGather(Tensor in, Tensor out) {
+    return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
+  }
+
+  /** {@link Collectives#allGatherColumns}. */
+  public Operation<Void> allGatherColumns(Tensor in, Tensor out) {
+    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
+    return enqueue(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
+  }
+
+  /** {@link Collectives#reduceScatter}. */
+  public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op) {
+    return enqueue(
+        Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
+  }
+
+  /** {@link Collectives#allReduce(Tensor, ReduceOp)}. */
+  public Operation<Void> allReduce(Tensor tensor, ReduceOp op) {
+    return allReduce(given(tensor, "tensor"), tensor, op);
+  }
+
+  /** {@link Collectives#allReduce(Tensor, Tensor, ReduceOp)}. */
+  public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op) {
+    return allReduce(in, out, op, Algorithm.AUTO);
+  }
+
+  /** {@link Collectives#allReduce(Tensor, Tensor, ReduceOp, Algorithm)}. */
+  public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
+    int by = code(algorithm);
+    return enqueue(
+        Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, by);
+  }
+
+  /** {@link Collectives#scatter}. */
+  public Operation<Void> scatter(Tensor in, Tensor out, int root) {
+    Tensor from = endpoint.rank == root ? given(in, "in") : null;
+    return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
+  }
+
+  /** {@link Collectives#gather}. */
+  public Operation<Void> gather(Tensor in, Tensor out, int root) {
+    Tensor to = endpoint.rank == root ? given(out, "out") : null;
+    return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
+  }
+
+  /** {@link Collectives#reduce}. */
+  public Operation<Void> reduce(Tensor in, Tensor out, ReduceOp op, int root) {
+    Tensor to = endpoint.rank == root ? given(out, "out") : null;
+    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
+  }
+
+  private Operation<Void> enqueue(
+      int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
+    Arguments.onStream(operation, in, out);
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));
+    }
+    Operation<Void> enqueued =
+        Collective.enqueue(
+            endpoint, thread, stream, operation, in, out, op, root, rows, algorithm, deadlineNs,
+            owner);
+    Reference.reachabilityFence(owner);
+    return enqueued;
+  }
+
+  private static Tensor given(Tensor tensor, String name) {
+    return Objects.requireNonNull(tensor, name);
+  }
+
+  private static int code(ReduceOp op) {
+    return Objects.requireNonNull(op, "op").code();
+  }
+
+  private static int code(Algorithm algorithm) {
+    return Objects.requireNonNull(algorithm, "algorithm").code();
+  }
+}

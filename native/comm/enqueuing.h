@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that a rank has put on streams of its caller's: how ranks hand one over together, and
+// the watch on those that are in flight or that graphs hold, which tells the rank of their end and
+// the devices of the communicator's.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "native/comm/offload.h"
+#include "native/window/stream_device.h"
+
+namespace windlass {
+
+class Group;
+
+// Where an operation goes, and what its caller gets.
+struct OnStream {
+  uint64_t stream;
+  uint64_t ticket;  // out; 0: a graph holds it
+};
+
+// But await() and close() all is for the thread that the device's calls are made on.
+class Enqueuing {
+ public:
+  // The device is open, or will be before anything else. Throws std::bad_alloc.
+  Enqueuing(Group& group, uint32_t rank, RankDevice& device);
+  Enqueuing(const Enqueuing&) = delete;
+  Enqueuing& operator=(const Enqueuing&) = delete;
+
+  // Collective, as Offload::run(): it returns once all ranks have enqueued it. WL_UNSUPPORTED and
+  // WL_RESOURCE with *culprit kNobody, on all ranks: nothing was enqueued.
+  Code run(const Offload::Operation& operation, Code opened, int64_t deadlineNs, OnStream& on,
+           OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // Waits until nothing is in flight, or `peers` end that.
+  bool drain(OffloadPeers& peers);
+
+  // One look at what is in flight. In how many ns to look again; kNever: there is nothing to see.
+  static constexpr int64_t kNever = -1;
+  int64_t look();
+  // The rank leaves the communicator, of which nothing is looked at any more. Any thread.
+  void close();
+
+  // Until the operation is over, for no longer than limitNs; *isOver says whether it is.
+  // WL_ABORTED: the communicator has ended. Any thread.
+  Code await(uint64_t ticket, int64_t limitNs, bool* isOver);
+  bool has(uint64_t ticket) const { return ticket != 0 && ticket <= last_.load(); }
+  bool isInFlight() const { return over_.load() != last_.load(); }
+
+ private:
+  // What ranks tell one another.
+  struct Statement {
+    int32_t code;
+    uint32_t device;
+    uint32_t cores;
+    uint32_t reserved;
+    uint64_t in, out;
+    // Where they lie, if that is on the rank's own device; else 0.
+    uint64_t inThere, outThere;
+    uint64_t capture;
+    uint64_t mark;
+  };
+  // Where what a rank brings lies in its window, but what kernels take from where it lies.
+  struct Places {
+    uint64_t counters, in, out, end;
+  };
+  struct InFlight {
+    const char* name;
+    int32_t operation;
+    uint32_t sequence;  // as the communicator counts
+    uint32_t phases;
+    uint32_t cores;
+    int64_t deadlineNs;
+    int64_t begunNs;  // when its stream was seen to have come to it; 0: not yet
+    uint64_t marks[kMostDeviceRanks];
+  };
+
+  // WL_OK once all ranks have stated theirs, and all are OK; of what all refuse alike, *culprit is
+  // kNobody.
+  Code agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // Why `peers` end what it waits for before anything is enqueued.
+  Code ended(OffloadPeers& peers) const;
+  Code find(const Offload::Buffers& buffers, wl_error_t* error);
+  // Makes room for the next operation; the place that it has.
+  Code takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error);
+  Code checkCaptures(wl_error_t* error) const;
+  Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  Places placesOf(const Statement& stated, uint32_t cores) const;
+  OffloadedOperation describe(const Offload::Operation& operation, uint32_t cores,
+                              int64_t deadlineNs) const;
+  InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % StreamDevice::kMostInFlight]; }
+
+  // Notes what has ended.
+  Code poll(wl_error_t* error);
+  // Publishes a failure of this rank's device.
+  void publishDevice(const wl_error_t& why);
+  // Looks whether the oldest one is over in time, and publishes the failure where it is not.
+  Code checkDeadline(InFlight& oldest, wl_error_t* error);
+  Code publishLate(const InFlight& late, wl_error_t* error);
+  // Publishes that of one that ended before it was over.
+  Code publishReported(uint32_t sequence, wl_error_t* error);
+  void publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,
+               const char* message);
+  // The ranks whose cores are least far in the operation of that sequence, by this rank's lines.
+  Code leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks, uint32_t* phases,
+                wl_error_t* error);
+  // Tells devices and waiters of the communicator's end.
+  void end();
+
+  Group& group_;
+  const uint32_t rank_;
+  RankDevice& device_;
+  StreamDevice* streams_ = nullptr;
+  Statement own_ = {};
+  std::vector<Statement> stated_;
+  std::vector<InFlight> inFlight_;
+  bool isOneDevice_ = false;
+  uint32_t captured_ = 0;           // operations that graphs hold
+  uint32_t capturedCores_ = 0;      // of a rank in them, at most
+  int64_t lastNs_ = 0;              // when something was enqueued, or ended
+  int64_t endedNs_ = 0;             // when they were told to end
+  std::atomic<uint64_t> last_{0};   // enqueued
+  std::atomic<uint64_t> over_{0};   // of those, that their device has left
+  std::atomic<uint64_t> whole_{0};  // and of those, that ended as they should
+
+  std::mutex lookMutex_;  // held while it looks
+  bool isClosed_ = false;
+  std::mutex mutex_;  // guards the end of a wait
+  std::condition_variable changed_;
+  uint32_t waiters_ = 0;
+  std::atomic<bool> hasEnded_{false};  // the communicator, as all that is in flight was told
+};
+
+}  // namespace windlass

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/window/cuda/streams.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace windlass::cuda {
+namespace {
+
+// Handles of streams that the driver knows by these numbers.
+constexpr uint64_t kLegacy = 1;
+constexpr uint64_t kPerThread = 2;
+
+CuStream streamOf(uint64_t handle) {
+  return reinterpret_cast<CuStream>(handle);
+}
+
+}  // namespace
+
+Code Streams::openEvent(CuEvent* event, wl_error_t* error) {
+  const CuResult made = gpu_.cuda().cuEventCreate(event, kEventDisableTiming);
+  if (made != kCuOk) *event = nullptr;
+  return gpu_.check(made, "cuEventCreate", error);
+}
+
+Code Streams::open(wl_error_t* error) {
+  if (operations_ != 0) return WL_OK;
+  const Cuda& cuda = gpu_.cuda();
+  // Where another thread captures, this one's calls, which are on no stream that does, are allowed.
+  int32_t mode = kCaptureRelaxed;
+  Code code = gpu_.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
+                         "cuThreadExchangeStreamCaptureMode", error);
+  if (code != WL_OK) return code;
+  constexpr uint64_t kBytes = sizeof(OffloadedOperation);
+  constexpr uint64_t kAll = kBytes * (kMostInFlight + kMostCaptured);
+  code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, kAll), "cuMemAlloc", kAll, error);
+  if (code != WL_OK) operations_ = 0;
+  void* memory = nullptr;
+  if (code == WL_OK) {
+    code = gpu_.check(cuda.cuMemHostAlloc(&memory, kBytes * kMostInFlight, kHostPortable),
+                      "cuMemHostAlloc", error);
+    if (code == WL_OK) pinned_ = static_cast<OffloadedOperation*>(memory);
+  }
+  if (code == WL_OK) {
+    code = gpu_.check(
+        cuda.cuMemHostAlloc(&memory, 2 * kDeviceLineBytes, kHostPortable | kHostDeviceMap),
+        "cuMemHostAlloc", error);
+    if (code == WL_OK) words_ = static_cast<unsigned char*>(memory);
+  }
+  if (code == WL_OK) {
+    std::memset(words_, 0, 2 * kDeviceLineBytes);
+    code = gpu_.check(cuda.cuMemHostGetDevicePointer(&wordsAddress_, words_, 0),
+                      "cuMemHostGetDevicePointer", error);
+  }
+  const auto openPlace = [&](Place& place) {
+    if (code == WL_OK) code = openEvent(&place.mark, error);
+    if (code == WL_OK) code = openEvent(&place.over, error);
+  };
+  openPlace(captured_);
+  for (Place& place : places_) openPlace(place);
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code Streams::close(wl_error_t* error) {
+  Code code = window_.close(error);
+  const Cuda& cuda = gpu_.cuda();
+  const auto undo = [&](CuResult result, const char* call) {
+    const Code undone = gpu_.check(result, call, code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = undone;
+  };
+  const auto drop = [&](Place& place) {
+    for (const CuEvent event : {place.mark, place.over})
+      if (event != nullptr) undo(cuda.cuEventDestroy(event), "cuEventDestroy");
+    place = Place();
+  };
+  for (Place& place : places_) drop(place);
+  drop(captured_);
+  last_ = {};
+  if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
+  if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
+  if (operations_ != 0) undo(cuda.cuMemFree(operations_), "cuMemFree");
+  words_ = nullptr;
+  pinned_ = nullptr;
+  operations_ = 0;
+  return code;
+}
+
+Code Streams::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
+  if (window_.bytes() > 0) {
+    if (Code code = window_.close(error); code != WL_OK) return code;
+  }
+  return window_.make(gpu_, copies_, exchange, bytes, error);
+}
+
+uint32_t Streams::coresAtOnce(uint32_t most) const {
+  return std::min(most, gpu_.blocksAtOnce() / window_.grid().ranks());
+}
+
+Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  *capture = 0;
+  if (stream == kPerThread) {
+    return fail(error, WL_UNSUPPORTED,
+                "stream 2 is the calling thread's own default stream, which other threads don't "
+                "reach: make a stream");
+  }
+  if (stream > kPerThread) {
+    CuContext context = nullptr;
+    const Code code =
+        gpu_.check(cuda.cuStreamGetCtx(streamOf(stream), &context), "cuStreamGetCtx", error);
+    if (code != WL_OK) return code;
+    if (context != gpu_.context()) {
+      return fail(error, WL_UNSUPPORTED,
+                  "stream %#llx is not of the primary context of device %u, which this rank has: "
+                  "make it with that device current",
+                  static_cast<unsigned long long>(stream), gpu_.number());
+    }
+  }
+  int32_t state = 0;
+  uint64_t id = 0;
+  const Code code = gpu_.check(cuda.cuStreamGetCaptureInfo(streamOf(stream), &state, &id, nullptr,
+                                                           nullptr, nullptr, nullptr),
+                               "cuStreamGetCaptureInfo", error);
+  if (code != WL_OK || state == kCaptureNone) return code;
+  if (state != kCaptureActive) {
+    return fail(error, WL_UNSUPPORTED,
+                "stream %#llx captures a graph that an earlier call has made invalid: end that "
+                "capture and begin it anew",
+                static_cast<unsigned long long>(stream));
+  }
+  *capture = id;
+  return WL_OK;
+}
+
+Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
+  if (copy.bytes == 0) return WL_OK;
+  return gpu_.check(
+      gpu_.cuda().cuMemcpyAsync(reinterpret_cast<CuAddress>(copy.to),
+                                reinterpret_cast<CuAddress>(copy.from), copy.bytes, stream),
+      "cuMemcpyAsync", error);
+}
+
+Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Copy* copies,
+                   uint32_t count, uint64_t* mark, wl_error_t* error) {
+  const CuStream on = streamOf(stream);
+  Code code = WL_OK;
+  // What the copies write, and kernels write for this rank, is the operation's before until that is
+  // over. An event tells nothing of it in another capture.
+  if (last_.over != nullptr && last_.stream != stream && last_.capture == capture)
+    code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, last_.over, 0), "cuStreamWaitEvent", error);
+  for (uint32_t i = 0; i < count && code == WL_OK; ++i) code = copy(on, copies[i], error);
+  const CuEvent event = (capture != 0 ? captured_ : places_[place]).mark;
+  *mark = reinterpret_cast<uint64_t>(event);
+  if (code != WL_OK) return code;
+  return gpu_.check(gpu_.cuda().cuEventRecord(event, on), "cuEventRecord", error);
+}
+
+Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
+                   const OffloadedOperation& given, const uint64_t* marks, uint32_t count,
+                   wl_error_t* error) {
+  Grid& grid = window_.grid();
+  const CuAddress there =
+      operations_ + (capture == 0 ? place : kMostInFlight + place) * sizeof given;
+  Code code = WL_OK;
+  if (capture == 0) {
+    std::memcpy(static_cast<void*>(&pinned_[place]), &given, sizeof given);
+    code = grid.send(there, &pinned_[place], sizeof given, error);
+  } else {
+    code = copies_.toDevice(there, &given, sizeof given, error);
+  }
+  if (code != WL_OK) return code;
+  return grid.enqueue(window_.slot(), given.line.cores, there,
+                      {streamOf(stream), capture, reinterpret_cast<const CuEvent*>(marks), count},
+                      error);
+}
+
+Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& of,
+                    wl_error_t* error) {
+  Code code = copy(streamOf(stream), of, error);
+  if (code != WL_OK) return code;
+  const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
+  code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), "cuEventRecord", error);
+  if (code == WL_OK) last_ = {event, stream, capture};
+  return code;
+}
+
+Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
+  const CuResult result = gpu_.cuda().cuEventQuery(event);
+  *has = result == kCuOk;
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuEventQuery", error);
+}
+
+Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
+  return query(reinterpret_cast<CuEvent>(mark), has, error);
+}
+
+Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
+  return query(places_[place].over, is, error);
+}
+
+void Streams::stop() {
+  __atomic_store_n(reinterpret_cast<uint32_t*>(words_), 1, __ATOMIC_SEQ_CST);
+}
+
+uint32_t Streams::reported() const {
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(words_ + kDeviceLineBytes),
+                         __ATOMIC_ACQUIRE);
+}
+
+}  // namespace windlass::cuda

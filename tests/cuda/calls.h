@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls of the stand-in for NVIDIA's driver share: how they begin, and what they know of
+// the process.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "native/window/cuda/cuda.h"
+
+namespace stand_in {
+
+using windlass::cuda::CuResult;
+
+constexpr CuResult kInvalidValue = 1;
+constexpr CuResult kInvalidDevice = 101;
+constexpr CuResult kInvalidImage = 200;
+constexpr CuResult kInvalidContext = 201;
+constexpr CuResult kInvalidHandle = 400;
+constexpr CuResult kNotFound = 500;
+constexpr CuResult kGridTooLarge = 720;
+
+extern std::mutex mutex;                       // guards all that there is
+extern thread_local std::vector<int> current;  // devices whose contexts are
+
+// Records the call; what it shall return, 0 for what it does.
+__attribute__((format(printf, 1, 2))) int record(const char* format, ...);
+
+}  // namespace stand_in
+
+#define CALL __attribute__((visibility("default")))
+#define BEGIN(...)                                         \
+  const std::lock_guard<std::mutex> lock(stand_in::mutex); \
+  if (const int told = stand_in::record(__VA_ARGS__); told != 0) return told;
+#define BEGIN_IN_CONTEXT(...) \
+  BEGIN(__VA_ARGS__)          \
+  if (stand_in::current.empty()) return stand_in::kInvalidContext;
