@@ -19,8 +19,8 @@ class DeviceWindow {
   DeviceWindow(const DeviceWindow&) = delete;
   DeviceWindow& operator=(const DeviceWindow&) = delete;
 
-  // As RankDevice::makeWindow(). WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU than
-  // it runs at a time, GPUs that don't reach one another, or whose memory can't go to another
+  // As RankDevice::makeWindow(). WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU
+  // than it runs at a time, GPUs that don't reach one another, or whose memory can't go to another
   // process.
   Code make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
   uint32_t culprit() const { return culprit_; }
