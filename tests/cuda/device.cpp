@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPUs behind the stand-in for NVIDIA's driver: the device executor on sim's instructions, as
 // kernels/entry.cu has it on a GPU's.
+#include <atomic>
 #include <vector>
 
 #include "kernels/all_offloaded.h"
@@ -10,13 +11,18 @@
 namespace windlass {
 namespace {
 
+std::atomic<uint32_t> running[64];  // blocks of each device
+
 class Grid final : public stand_in::Work {
  public:
-  Grid(const OffloadedRanks& ranks, uint32_t coresOfRank, uint32_t blocks)
-      : ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
+  Grid(int device, const OffloadedRanks& ranks, uint32_t coresOfRank, uint32_t blocks)
+      : running_(running[device]), ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
+  ~Grid() override {
+    end();
+  }
 
   stand_in::Progress goOn() override {
-    if (cores_.empty()) begin();
+    if (!isRunning_ && !begin()) return stand_in::Progress::kWaits;
     bool over = true;
     bool moved = false;
     for (Core& core : cores_) {
@@ -32,6 +38,7 @@ class Grid final : public stand_in::Work {
       over = over && core.hasLeft;
       moved = moved || core.hasLeft || before.phase != core.at.phase || before.left != core.at.left;
     }
+    if (over) end();
     if (over) return stand_in::Progress::kOver;
     return moved ? stand_in::Progress::kMoved : stand_in::Progress::kWaits;
   }
@@ -45,7 +52,12 @@ class Grid final : public stand_in::Work {
     bool hasLeft;
   };
 
-  void begin() {
+  bool begin() {
+    for (uint32_t others = running_;;) {
+      if (others + blocks_ > stand_in::blocksAtOnce()) return false;
+      if (running_.compare_exchange_weak(others, others + blocks_)) break;
+    }
+    isRunning_ = true;
     startNs_ = clockNs();
     for (uint32_t block = 0; block < blocks_; ++block) {
       const OffloadedOperation& operation = *ranks_.operation[block / coresOfRank_];
@@ -54,6 +66,11 @@ class Grid final : public stand_in::Work {
       line.looks = 16;
       cores_.push_back({&operation, operation.launchHere(), line, {}, false});
     }
+    return true;
+  }
+  void end() {
+    if (isRunning_) running_ -= blocks_;
+    isRunning_ = false;
   }
   static bool goOn(Core& core) {
     return goOnOffloaded<AllOffloadedKernels>(*core.operation, core.launch, core.line, core.at);
@@ -79,6 +96,8 @@ class Grid final : public stand_in::Work {
     return comm::TTEST(stop, static_cast<int32_t>(operation.stopValue), comm::WaitCmp::EQ);
   }
 
+  std::atomic<uint32_t>& running_;
+  bool isRunning_ = false;
   const OffloadedRanks ranks_;
   const uint32_t coresOfRank_;
   const uint32_t blocks_;
@@ -89,7 +108,7 @@ class Grid final : public stand_in::Work {
 }  // namespace
 }  // namespace windlass
 
-std::unique_ptr<stand_in::Work> stand_in::kernel(const windlass::OffloadedRanks& ranks,
+std::unique_ptr<stand_in::Work> stand_in::kernel(int device, const windlass::OffloadedRanks& ranks,
                                                  uint32_t coresOfRank, uint32_t blocks) {
-  return std::make_unique<windlass::Grid>(ranks, coresOfRank, blocks);
+  return std::make_unique<windlass::Grid>(device, ranks, coresOfRank, blocks);
 }

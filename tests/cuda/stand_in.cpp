@@ -141,6 +141,10 @@ int stand_in::record(const char* format, ...) {
   return injected.call == name && injected.number == number ? injected.error : 0;
 }
 
+uint32_t stand_in::blocksAtOnce() {
+  return static_cast<uint32_t>(multiprocessors * blocksEach);
+}
+
 stand_in::Cores stand_in::coresOf(uint32_t rank) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = cores.find(rank);
@@ -270,10 +274,11 @@ CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gri
                                         uint32_t sharedBytes, CuStream on, void** arguments) {
   BEGIN_IN_CONTEXT("cuLaunchCooperativeKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX,
                    blockY, blockZ, sharedBytes)
-  if (gridX > static_cast<uint32_t>(multiprocessors * blocksEach)) return kGridTooLarge;
+  if (gridX > blocksAtOnce()) return kGridTooLarge;
   const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
   const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
-  return submit(on, [=] { return stand_in::kernel(ranks, cores, gridX); });
+  const int device = stand_in::deviceOf(on);
+  return submit(on, [=] { return stand_in::kernel(device, ranks, cores, gridX); });
 }
 CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
                              uint32_t blockX, uint32_t blockY, uint32_t blockZ,
@@ -282,7 +287,8 @@ CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_
                    blockZ, sharedBytes)
   const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
   const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
-  return submit(on, [=] { return stand_in::kernel(ranks, cores, gridX); });
+  const int device = stand_in::deviceOf(on);
+  return submit(on, [=] { return stand_in::kernel(device, ranks, cores, gridX); });
 }
 CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
   BEGIN_IN_CONTEXT("cuMemGetInfo")

@@ -49,6 +49,7 @@ struct Event {
 std::set<Stream*> streams;
 Stream* legacy[64] = {};  // of each device, made when it is asked for
 std::set<Event*> events;
+std::vector<Event*> destroyed;  // streams may still wait for them
 std::set<Graph*> graphs;
 uint64_t captures = 0;
 thread_local int32_t captureMode = 0;
@@ -192,9 +193,11 @@ void resetStreams() {
     stream = nullptr;
   }
   for (Event* event : events) delete event;
+  for (Event* event : destroyed) delete event;
   for (Graph* graph : graphs) delete graph;
   streams.clear();
   events.clear();
+  destroyed.clear();
   graphs.clear();
 }
 
@@ -299,7 +302,7 @@ CALL CuResult cuEventDestroy_v2(CuEvent event) {
   BEGIN_IN_CONTEXT("cuEventDestroy")
   auto* of = reinterpret_cast<Event*>(event);
   if (events.erase(of) == 0) return kInvalidHandle;
-  delete of;
+  destroyed.push_back(of);
   return 0;
 }
 CALL CuResult cuEventRecord(CuEvent event, CuStream stream) {

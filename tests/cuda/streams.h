@@ -39,9 +39,11 @@ size_t streamCount();
 size_t eventCount();
 size_t graphCount();
 
-// A grid of `blocks` blocks of windlass_run.
-std::unique_ptr<Work> kernel(const windlass::OffloadedRanks& ranks, uint32_t coresOfRank,
-                             uint32_t blocks);
+// A grid of `blocks` blocks of windlass_run on that device, which begins once they all fit there.
+std::unique_ptr<Work> kernel(int device, const windlass::OffloadedRanks& ranks,
+                             uint32_t coresOfRank, uint32_t blocks);
+// How many blocks a device runs at a time.
+uint32_t blocksAtOnce();
 
 // What cores of that rank do: kWait looks whether they shall stop and nothing else, kHang nothing.
 enum class Cores { kRun, kWait, kHang };

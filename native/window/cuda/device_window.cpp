@@ -134,7 +134,7 @@ Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
 Code DeviceWindow::makeGrid(wl_error_t* error) {
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) count += sharesDevice(rank) ? 1 : 0;
-  const Code code = Grid::make(*gpu_, count, &grid_, error);
+  const Code code = Grid::make(*gpu_, count, static_cast<uint32_t>(statements_.size()), &grid_, error);
   if (code == WL_OK) own_.grid = grid_->name();
   return code;
 }

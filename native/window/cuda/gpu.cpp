@@ -18,6 +18,22 @@ Gpu gpus[kMostDeviceRanks];
 
 }  // namespace
 
+Code Gpu::followLast(CuStream stream, CuEvent own, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(lastMutex_);
+  if (last_ == nullptr || last_ == own) return WL_OK;
+  return check(cuda_->cuStreamWaitEvent(stream, last_, 0), "cuStreamWaitEvent", error);
+}
+
+void Gpu::setLast(CuEvent event) {
+  const std::lock_guard<std::mutex> lock(lastMutex_);
+  last_ = event;
+}
+
+void Gpu::forget(CuEvent event) {
+  const std::lock_guard<std::mutex> lock(lastMutex_);
+  if (last_ == event) last_ = nullptr;
+}
+
 Code Gpu::check(CuResult result, const char* call, wl_error_t* error) const {
   char what[32];
   std::snprintf(what, sizeof what, "device %u", number_);
@@ -46,9 +62,14 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
     return fail(error, WL_UNSUPPORTED, "device %u: Windlass counts %u", number, kMostDeviceRanks);
   const std::lock_guard<std::mutex> lock(mutex);
   Gpu& own = gpus[number];
+  own.cuda_ = &cuda;
+  own.number_ = number;
+  // Where another thread captures, this one's calls, which are on no stream that does, are allowed.
+  int32_t mode = kCaptureRelaxed;
+  const Code relaxed = own.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
+                                 "cuThreadExchangeStreamCaptureMode", error);
+  if (relaxed != WL_OK) return relaxed;
   if (own.holders_ == 0) {
-    own.cuda_ = &cuda;
-    own.number_ = number;
     if (Code code = own.begin(image, error); code != WL_OK) return code;
   } else if (Code code = own.check(cuda.cuCtxPushCurrent(own.context_), "cuCtxPushCurrent", error);
              code != WL_OK) {

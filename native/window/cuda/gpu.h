@@ -3,6 +3,8 @@
 // process have too, and the kernels that are loaded there.
 #pragma once
 
+#include <mutex>
+
 #include "native/window/cuda/cuda.h"
 
 namespace windlass::cuda {
@@ -26,6 +28,14 @@ class Gpu {
   CuFunction kernel() const { return kernel_; }
   uint32_t blocksAtOnce() const { return blocksAtOnce_; }
 
+  // Grids of groups that have several GPUs come one after another on each, in one order on all of
+  // them: so none waits for peers behind another one there. A stream's next grid begins after the
+  // last one on streams, unless that is its own, which ends with the event `own`.
+  Code followLast(CuStream stream, CuEvent own, wl_error_t* error);
+  void setLast(CuEvent event);
+  // The event is about to go.
+  void forget(CuEvent event);
+
   // What a call comes to that returned `result`.
   Code check(CuResult result, const char* call, wl_error_t* error) const;
   // The same of one that asked for `bytes` of memory.
@@ -44,6 +54,8 @@ class Gpu {
   CuModule module_ = nullptr;
   CuFunction kernel_ = nullptr;
   uint32_t blocksAtOnce_ = 0;
+  std::mutex lastMutex_;  // guards it, and that it is there while a stream is told to wait for it
+  CuEvent last_ = nullptr;
 };
 
 }  // namespace windlass::cuda

@@ -15,8 +15,8 @@ ByName<Grid> grids;
 
 }  // namespace
 
-Code Grid::make(Gpu& gpu, uint32_t ranks, Grid** grid, wl_error_t* error) {
-  std::unique_ptr<Grid> made(new Grid(gpu, ranks));
+Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error) {
+  std::unique_ptr<Grid> made(new Grid(gpu, ranks, all));
   const Code code = gpu.check(gpu.cuda().cuStreamCreate(&made->stream_, kStreamNonBlocking),
                               "cuStreamCreate", error);
   if (code != WL_OK) return code;
@@ -43,10 +43,14 @@ Code Grid::leave(wl_error_t* error) {
 Code Grid::end(wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
   Code code = gpu_.check(cuda.cuStreamDestroy(stream_), "cuStreamDestroy", error);
-  if (over_ == nullptr) return code;
-  const Code dropped =
-      gpu_.check(cuda.cuEventDestroy(over_), "cuEventDestroy", code == WL_OK ? error : nullptr);
-  return code == WL_OK ? dropped : code;
+  for (const CuEvent over : over_) {
+    if (over == nullptr) continue;
+    gpu_.forget(over);
+    const Code dropped =
+        gpu_.check(cuda.cuEventDestroy(over), "cuEventDestroy", code == WL_OK ? error : nullptr);
+    if (code == WL_OK) code = dropped;
+  }
+  return code;
 }
 
 Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
@@ -59,10 +63,13 @@ Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* 
   joining_.operation[slot] = reinterpret_cast<const OffloadedOperation*>(operation);
   if (++waiting_ < ranks_) return WL_OK;
   void* arguments[] = {&joining_, &cores};
-  const Code code =
-      gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
-                                                       kCudaThreads, 1, 1, 0, stream_, arguments),
-                 "cuLaunchCooperativeKernel", error);
+  Code code = hasPeersElsewhere_ ? gpu_.followLast(stream_, nullptr, error) : WL_OK;
+  if (code == WL_OK) {
+    code =
+        gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
+                                                         kCudaThreads, 1, 1, 0, stream_, arguments),
+                   "cuLaunchCooperativeKernel", error);
+  }
   isBroken_ = code != WL_OK;
   if (isBroken_) return code;
   waiting_ = 0;

@@ -13,9 +13,9 @@ namespace windlass::cuda {
 
 class Grid {
  public:
-  // For `ranks` ranks, of which this one, whose thread this is, holds it from now on. Throws
-  // std::bad_alloc.
-  static Code make(Gpu& gpu, uint32_t ranks, Grid** grid, wl_error_t* error);
+  // For `ranks` of a group's `all`, of which this one, whose thread this is, holds it from now on.
+  // Throws std::bad_alloc.
+  static Code make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error);
   // By which the others find it; one of them holds it where it is still there, else nullptr.
   uint64_t name() const { return name_; }
   static Grid* hold(uint64_t name);
@@ -51,13 +51,15 @@ class Grid {
   void withdraw(uint32_t slot);
 
  private:
-  Grid(Gpu& gpu, uint32_t ranks) : gpu_(gpu), ranks_(ranks) {}
+  Grid(Gpu& gpu, uint32_t ranks, uint32_t all)
+      : gpu_(gpu), ranks_(ranks), hasPeersElsewhere_(ranks < all) {}
   Code end(wl_error_t* error);
   Code launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error);
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
 
   Gpu& gpu_;
   const uint32_t ranks_;
+  const bool hasPeersElsewhere_;  // on other GPUs
   uint64_t name_ = 0;
   CuStream stream_ = nullptr;
 
@@ -66,8 +68,10 @@ class Grid {
   uint32_t waiting_ = 0;   // those that have joined the next grid
   OffloadedRanks joining_ = {};
   CuStream streams_[kMostDeviceRanks] = {};  // of those
-  CuEvent over_ = nullptr;                   // of the last grid on streams; nullptr: there was none
-  uint64_t captured_ = 0;                    // the graph that it is part of
+  // Of the last grid on streams that no graph holds, and of the last one that a graph does; nullptr:
+  // there was none.
+  CuEvent over_[2] = {};
+  uint64_t captured_ = 0;  // that graph
   uint64_t launched_ = 0;  // grids
   uint64_t joined_[kMostDeviceRanks] = {};
   bool hasWithdrawn_[kMostDeviceRanks] = {};

@@ -32,9 +32,10 @@ Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnS
 Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
   Code code = WL_OK;
-  if (over_ == nullptr) {
-    code = gpu_.check(cuda.cuEventCreate(&over_, kEventDisableTiming), "cuEventCreate", error);
-    if (code != WL_OK) over_ = nullptr;
+  CuEvent& over = over_[last.capture == 0 ? 0 : 1];
+  if (over == nullptr) {
+    code = gpu_.check(cuda.cuEventCreate(&over, kEventDisableTiming), "cuEventCreate", error);
+    if (code != WL_OK) over = nullptr;
     if (code != WL_OK) return code;
   }
   const auto follow = [&](CuStream follower, CuEvent event) {
@@ -43,16 +44,19 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
   };
   for (uint32_t i = 0; i < last.count; ++i) follow(stream, last.marks[i]);
   // Grids that capture nothing are in order by their stream.
-  if (last.capture != 0 && last.capture == captured_) follow(stream, over_);
+  if (last.capture != 0 && last.capture == captured_) follow(stream, over);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)
+    code = gpu_.followLast(stream, over, error);
   if (code != WL_OK) return code;
   void* arguments[] = {&joining_, &cores};
   code = gpu_.check(cuda.cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
                                                    kCudaThreads, 1, 1, 0, stream, arguments),
                     "cuLaunchCooperativeKernel", error);
-  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over_, stream), "cuEventRecord", error);
-  captured_ = last.capture;
+  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), "cuEventRecord", error);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_) gpu_.setLast(over);
+  if (last.capture != 0) captured_ = last.capture;
   for (uint32_t slot = 0; slot < ranks_; ++slot)
-    if (streams_[slot] != stream) follow(streams_[slot], over_);
+    if (streams_[slot] != stream) follow(streams_[slot], over);
   return code;
 }
 

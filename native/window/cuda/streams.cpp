@@ -26,14 +26,9 @@ Code Streams::openEvent(CuEvent* event, wl_error_t* error) {
 Code Streams::open(wl_error_t* error) {
   if (operations_ != 0) return WL_OK;
   const Cuda& cuda = gpu_.cuda();
-  // Where another thread captures, this one's calls, which are on no stream that does, are allowed.
-  int32_t mode = kCaptureRelaxed;
-  Code code = gpu_.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
-                         "cuThreadExchangeStreamCaptureMode", error);
-  if (code != WL_OK) return code;
   constexpr uint64_t kBytes = sizeof(OffloadedOperation);
   constexpr uint64_t kAll = kBytes * (kMostInFlight + kMostCaptured);
-  code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, kAll), "cuMemAlloc", kAll, error);
+  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, kAll), "cuMemAlloc", kAll, error);
   if (code != WL_OK) operations_ = 0;
   void* memory = nullptr;
   if (code == WL_OK) {
