@@ -1,67 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives on streams of their callers over the stand-in for NVIDIA's driver, in graphs too.
-#include <map>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
+// Collectives on streams of their callers over the stand-in for NVIDIA's driver: their order, what
+// is refused, and how each rank is told of what does not end.
+#include <functional>
+#include <thread>
 
-#include "tests/native/comm/local_ranks.h"
-#include "tests/native/cuda/user_streams.h"
+#include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
 namespace {
 
 constexpr int kRanks = 3;
 
-int32_t enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const int32_t* in,
-                uint64_t inElements, int32_t* out, uint64_t outElements, uint64_t* ticket,
-                Error* error, int64_t deadlineNs = 0, int32_t algorithm = WL_AUTO) {
-  return wl_enqueue(comm, stream, operation, in, inElements, out, outElements, WL_I32, WL_SUM,
-                    algorithm, 0, 0, deadlineNs, ticket, error);
-}
-int32_t sum(wl_comm_t* comm, uint64_t stream, const int32_t* in, int32_t* out, uint64_t count,
-            uint64_t* ticket, Error* error, int64_t deadlineNs = 0) {
-  return enqueue(comm, stream, WL_OP_ALL_REDUCE, in, count, out, count, ticket, error, deadlineNs,
-                 WL_TWO_PHASE);
-}
-
-// Of each rank: tensors on its device, and a stream there.
-struct Program {
-  Program(int devices, size_t elements) : count(elements) {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      streams.push_back(std::make_unique<UserStream>(rank % devices));
-      for (auto* tensors : {&source, &in, &out, &kept})
-        tensors->push_back(gpus::tensor<int32_t>(rank % devices, count));
-      std::iota(source.back(), source.back() + count, rank);
-    }
-  }
-  UserStream& stream(int rank) { return *streams[static_cast<size_t>(rank)]; }
-  int32_t sumAt(size_t i) const {
-    return kRanks * (kRanks - 1) / 2 + kRanks * static_cast<int32_t>(i);
-  }
-
-  const size_t count;
-  std::vector<std::unique_ptr<UserStream>> streams;
-  std::vector<int32_t*> source, in, out, kept;
-};
-
-class GpusStreams : public testing::Test {
- protected:
-  GpusStreams() { gpus::reset(); }
-  ~GpusStreams() override { gpus::reset(); }
-};
-
-struct Outcome {
-  int32_t code = WL_OK;
-  Error error;
-};
-
 // Each rank's stream fills its input, sums it, and keeps what comes of it.
 std::vector<Outcome> sumOnStreams(int devices, int times) {
   constexpr size_t kCount = 1000;
   std::vector<Outcome> outcomes(kRanks);
-  Program program(devices, kCount);
+  Program program(kRanks, devices, kCount);
   {
     LocalRanks ranks(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -76,16 +30,14 @@ std::vector<Outcome> sumOnStreams(int devices, int times) {
         own.code = sum(comm, program.stream(rank).handle(), program.in[at], program.out[at], kCount,
                        &ticket, &own.error);
       }
-      int32_t over = 0;
-      if (own.code == WL_OK)
-        own.code = wl_enqueued_await(comm, ticket, 60'000 * kMs, &over, &own.error);
+      if (own.code == WL_OK) own.code = awaitEnqueued(comm, ticket, &own.error);
       if (own.code == WL_OK) {
         EXPECT_EQ(ticket, static_cast<uint64_t>(times));
-        EXPECT_EQ(over, 1);
       }
     });
     for (int rank = 0; rank < kRanks; ++rank) {
       const auto at = static_cast<size_t>(rank);
+      if (outcomes[at].code != WL_OK) continue;
       program.stream(rank).copy(program.kept[at], program.out[at], 4 * kCount);
       program.stream(rank).synchronize();
     }
@@ -97,6 +49,8 @@ std::vector<Outcome> sumOnStreams(int devices, int times) {
   return outcomes;
 }
 
+const std::string kTensors = std::to_string(4 * kRanks) + " allocations";
+
 TEST_F(GpusStreams, CarryOperationsInTheirOrder) {
   for (const int devices : {1, 2, 3}) {
     gpus::reset();
@@ -105,8 +59,247 @@ TEST_F(GpusStreams, CarryOperationsInTheirOrder) {
     for (const Outcome& one : sumOnStreams(devices, 100))
       EXPECT_EQ(one.code, WL_OK) << one.error.message;
     EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 100 * devices);
-    EXPECT_EQ(gpus::held(), std::to_string(4 * kRanks) + " allocations");
+    EXPECT_EQ(gpus::held(), kTensors);
   }
+}
+
+TEST_F(GpusStreams, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    sumOnStreams(devices, 2);
+    std::map<std::string, int> calls;
+    for (const std::string& line : gpus::log()) ++calls[line.substr(0, line.find(' '))];
+    // Of the process, or of the program itself.
+    for (const char* notOurs :
+         {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuStreamSynchronize"})
+      calls.erase(notOurs);
+    for (const auto& [call, count] : calls) {
+      const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
+      const int most = isLook || !longForm() ? std::min(count, 6) : count;
+      for (int number = 1; number <= most; ++number) {
+        gpus::reset();
+        gpus::devices(devices);
+        std::vector<Outcome> outcomes(kRanks);
+        Program own(kRanks, devices, 1000);
+        const std::string before = gpus::held();
+        {
+          LocalRanks ranks(kRanks);
+          gpus::failCall(call, number, 719);
+          ranks.run([&](int rank, wl_comm_t* comm) {
+            Outcome& one = outcomes[static_cast<size_t>(rank)];
+            uint64_t ticket = 0;
+            for (int i = 0; i < 2 && one.code == WL_OK; ++i)
+              one.code = own.sum(comm, rank, &ticket, &one.error);
+            if (one.code == WL_OK) one.code = awaitEnqueued(comm, ticket, &one.error);
+          });
+        }
+        gpus::failCall("", 0, 0);
+        for (const Outcome& one : outcomes) {
+          if (one.code == WL_OK) continue;
+          EXPECT_EQ(one.code, WL_DEVICE) << call << " " << number << ": " << one.error.message;
+          EXPECT_EQ(one.error.culprit_count, 1) << call;
+          EXPECT_TRUE(contains(one.error.message, call + " of device"));
+        }
+        const bool gives = call.find("Free") != std::string::npos ||
+                           call.find("Release") != std::string::npos || call == "cuMemUnmap" ||
+                           call.find("Destroy") != std::string::npos || call == "cuModuleUnload";
+        if (!gives) {
+          EXPECT_EQ(gpus::held(), before) << call << " " << number;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpusStreams, WhatAllRefuseLeavesTheCommunicatorAsItIs) {
+  gpus::devices(2);
+  Program program(kRanks, 2, 100);
+  UserStream ofAnother(1);
+  LocalRanks ranks(kRanks);
+  std::vector<int32_t> host(100, 1);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    const auto at = static_cast<size_t>(rank);
+    uint64_t ticket = 0;
+    const auto isRefused = [&](uint64_t stream, const int32_t* in, const char* because) {
+      Error error;
+      EXPECT_EQ(sum(comm, stream, in, program.out[at], 100, &ticket, &error), WL_UNSUPPORTED);
+      EXPECT_TRUE(contains(error.message, rank == 0 ? because : "rank 0 does not put it"));
+      EXPECT_EQ(ticket, 0u);
+    };
+    const uint64_t own = program.stream(rank).handle();
+    isRefused(own, rank == 0 ? host.data() : program.source[at], "in lies in the host's memory");
+    isRefused(rank == 0 ? 2 : own, program.source[at], "stream 2 is the calling thread's own");
+    isRefused(rank == 0 ? ofAnother.handle() : own, program.source[at],
+              "is not of the primary context of device 0");
+    Error error;
+    EXPECT_EQ(program.sum(comm, rank, &ticket, &error), WL_OK) << error.message;
+    EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+    EXPECT_EQ(awaitEnqueued(comm, ticket + 1, &error), WL_INVALID_ARGUMENT);
+    for (size_t i = 0; i < 100; ++i) ASSERT_EQ(program.out[at][i], program.sumAt(i)) << i;
+  });
+}
+
+// Rank 1's cores do nothing; the body has an operation on every rank's stream.
+void onStuckRanks(int devices, int64_t deadlineNs,
+                  const std::function<void(LocalRanks& ranks, int rank, uint64_t ticket)>& body) {
+  gpus::reset();
+  gpus::devices(devices);
+  {
+    Program program(kRanks, devices, 1000);
+    LocalRanks ranks(kRanks);
+    gpus::isStuck(1, true);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint64_t ticket = 0;
+      ASSERT_EQ(program.sum(comm, rank, &ticket, &error, deadlineNs), WL_OK) << error.message;
+      body(ranks, rank, ticket);
+    });
+  }
+  EXPECT_EQ(gpus::held(), kTensors);
+}
+
+TEST_F(GpusStreams, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
+  for (const int devices : {1, 2}) {
+    onStuckRanks(devices, 300 * kMs, [](LocalRanks& ranks, int rank, uint64_t ticket) {
+      Error error;
+      EXPECT_EQ(awaitEnqueued(ranks.comms[static_cast<size_t>(rank)], ticket, &error), WL_TIMEOUT);
+      ASSERT_EQ(error.culprit_count, 1) << error.message;
+      EXPECT_EQ(error.culprits[0], 1) << error.message;
+      EXPECT_TRUE(contains(error.message, "the device of rank 1 has ended 0"));
+    });
+  }
+}
+
+TEST_F(GpusStreams, AnAbortEndsWhatIsEnqueued) {
+  for (const int devices : {1, 2}) {
+    onStuckRanks(devices, 0, [](LocalRanks& ranks, int rank, uint64_t ticket) {
+      wl_comm_t* comm = ranks.comms[static_cast<size_t>(rank)];
+      Error error;
+      if (rank == 2) {
+        EXPECT_EQ(wl_comm_abort(comm, "enough of it", &error), WL_OK);
+      }
+      EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_ABORTED);
+      EXPECT_TRUE(contains(error.message, "enough of it"));
+    });
+  }
+}
+
+TEST_F(GpusStreams, ARankThatClosesEndsWhatItHasEnqueued) {
+  for (const int devices : {1, 2}) {
+    onStuckRanks(devices, 0, [](LocalRanks& ranks, int rank, uint64_t ticket) {
+      wl_comm_t* comm = ranks.comms[static_cast<size_t>(rank)];
+      Error error;
+      if (rank == 0) {
+        wl_comm_close(comm, &error);
+        return;
+      }
+      EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_ABORTED);
+      ASSERT_EQ(error.culprit_count, 1) << error.message;
+      EXPECT_EQ(error.culprits[0], 0) << error.message;
+      EXPECT_TRUE(contains(error.message, "rank 0 closed the communicator while 1 operation"));
+    });
+  }
+}
+
+TEST_F(GpusStreams, ARankThatNeverComesIsNamed) {
+  Program program(kRanks, 1, 1000);
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    if (rank == 1) return;
+    Error error;
+    uint64_t ticket = 0;
+    EXPECT_EQ(program.sum(comm, rank, &ticket, &error, 100 * kMs), WL_TIMEOUT);
+    ASSERT_EQ(error.culprit_count, 1) << error.message;
+    EXPECT_EQ(error.culprits[0], 1) << error.message;
+  });
+  EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
+}
+
+TEST_F(GpusStreams, ARankWhoseStreamDoesNotComeIsNamed) {
+  Program program(kRanks, 1, 1000);
+  Program before(4, 1, 1000);
+  LocalRanks ranks(kRanks);
+  LocalRanks others(4);
+  gpus::isStuck(3, true);
+  others.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    uint64_t ticket = 0;
+    UserStream& stream = rank == 0 ? program.stream(1) : before.stream(rank);
+    const auto at = static_cast<size_t>(rank);
+    EXPECT_EQ(sum(comm, stream.handle(), before.source[at], before.out[at], 1000, &ticket, &error),
+              WL_OK)
+        << error.message;
+  });
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    uint64_t ticket = 0;
+    ASSERT_EQ(program.sum(comm, rank, &ticket, &error, 300 * kMs), WL_OK) << error.message;
+    EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_TIMEOUT);
+    ASSERT_EQ(error.culprit_count, 1) << error.message;
+    EXPECT_EQ(error.culprits[0], 1) << error.message;
+    EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not"));
+  });
+  Error error;
+  EXPECT_EQ(wl_comm_abort(others.comms[0], "enough of it", &error), WL_OK);
+}
+
+TEST_F(GpusStreams, LargerOperationsFollowSmallerOnes) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    Program program(kRanks, devices, 1'000'000);
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const auto at = static_cast<size_t>(rank);
+      Error error;
+      uint64_t ticket = 0;
+      for (const uint64_t count : {1000u, 300'000u, 1000u, 1'000'000u}) {
+        ASSERT_EQ(sum(comm, program.stream(rank).handle(), program.source[at], program.out[at],
+                      count, &ticket, &error),
+                  WL_OK)
+            << error.message;
+      }
+      ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+      for (size_t i = 0; i < program.count; ++i)
+        ASSERT_EQ(program.out[at][i], program.sumAt(i)) << i;
+    });
+  }
+}
+
+// Each device runs one grid at a time: one that waits for a peer behind another one would wait
+// until its deadline.
+TEST_F(GpusStreams, CommunicatorsThatShareSeveralGpusComeOneAfterAnother) {
+  constexpr int kFour = 4;
+  gpus::devices(2);
+  gpus::blocks(kFour);
+  Program programs[] = {{kFour, 2, 1000}, {kFour, 2, 1000}};
+  LocalRanks ofOne(kFour);
+  LocalRanks ofAnother(kFour);
+  const auto sums = [](Program& program) {
+    return [&program](int rank, wl_comm_t* comm) {
+      const auto at = static_cast<size_t>(rank);
+      Error error;
+      uint64_t ticket = 0;
+      for (int i = 0; i < 200; ++i) {
+        ASSERT_EQ(program.sum(comm, rank, &ticket, &error), WL_OK) << error.message;
+        if (i % 20 > 0) continue;
+        // One that is over when its call returns, beside them.
+        ASSERT_EQ(allReduce(comm, program.source[at], program.kept[at], program.count, WL_I32,
+                            WL_SUM, WL_TWO_PHASE, 0, &error),
+                  WL_OK)
+            << error.message;
+        for (size_t k = 0; k < program.count; ++k)
+          ASSERT_EQ(program.kept[at][k], program.sumAt(k)) << k;
+      }
+      ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+      for (size_t k = 0; k < program.count; ++k)
+        ASSERT_EQ(program.out[at][k], program.sumAt(k)) << k;
+    };
+  };
+  std::thread beside([&] { ofAnother.run(sums(programs[1])); });
+  ofOne.run(sums(programs[0]));
+  beside.join();
 }
 
 }  // namespace
