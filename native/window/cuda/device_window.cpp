@@ -132,9 +132,10 @@ Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
 }
 
 Code DeviceWindow::makeGrid(wl_error_t* error) {
+  const auto ranks = static_cast<uint32_t>(statements_.size());
   uint32_t count = 0;
-  for (uint32_t rank = 0; rank < statements_.size(); ++rank) count += sharesDevice(rank) ? 1 : 0;
-  const Code code = Grid::make(*gpu_, count, static_cast<uint32_t>(statements_.size()), &grid_, error);
+  for (uint32_t rank = 0; rank < ranks; ++rank) count += sharesDevice(rank) ? 1 : 0;
+  const Code code = Grid::make(*gpu_, count, ranks, &grid_, error);
   if (code == WL_OK) own_.grid = grid_->name();
   return code;
 }
