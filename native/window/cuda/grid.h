@@ -68,8 +68,8 @@ class Grid {
   uint32_t waiting_ = 0;   // those that have joined the next grid
   OffloadedRanks joining_ = {};
   CuStream streams_[kMostDeviceRanks] = {};  // of those
-  // Of the last grid on streams that no graph holds, and of the last one that a graph does; nullptr:
-  // there was none.
+  // Of the last grid on streams that no graph holds, and of the last one that a graph does;
+  // nullptr: there was none.
   CuEvent over_[2] = {};
   uint64_t captured_ = 0;  // that graph
   uint64_t launched_ = 0;  // grids
