@@ -79,6 +79,7 @@ void Offload::serve() {
     while (!isCalled() && owned_ != nullptr) {
       lock.unlock();
       const int64_t nextNs = owned_->look();
+      keepWhatLasts();
       lock.lock();
       if (nextNs == Enqueuing::kNever) break;
       changed_.wait_for(lock, std::chrono::nanoseconds(nextNs), isCalled);
@@ -88,6 +89,7 @@ void Offload::serve() {
     const std::function<void()>& body = *body_;
     lock.unlock();
     body();
+    keepWhatLasts();
     lock.lock();
     body_ = nullptr;
     changed_.notify_all();
@@ -100,6 +102,13 @@ void Offload::serve() {
   lock.lock();
   isClosed_ = true;
   changed_.notify_all();
+}
+
+void Offload::keepWhatLasts() {
+  const char* const lasting = device_->lasting();
+  if (lasting == nullptr || isStuck_) return;
+  isStuck_ = true;
+  KeptDevices::add(number_, lasting);
 }
 
 void Offload::onItsThread(const std::function<void()>& body) {

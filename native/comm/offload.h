@@ -90,8 +90,8 @@ class Offload {
   // What is on streams; nullptr: nothing was ever.
   Enqueuing* enqueuing() const { return enqueuing_.load(); }
 
-  // Whether a kernel runs on that did not end when it was told to: it may touch the windows of all
-  // ranks at any time.
+  // Whether a kernel runs on that did not end when it was told to, or a copy whose time is up: it
+  // may touch the windows of all ranks at any time.
   bool isStuck() const;
   // Has its thread give all back, or nothing where that `keeps`, and end. No device's kernels but
   // such as are stuck reach the window any more.
@@ -124,6 +124,8 @@ class Offload {
   // The thread that the device's calls are made on. Throws std::system_error.
   void start();
   void serve();
+  // Where what a body of that thread's began runs on.
+  void keepWhatLasts();
   // Runs body() on the thread that the device's calls are made on.
   void onItsThread(const std::function<void()>& body);
   // The same of one that may lack memory or a thread, of which *culprit is then this rank.
@@ -176,7 +178,7 @@ class Offload {
   bool isOpen_ = false;
   std::unique_ptr<Enqueuing> owned_;  // enqueuing_
   std::atomic<Enqueuing*> enqueuing_{nullptr};
-  bool isStuck_ = false;
+  std::atomic<bool> isStuck_{false};
 
   std::mutex mutex_;
   std::condition_variable changed_;

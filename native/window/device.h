@@ -174,6 +174,9 @@ class RankDevice {
   virtual Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual void giveUp() = 0;
+  // What else runs on though its time is up, and may touch what it was given at any time: then
+  // nothing is given back. nullptr: nothing.
+  virtual const char* lasting() const { return nullptr; }
 
   // What it takes on streams of a caller's; nullptr: nothing. Once it is open.
   virtual StreamDevice* streams() { return nullptr; }

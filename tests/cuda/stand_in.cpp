@@ -138,7 +138,8 @@ int stand_in::record(const char* format, ...) {
   const std::string name(text, std::strcspn(text, " "));
   const int number = ++callsOf[name];
   calls.emplace_back(text);
-  return injected.call == name && injected.number == number ? injected.error : 0;
+  if (injected.call != name) return 0;
+  return injected.number == 0 || injected.number == number ? injected.error : 0;
 }
 
 uint32_t stand_in::blocksAtOnce() {
@@ -631,7 +632,7 @@ CALL void* standInMapped(int device, size_t bytes, int readers) {
   for (int reader = 0; reader < readers; ++reader) mapped[address].readers.insert(reader);
   return made;
 }
-// The call of that name and number, from 1, fails.
+// The call of that name and number, from 1, fails; 0: each.
 CALL void standInFail(const char* call, int number, int error) {
   const std::lock_guard<std::mutex> lock(mutex);
   injected = {call, number, error};

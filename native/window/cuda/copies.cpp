@@ -67,8 +67,8 @@ Code Copies::checkUse(wl_error_t* error) const {
 Code Copies::ended(Code code, wl_error_t* error) {
   if (code != WL_TIMEOUT) return code;
   isStuck_ = true;
-  return fail(error, WL_DEVICE, "device %u did not end a copy within %lld s", gpu_->number(),
-              static_cast<long long>(kCopyLimitNs / 1'000'000'000));
+  return fail(error, WL_DEVICE, "device %u did not end a copy within %lld ms", gpu_->number(),
+              static_cast<long long>(copyLimitNs / 1'000'000));
 }
 
 Code Copies::begin(Stage& stage, CuResult result, const char* call, wl_error_t* error) {
@@ -79,13 +79,13 @@ Code Copies::begin(Stage& stage, CuResult result, const char* call, wl_error_t* 
 
 Code Copies::await(Stage& stage, wl_error_t* error) {
   if (!stage.isBusy) return WL_OK;
-  const Code code = ended(awaitEvent(*gpu_, stage.event, kCopyLimitNs, error), error);
+  const Code code = ended(awaitEvent(*gpu_, stage.event, copyLimitNs, error), error);
   stage.isBusy = code != WL_OK;
   return code;
 }
 
 Code Copies::awaitAll(wl_error_t* error) {
-  return ended(awaitStream(*gpu_, stream_, kCopyLimitNs, error), error);
+  return ended(awaitStream(*gpu_, stream_, copyLimitNs, error), error);
 }
 
 Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {

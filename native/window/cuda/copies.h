@@ -27,6 +27,9 @@ class Copies {
   Code copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error);
   Code zero(CuAddress to, uint64_t bytes, wl_error_t* error);
 
+  // Whether one runs on that did not end: it may touch what it was given at any time.
+  bool isStuck() const { return isStuck_; }
+
  private:
   // Of two, one is filled or emptied while the device copies the other one.
   struct Stage {

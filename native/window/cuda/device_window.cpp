@@ -34,7 +34,7 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
   }
   if (code == WL_OK) code = state(exchange, reach(error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
-  if (code != WL_OK && culprit_ != kNobody) close(nullptr);
+  if (code != WL_OK && culprit_ != kNobody && !copies.isStuck()) close(nullptr);
   return code;
 }
 

@@ -108,11 +108,11 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
                                                   stream_, arguments, nullptr),
                         "cuLaunchKernel", error);
   if (code != WL_OK) return code;
-  code = awaitStream(gpu, stream_, kCopyLimitNs, error);
+  code = awaitStream(gpu, stream_, copyLimitNs, error);
   if (code != WL_TIMEOUT) return code;
   isStuck_ = true;
-  return fail(error, WL_DEVICE, "device %u did not end a move within %lld s", gpu.number(),
-              static_cast<long long>(kCopyLimitNs / 1'000'000'000));
+  return fail(error, WL_DEVICE, "device %u did not end a move within %lld ms", gpu.number(),
+              static_cast<long long>(copyLimitNs / 1'000'000));
 }
 
 }  // namespace windlass::cuda

@@ -15,6 +15,8 @@ class Moves {
   Code run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error_t* error);
   // kDeviceStageBytes of the device, for nothing but what one move brings through them.
   Code stage(const Gpu& gpu, void** memory, wl_error_t* error);
+  // Whether a kernel runs on that did not end.
+  bool isStuck() const { return isStuck_; }
   // Gives back what it took, whatever fails, and tells the first failure.
   Code close(wl_error_t* error);
 

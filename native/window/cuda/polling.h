@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "native/base/clock.h"
 #include "native/window/cuda/gpu.h"
 
@@ -12,6 +14,8 @@ namespace windlass::cuda {
 
 // Of copies, which nothing but the device's own faults holds up.
 constexpr int64_t kCopyLimitNs = 30'000'000'000;
+// The same of those of ranks and of moves; tests have less.
+inline std::atomic<int64_t> copyLimitNs{kCopyLimitNs};
 
 // Looks until look() returns another result than kCuNotReady, which is what `call` comes to;
 // WL_TIMEOUT after limitNs, and one look at least.

@@ -72,6 +72,9 @@ class CudaRankDevice final : public RankDevice {
   Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) override;
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
   void giveUp() override { isStuck_ = true; }
+  const char* lasting() const override {
+    return moves_.isStuck() ? "a move" : copies_.isStuck() ? "a copy" : nullptr;
+  }
   StreamDevice* streams() override { return streams_.get(); }
 
  private:

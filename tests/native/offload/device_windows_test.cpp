@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "native/window/cuda/polling.h"
 #include "tests/native/comm/windows.h"
 #include "tests/native/cuda/stand_in.h"
 
@@ -290,6 +291,45 @@ std::vector<std::string> putTwice(std::vector<int32_t>* codes) {
     errors[static_cast<size_t>(rank)] = error.message;
   });
   return errors;
+}
+
+// What it may touch at any time stays, and nothing else runs on its device.
+TEST_F(DeviceWindows, AMoveOrACopyThatDoesNotEndKeepsItsDevice) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hangs = [](const std::string& look, const std::string& what) {
+    gpus::reset();
+    windlass::cuda::copyLimitNs = 50 * kMs;
+    constexpr int64_t kCount = 100;
+    std::vector<float> terms(kCount);
+    {
+      LocalRanks ranks(kRanks);
+      Handles windows(ranks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        ASSERT_EQ(windows.make(comm, rank, 4096, &error), WL_OK) << error.message;
+        if (rank != 0) return;
+        gpus::failCall(look, 0, windlass::cuda::kCuNotReady);
+        const wl_tensor_t local = row(terms.data(), WL_F32, &kCount);
+        const wl_tensor_t sums = row(windows.at(rank, 0), WL_F32, &kCount);
+        EXPECT_EQ(wl_accumulate(comm, windows[rank], &local, 1, &sums, &error), WL_DEVICE);
+        EXPECT_TRUE(contains(error.message, "device 0 did not end " + what + " within 50 ms"));
+      });
+    }
+    for (const char* gives : {"cuMemUnmap", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy"})
+      EXPECT_EQ(gpus::countCalls(gives), 0) << gives;
+    gpus::failCall("", 1, 0);
+    LocalRanks ranks(kRanks);
+    Handles windows(ranks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      EXPECT_EQ(windows.make(comm, rank, 4096, &error), WL_DEVICE);
+      EXPECT_TRUE(contains(error.message, "device 0 still runs " + what));
+    });
+    std::fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(hangs("cuStreamQuery", "a move"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(hangs("cuEventQuery", "a copy"), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(DeviceWindows, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
