@@ -31,12 +31,14 @@ class AllRanks : public Liveness {
 
 // States `own`, which has a `code` of this rank so far, to all: WL_OK once all have stated theirs,
 // and all are OK. *culprit is the rank that failed; kNobody: none, or the exchange itself ended.
+// *isWhole: whether all have stated theirs; else peers may be at what comes before that still.
 template <class Statement>
 Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
-                uint32_t* culprit, wl_error_t* error) {
+                uint32_t* culprit, bool* isWhole, wl_error_t* error) {
   const auto code = static_cast<Code>(own.code);
   const Code told =
       exchange.all(&own, statements.data(), sizeof own, code == WL_OK ? error : nullptr);
+  *isWhole = told == WL_OK;
   *culprit = code == WL_OK ? kNobody : exchange.rank();
   if (code != WL_OK || told != WL_OK) return code != WL_OK ? code : told;
   for (uint32_t rank = 0; rank < statements.size(); ++rank) {

@@ -66,7 +66,8 @@ Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_e
 
 Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   own_.code = code;
-  return stateToAll(exchange, own_, statements_, &culprit_, error);
+  bool isWhole = false;
+  return stateToAll(exchange, own_, statements_, &culprit_, &isWhole, error);
 }
 
 Code DeviceWindow::checkRanks(const AllRanks& exchange, wl_error_t* error) const {

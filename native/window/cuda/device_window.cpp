@@ -34,13 +34,13 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
   }
   if (code == WL_OK) code = state(exchange, reach(error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
-  if (code != WL_OK && culprit_ != kNobody && !copies.isStuck()) close(nullptr);
+  if (code != WL_OK && isWhole_ && !copies.isStuck()) close(nullptr);
   return code;
 }
 
 Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   own_.code = code;
-  return stateToAll(exchange, own_, statements_, &culprit_, error);
+  return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
 }
 
 // What others state says more than that they went away.

@@ -73,6 +73,7 @@ class DeviceWindow {
   uint32_t rank_ = 0;
   uint32_t slot_ = 0;
   uint32_t culprit_ = kNobody;
+  bool isWhole_ = false;  // the last exchange
   uint64_t bytes_ = 0;
   Statement own_ = {};
   std::vector<Statement> statements_;

@@ -183,6 +183,46 @@ TEST(CudaCalls, AFailureOfAnyIsToldToAllAndLeavesNothing) {
   }
 }
 
+// An exchange whose third round ends by itself.
+class Cut final : public AllRanks {
+ public:
+  explicit Cut(AllRanks& whole) : whole_(whole) {}
+  uint32_t rank() const override { return whole_.rank(); }
+  uint32_t ranks() const override { return whole_.ranks(); }
+  uint32_t firstBeside(uint32_t rank) const override { return whole_.firstBeside(rank); }
+  bool goesOn() override { return whole_.goesOn(); }
+  Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
+    if (++rounds_ == 3) return fail(error, WL_TIMEOUT, "cut");
+    return whole_.all(own, everyones, bytes, error);
+  }
+
+ private:
+  AllRanks& whole_;
+  int rounds_ = 0;
+};
+
+// A peer that has not stated that it is past it may still try the part of one that failed.
+TEST(CudaCalls, AFailedPartStaysWhereThePeersAreNotKnownToBePastIt) {
+  gpus::reset();
+  gpus::devices(2);
+  gpus::failCall("cuMemRelease", 0, 719);
+  const auto outcomes =
+      onRanks(2, 2, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+        Cut cut(exchange);
+        const Code code = device.makeWindow(cut, 100, error);
+        int32_t said = 0;
+        int32_t everyones[2];
+        EXPECT_EQ(exchange.all(&said, everyones, sizeof said, nullptr), WL_OK);
+        EXPECT_EQ(gpus::countCalls("cuMemUnmap"), 0);
+        return code;
+      });
+  for (const Outcome& one : outcomes) {
+    EXPECT_EQ(one.code, WL_DEVICE);
+    EXPECT_TRUE(says(one.error, "cuMemRelease of device"));
+  }
+  EXPECT_EQ(gpus::countCalls("cuMemUnmap"), 2);
+}
+
 TEST(CudaDevices, OutOfMemorySaysWhatWasAskedAndWhatIsFree) {
   gpus::reset();
   const auto outcomes =
