@@ -88,6 +88,12 @@ Code Copies::awaitAll(wl_error_t* error) {
   return ended(awaitStream(*gpu_, stream_, copyLimitNs, error), error);
 }
 
+Code Copies::settled(Code code) {
+  if (code != WL_OK && !isStuck_ && awaitAll(nullptr) == WL_OK)
+    for (Stage& stage : stages_) stage.isBusy = false;
+  return code;
+}
+
 Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
   const auto* first = static_cast<const unsigned char*>(from);
   const auto copy = [&](unsigned char* buffer, uint64_t at, uint64_t length) {
@@ -117,7 +123,7 @@ Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl
   }
   for (Stage& stage : stages_)
     if (code == WL_OK) code = await(stage, error);
-  return code;
+  return settled(code);
 }
 
 Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
@@ -138,7 +144,7 @@ Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, 
     if (code == WL_OK && part > 0) empty(at - kStageBytes);
   }
   if (code == WL_OK && parts > 0) empty((parts - 1) * kStageBytes);
-  return code;
+  return settled(code);
 }
 
 Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
@@ -151,7 +157,7 @@ Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t*
 Code Copies::copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK || rows.empty()) return code;
   for (const RankDevice::Rows& each : rows)
-    if (Code code = enqueue(each, error); code != WL_OK) return code;
+    if (Code code = enqueue(each, error); code != WL_OK) return settled(code);
   return awaitAll(error);
 }
 

@@ -43,6 +43,8 @@ class Copies {
   Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);
   Code awaitAll(wl_error_t* error);
+  // `code`; after a failure nothing is in flight, but what does not end.
+  Code settled(Code code);
   Code enqueue(const RankDevice::Rows& rows, wl_error_t* error);
   Code ended(Code code, wl_error_t* error);
   Code checkUse(wl_error_t* error) const;

@@ -317,6 +317,30 @@ TEST(CudaCopies, OfAnyLengthComeBack) {
   });
 }
 
+// The stand-in copies while somebody looks.
+TEST(CudaCopies, ThatFailLeaveNoneInFlight) {
+  gpus::reset();
+  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+    EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), WL_OK) << error->message;
+    auto* const part = static_cast<unsigned char*>(device.part(0));
+    const auto at = reinterpret_cast<uint64_t>(part);
+    const auto failSecond = [](const char* call) {
+      gpus::failCall(call, gpus::countCalls(call) + 2, 719);
+    };
+    const std::vector<unsigned char> sent(2 * kPart, 7);
+    failSecond("cuMemcpyHtoDAsync");
+    EXPECT_EQ(device.toDevice(part, sent.data(), sent.size(), error), WL_DEVICE);
+    EXPECT_EQ(std::memcmp(part, sent.data(), kPart), 0);
+    EXPECT_EQ(part[kPart], 0);
+    failSecond("cuMemcpyAsync");
+    EXPECT_EQ(device.copyRows({{at + kPart, at, 100, 1, 0, 0}, {at, at, 100, 1, 0, 0}}, error),
+              WL_DEVICE);
+    EXPECT_EQ(std::memcmp(part + kPart, sent.data(), 100), 0);
+    return WL_OK;
+  });
+  EXPECT_EQ(gpus::held(), "");
+}
+
 // The barrier of `cores` cores of each of `ranks` ranks.
 OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks, uint32_t cores) {
   OffloadedOperation given = {};
