@@ -38,6 +38,7 @@ using namespace stand_in;
 constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};  // how one begins
 constexpr size_t kGranularity = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
+constexpr int kForeign = 1000;       // of the contexts that callers make
 constexpr uint64_t kStretch = 1024;  // of memory that lies on one device
 constexpr const char* kFilePrefix = "device-";  // and its number
 
@@ -66,6 +67,7 @@ std::map<int, int> retained;
 std::set<CuModule> modules;
 std::map<uint64_t, size_t> allocated;
 std::map<uint64_t, int> allocatedOn;  // devices
+std::set<uint64_t> foreign;           // of those, in a context that a caller has made
 std::map<uint64_t, size_t> pinned;
 std::map<uint64_t, Physical*> physicals;
 std::map<uint64_t, size_t> reserved;
@@ -318,6 +320,13 @@ CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress ad
   BEGIN_IN_CONTEXT("cuPointerGetAttribute %d", attribute)
   const int device = placeOf(address, 1);
   if (device < 0) return kInvalidValue;
+  if (attribute == kMemoryContext) {
+    const bool isForeign = foreign.count(address) != 0;
+    *static_cast<CuContext*>(value) = isForeign                     ? contextOf(kForeign)
+                                      : lies(allocated, address, 1) ? contextOf(device)
+                                                                    : nullptr;
+    return 0;
+  }
   *static_cast<int32_t*>(value) = attribute == kMemoryType ? kDeviceMemory : device;
   return 0;
 }
@@ -554,6 +563,7 @@ CALL void standInReset() {
   modules.clear();
   allocated.clear();
   allocatedOn.clear();
+  foreign.clear();
   pinned.clear();
   mapped.clear();
   physicals.clear();
@@ -615,6 +625,11 @@ CALL void* standInTensor(int device, size_t bytes) {
   allocated[address] = bytes;
   allocatedOn[address] = device;
   return made;
+}
+// It is in a context that the caller has made.
+CALL void standInForeign(void* tensor) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  foreign.insert(reinterpret_cast<uint64_t>(tensor));
 }
 // The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
 CALL void* standInMapped(int device, size_t bytes, int readers) {

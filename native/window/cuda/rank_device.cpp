@@ -107,7 +107,14 @@ Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
   int32_t device = 0;
   code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
                      "cuPointerGetAttribute", error);
-  *lies = device == static_cast<int32_t>(gpu_->number()) ? Lies::kHere : Lies::kOtherDevice;
+  if (code != WL_OK) return code;
+  // What a program maps by itself has none. Kernels don't reach what is another one's, copies do.
+  CuContext context = nullptr;
+  const CuResult asked = cuda.cuPointerGetAttribute(&context, kMemoryContext, address);
+  if (asked != kCuInvalidValue) code = gpu_->check(asked, "cuPointerGetAttribute", error);
+  const bool isOurs = context == nullptr || context == gpu_->context();
+  const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
+  *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
   return code;
 }
 

@@ -317,6 +317,25 @@ TEST(CudaCopies, OfAnyLengthComeBack) {
   });
 }
 
+// Kernels of the primary context do not reach it.
+TEST(CudaDevices, DoNotHaveWhatLiesInAnotherContextOfTheSameGpu) {
+  gpus::reset();
+  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks&, wl_error_t* error) {
+    auto* const own = gpus::tensor<float>(0, 10);
+    auto* const theirs = gpus::tensor<float>(0, 10);
+    gpus::isForeign(theirs);
+    RankDevice::Lies lies = RankDevice::Lies::kHost;
+    EXPECT_EQ(device.find(own, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(lies, RankDevice::Lies::kHere);
+    EXPECT_EQ(device.find(gpus::mappedTensor<float>(0, 10, 1), &lies, error), WL_OK);
+    EXPECT_EQ(lies, RankDevice::Lies::kHere);
+    EXPECT_EQ(device.find(theirs, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(lies, RankDevice::Lies::kOtherDevice);
+    return WL_OK;
+  });
+  gpus::reset();
+}
+
 // The stand-in copies while somebody looks.
 TEST(CudaCopies, ThatFailLeaveNoneInFlight) {
   gpus::reset();

@@ -62,6 +62,10 @@ template <class T>
 T* tensor(int device, size_t count) {
   return static_cast<T*>(find<void* (*)(int, size_t)>("standInTensor")(device, count * sizeof(T)));
 }
+// It is in a context that the caller has made.
+inline void isForeign(void* tensor) {
+  find<void (*)(void*)>("standInForeign")(tensor);
+}
 // The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
 template <class T>
 T* mappedTensor(int device, size_t count, int readers) {
