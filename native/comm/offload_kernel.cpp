@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel of an operation on a rank's device: how it begins, how far it is, how it ends.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "native/base/clock.h"
 #include "native/comm/kept_devices.h"
@@ -115,8 +117,13 @@ Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
 bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   wl_error_t untold = blankError();
   device_->writeStop(given.stop, given.line.sequence, &untold);
-  // Any other answer than that time is up is about a kernel that has ended.
-  if (device_->await(kernel, kStopLimitNs, &untold) != WL_TIMEOUT) return true;
+  const int64_t endNs = clockNs() + kStopLimitNs;
+  do {
+    const Code code = device_->await(kernel, std::max<int64_t>(0, endNs - clockNs()), &untold);
+    // A device that has failed runs nothing. Any other refusal to say so tells nothing of a kernel.
+    if (code == WL_OK || code == WL_DEVICE) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (clockNs() < endNs);
   device_->giveUp();
   isStuck_ = true;
   KeptDevices::add(number_, kernel);

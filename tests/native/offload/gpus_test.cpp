@@ -286,6 +286,34 @@ TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(0), "");
 }
 
+// As where a stream of the thread's is captured: whether a kernel has ended nobody knows.
+TEST_F(Gpus, AKernelOfWhichTheDriverDoesNotTellKeepsItsDevice) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto asks = [] {
+    gpus::reset();
+    {
+      LocalRanks ranks(kRanks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, 0, &error), WL_OK) << error.message;
+      });
+      gpus::hang(1);
+      gpus::failCall("cuStreamQuery", 0, 900);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, 0, &error), WL_UNSUPPORTED);
+      });
+    }
+    for (const char* gives : {"cuMemUnmap", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy"})
+      EXPECT_EQ(gpus::countCalls(gives), 0) << gives;
+    gpus::failCall("", 1, 0);
+    for (const Outcome& one : sumTwice()) EXPECT_EQ(one.code, WL_DEVICE);
+    std::fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(asks(), testing::ExitedWithCode(0), "");
+}
+
 // A rank by itself, whose host does not see its deadline pass.
 class Asleep final : public windlass::OffloadPeers {
  public:
