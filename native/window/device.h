@@ -102,8 +102,8 @@ class RankDevice {
 
   // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
   // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves
-  // nothing behind; where the exchange itself ends, what closeWindow() gives back. Throws
-  // std::bad_alloc, before its first exchange alone.
+  // nothing behind; where the exchange itself ends, or it throws std::bad_alloc, what closeWindow()
+  // gives back.
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // The rank that a failure of makeWindow() began with; kNobody: what ranks tell one another ended
   // it.
