@@ -145,6 +145,7 @@ final class Samples extends SampleValues {
     put(LocalGroup.class, group);
     put(Communicator.class, one);
     put(Collectives.class, one);
+    put(StreamCollectives.class, () -> one.get().on(0));
     put(Window.class, window);
     put(MemoryPool.class, pool);
     put(Target.class, () -> Target.SIM);

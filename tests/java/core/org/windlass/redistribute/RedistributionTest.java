@@ -82,7 +82,12 @@ class RedistributionTest {
 
   /** On whichever target this process runs. */
   static void checkBatch(long seed, Launch launch) {
-    int most = Math.min(launch.most(), MOST_RANKS);
+    checkBatch(seed, launch, MOST_RANKS);
+  }
+
+  /** {@link #checkBatch(long, Launch)} of no more than {@code mostRanks} ranks. */
+  static void checkBatch(long seed, Launch launch, int mostRanks) {
+    int most = Math.min(launch.most(), mostRanks);
     boolean isWhole = launch == Launch.THREADS;
     Ranks.atLeast(launch, Cases.of(seed, most).ranks())
         .run(comm -> redistribute(comm, Cases.of(seed, most).tensors, seed, isWhole));

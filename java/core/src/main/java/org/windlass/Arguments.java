@@ -37,8 +37,12 @@ final class Arguments {
     }
   }
 
-  /** The tensors of a collective on a stream, which runs while its caller goes on. */
-  static void onStream(int operation, Tensor in, Tensor out) {
+  /** What a collective on a stream takes, which runs while its caller goes on; root 0: none. */
+  static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
+    if (root < 0 || root >= ranks) {
+      throw new InvalidArgumentException(
+          call(operation) + ": root is " + root + "; it must lie in [0, " + ranks + ")");
+    }
     if (Target.loaded() != Target.CUDA) {
       throw new UnsupportedException(
           call(operation) + " on a stream: kernels of target " + Target.loaded()

@@ -25,11 +25,11 @@ import org.windlass.internal.Native;
  * launch of the graph runs it anew. The communicator keeps what such an operation takes until it is
  * closed, and no graph that holds one runs after that.
  *
- * @throws UnsupportedException from any call, and nothing was enqueued: the kernels are of another
- *     target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
- *     calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't
- * @throws ResourceException from any call, and nothing was enqueued: the communicator holds as many
- *     captured operations as it can
+ * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are of
+ * another target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
+ * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't. It
+ * throws {@link ResourceException} where the communicator holds as many captured operations as it
+ * can.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;
@@ -133,7 +133,7 @@ public final class StreamCollectives {
 
   private Operation<Void> enqueue(
       int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
-    Arguments.onStream(operation, in, out);
+    Arguments.onStream(operation, in, out, root, endpoint.size);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));

@@ -12,11 +12,12 @@ import org.windlass.Target;
 import org.windlass.UnsupportedException;
 import org.windlass.cuda.CudaPresets;
 import org.windlass.cuda.DevicePointers;
+import org.windlass.cuda.DeviceStreams;
 
 /**
  * All-reduce of what a program has on GPUs by the CUDA presets of Bytedeco: each rank's numbers go to
- * its GPU on a stream of the presets, into memory of their cudaMalloc, are summed there over all
- * ranks, and come back by the presets' own calls.
+ * its GPU on a stream of the presets, into memory of their cudaMalloc, are summed on that stream over
+ * all ranks, and come back by the presets' own calls.
  */
 public final class PresetsAllReduce {
   private static final int COUNT = 1 << 20;
@@ -58,9 +59,12 @@ public final class PresetsAllReduce {
       }
       copy(onGpu, onHost, cudart.cudaMemcpyHostToDevice, stream);
 
-      comm.allReduce(DevicePointers.tensor(onGpu, DType.F32, COUNT), ReduceOp.SUM);
+      var numbers = DevicePointers.tensor(onGpu, DType.F32, COUNT);
+      var sum = DeviceStreams.on(comm, stream).allReduce(numbers, ReduceOp.SUM);
 
       copy(onHost, onGpu, cudart.cudaMemcpyDeviceToHost, stream);
+      sum.await();
+      check(cudart.cudaStreamSynchronize(stream));
       int ofRanks = comm.size() * (comm.size() - 1) / 2;
       for (int i = 0; i < COUNT; i++) {
         float golden = comm.size() * base(i) + ofRanks;
@@ -75,10 +79,8 @@ public final class PresetsAllReduce {
     }
   }
 
-  /** A copy on the stream, and a wait for its end. */
   private static void copy(FloatPointer to, FloatPointer from, int kind, CUstream_st stream) {
     check(cudart.cudaMemcpyAsync(to, from, BYTES, kind, stream));
-    check(cudart.cudaStreamSynchronize(stream));
   }
 
   /** What rank 0 has; rank r has r more. */
