@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -49,7 +50,7 @@ struct Event {
 std::set<Stream*> streams;
 Stream* legacy[64] = {};  // of each device, made when it is asked for
 std::set<Event*> events;
-std::vector<Event*> destroyed;  // streams may still wait for them
+std::vector<std::unique_ptr<Event>> destroyed;  // streams may still wait for them
 std::set<Graph*> graphs;
 uint64_t captures = 0;
 thread_local int32_t captureMode = 0;
@@ -193,7 +194,6 @@ void resetStreams() {
     stream = nullptr;
   }
   for (Event* event : events) delete event;
-  for (Event* event : destroyed) delete event;
   for (Graph* graph : graphs) delete graph;
   streams.clear();
   events.clear();
@@ -302,7 +302,7 @@ CALL CuResult cuEventDestroy_v2(CuEvent event) {
   BEGIN_IN_CONTEXT("cuEventDestroy")
   auto* of = reinterpret_cast<Event*>(event);
   if (events.erase(of) == 0) return kInvalidHandle;
-  destroyed.push_back(of);
+  destroyed.emplace_back(of);
   return 0;
 }
 CALL CuResult cuEventRecord(CuEvent event, CuStream stream) {
