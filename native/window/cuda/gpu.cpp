@@ -62,8 +62,10 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
     return fail(error, WL_UNSUPPORTED, "device %u: Windlass counts %u", number, kMostDeviceRanks);
   const std::lock_guard<std::mutex> lock(mutex);
   Gpu& own = gpus[number];
-  own.cuda_ = &cuda;
-  own.number_ = number;
+  if (own.holders_ == 0) {
+    own.cuda_ = &cuda;
+    own.number_ = number;
+  }
   // Where another thread captures, this one's calls, which are on no stream that does, are allowed.
   int32_t mode = kCaptureRelaxed;
   const Code relaxed = own.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
