@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "native/abi/handles.h"
-#include "native/window/cuda/cuda.h"
+#include "native/window/cuda/polling.h"
 
 using namespace windlass;
 
@@ -204,7 +204,21 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
   if (device.code != WL_OK) return device.code;
   // On the legacy stream, which this waits for.
   device.check(driver->cuMemsetD8(made, 0, bytes), "cuMemsetD8");
-  device.check(driver->cuStreamSynchronize(nullptr), "cuStreamSynchronize");
+  if (device.code == WL_OK) {
+    const int64_t limitNs = cuda::copyLimitNs;
+    const cuda::CuResult over =
+        cuda::lookUntil([&] { return driver->cuStreamQuery(nullptr); }, limitNs);
+    if (over == cuda::kCuNotReady) {
+      // Which it may still write: it stays.
+      device.keep();
+      return fail(error, WL_DEVICE,
+                  "a device did not clear %llu bytes within %lld ms: something else holds up its "
+                  "default stream; see what else the program runs there",
+                  static_cast<unsigned long long>(bytes),
+                  static_cast<long long>(limitNs / 1'000'000));
+    }
+    device.check(over, "cuStreamQuery");
+  }
   if (device.code != WL_OK) {
     driver->cuMemFree(made);
     return device.code;

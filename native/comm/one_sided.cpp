@@ -16,7 +16,7 @@ Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view
                         static_cast<int32_t>(peer));
 }
 
-// Windows lie in the host's memory. Where devices are GPUs, the processor moves what is in them by
+// Of windows in the host's memory. Where devices are GPUs, the processor moves what is in them by
 // instructions of its own; where they are Ascend's, it has none but those that check.
 Code refuseOneSided(wl_error_t* error) {
   if (kTarget.limits.offloadCores == 0 || kTarget.image != nullptr) return WL_OK;

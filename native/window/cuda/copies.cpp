@@ -42,11 +42,7 @@ Code Copies::openStage(Stage& stage, wl_error_t* error) {
 Code Copies::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
   const Cuda& cuda = gpu_->cuda();
-  Code code = WL_OK;
-  const auto undo = [&](CuResult result, const char* call) {
-    const Code undone = gpu_->check(result, call, code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = undone;
-  };
+  GivesBack undo(*gpu_, error);
   if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
   for (Stage& stage : stages_) {
     if (stage.event != nullptr) undo(cuda.cuEventDestroy(stage.event), "cuEventDestroy");
@@ -56,7 +52,7 @@ Code Copies::close(wl_error_t* error) {
   gpu_ = nullptr;
   stream_ = nullptr;
   isStuck_ = false;
-  return code;
+  return undo.code;
 }
 
 Code Copies::checkUse(wl_error_t* error) const {

@@ -130,7 +130,6 @@ struct CuCopy2D {
   call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
   call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
   call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
-  call(CuResult, cuStreamSynchronize, cuStreamSynchronize, (CuStream stream))                      \
   call(CuResult, cuStreamWaitEvent, cuStreamWaitEvent,                                             \
        (CuStream stream, CuEvent event, uint32_t flags))                                           \
   call(CuResult, cuStreamGetCtx, cuStreamGetCtx, (CuStream stream, CuContext* context))            \

@@ -140,17 +140,13 @@ Code Gpu::load(const void* image, wl_error_t* error) {
 
 Code Gpu::leave(wl_error_t* error) {
   const std::lock_guard<std::mutex> lock(mutex);
-  Code code = WL_OK;
-  const auto undo = [&](CuResult result, const char* call) {
-    const Code undone = check(result, call, code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = undone;
-  };
+  GivesBack undo(*this, error);
   const bool isLast = --holders_ == 0;
   if (isLast) undo(cuda_->cuModuleUnload(module_), "cuModuleUnload");
   CuContext popped = nullptr;
   undo(cuda_->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
   if (isLast) undo(cuda_->cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");
-  return code;
+  return undo.code;
 }
 
 }  // namespace windlass::cuda

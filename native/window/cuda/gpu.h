@@ -58,4 +58,22 @@ class Gpu {
   CuEvent last_ = nullptr;
 };
 
+// Calls that give back what a device has: all are made, whatever fails, and the first failure is
+// told, which may be that of `before` them.
+class GivesBack {
+ public:
+  GivesBack(const Gpu& gpu, wl_error_t* error, Code before = WL_OK)
+      : code(before), gpu_(gpu), error_(error) {}
+  void operator()(CuResult result, const char* call) {
+    const Code undone = gpu_.check(result, call, code == WL_OK ? error_ : nullptr);
+    if (code == WL_OK) code = undone;
+  }
+
+  Code code;
+
+ private:
+  const Gpu& gpu_;
+  wl_error_t* const error_;
+};
+
 }  // namespace windlass::cuda

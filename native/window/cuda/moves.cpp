@@ -62,16 +62,12 @@ Code Moves::stage(const Gpu& gpu, void** memory, wl_error_t* error) {
 Code Moves::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
   const Cuda& cuda = gpu_->cuda();
-  Code code = WL_OK;
-  const auto undo = [&](CuResult result, const char* call) {
-    const Code undone = gpu_->check(result, call, code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = undone;
-  };
+  GivesBack undo(*gpu_, error);
   if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
   if (given_ != 0) undo(cuda.cuMemFree(given_), "cuMemFree");
   if (stage_ != 0) undo(cuda.cuMemFree(stage_), "cuMemFree");
   *this = Moves();
-  return code;
+  return undo.code;
 }
 
 Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error_t* error) {

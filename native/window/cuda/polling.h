@@ -17,26 +17,30 @@ constexpr int64_t kCopyLimitNs = 30'000'000'000;
 // The same of those of ranks and of moves; tests have less.
 inline std::atomic<int64_t> copyLimitNs{kCopyLimitNs};
 
-// Looks until look() returns another result than kCuNotReady, which is what `call` comes to;
-// WL_TIMEOUT after limitNs, and one look at least.
+// Looks until look() returns another result than kCuNotReady; that one after limitNs, and one look
+// at least.
 template <class Look>
-Code poll(const Gpu& gpu, const char* call, const Look& look, int64_t limitNs, wl_error_t* error) {
+CuResult lookUntil(const Look& look, int64_t limitNs) {
   constexpr uint32_t kYields = 256;
   constexpr uint32_t kPauseUs = 20;
   const int64_t endNs = clockNs() + limitNs;
   for (uint32_t looks = 0;; ++looks) {
-    if (const CuResult result = look(); result != kCuNotReady)
-      return gpu.check(result, call, error);
-    if (clockNs() >= endNs) {
-      return fail(error, WL_TIMEOUT, "device %u did not end what it was given within %lld ms",
-                  gpu.number(), static_cast<long long>(limitNs / 1'000'000));
-    }
+    if (const CuResult result = look(); result != kCuNotReady || clockNs() >= endNs) return result;
     if (looks < kYields) {
       sched_yield();
     } else {
       usleep(kPauseUs);
     }
   }
+}
+
+// What `call` comes to, which is looked at so; WL_TIMEOUT after limitNs.
+template <class Look>
+Code poll(const Gpu& gpu, const char* call, const Look& look, int64_t limitNs, wl_error_t* error) {
+  const CuResult result = lookUntil(look, limitNs);
+  if (result != kCuNotReady) return gpu.check(result, call, error);
+  return fail(error, WL_TIMEOUT, "device %u did not end what it was given within %lld ms",
+              gpu.number(), static_cast<long long>(limitNs / 1'000'000));
 }
 
 inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_error_t* error) {

@@ -58,12 +58,8 @@ Code Streams::open(wl_error_t* error) {
 }
 
 Code Streams::close(wl_error_t* error) {
-  Code code = window_.close(error);
   const Cuda& cuda = gpu_.cuda();
-  const auto undo = [&](CuResult result, const char* call) {
-    const Code undone = gpu_.check(result, call, code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = undone;
-  };
+  GivesBack undo(gpu_, error, window_.close(error));
   const auto drop = [&](Place& place) {
     for (const CuEvent event : {place.mark, place.over})
       if (event != nullptr) undo(cuda.cuEventDestroy(event), "cuEventDestroy");
@@ -78,7 +74,7 @@ Code Streams::close(wl_error_t* error) {
   words_ = nullptr;
   pinned_ = nullptr;
   operations_ = 0;
-  return code;
+  return undo.code;
 }
 
 Code Streams::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "native/window/cuda/errors.h"
+#include "native/window/cuda/polling.h"
 #include "tests/native/cuda/on_ranks.h"
 
 namespace windlass::cuda {
@@ -494,7 +495,7 @@ TEST(CudaAbi, TakesMemoryBesideOtherMemoryOfADevice) {
   EXPECT_TRUE(says(error, "is in no device's memory"));
   for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
                            "cuPointerGetAttribute", "cuMemAlloc", "cuMemsetD8",
-                           "cuStreamSynchronize"}) {
+                           "cuStreamQuery"}) {
     gpus::reset();
     gpus::failCall(call, 1, 999);
     const auto there = reinterpret_cast<uint64_t>(gpus::tensor<char>(0, 100));
@@ -502,6 +503,21 @@ TEST(CudaAbi, TakesMemoryBesideOtherMemoryOfADevice) {
     EXPECT_TRUE(says(error, call)) << call << ": " << error.message;
     EXPECT_EQ(gpus::held(), "1 allocations") << call;
   }
+}
+
+TEST(CudaAbi, KeepsMemoryWhoseDeviceDoesNotEndToClearIt) {
+  gpus::reset();
+  const auto beside = reinterpret_cast<uint64_t>(gpus::tensor<char>(0, 100));
+  gpus::failCall("cuStreamQuery", 0, kCuNotReady);
+  const int64_t limitNs = copyLimitNs.exchange(20'000'000);
+  wl_error_t error = blankError();
+  uint64_t address = 0;
+  EXPECT_EQ(wl_cuda_memory_alloc(beside, 1000, &address, &error), WL_DEVICE);
+  copyLimitNs = limitNs;
+  EXPECT_TRUE(says(error, "did not clear 1000 bytes within 20 ms")) << error.message;
+  EXPECT_EQ(address, 0u);
+  // Which the device may still write.
+  EXPECT_EQ(gpus::held(), "1 contexts, 2 allocations");
 }
 
 TEST(CudaAbi, LeavesNoContextWhateverFails) {
