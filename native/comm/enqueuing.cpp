@@ -11,16 +11,6 @@
 namespace windlass {
 namespace {
 
-constexpr uint64_t kAlignment = 512;
-// Looks at a signal before a core looks whether it shall stop.
-constexpr uint32_t kLooks = 1024;
-// A device ends by itself what its host has not told to stop for so long after the deadline.
-constexpr int64_t kOwnLimitNs = 4'000'000'000;
-
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // What all ranks refuse before anything was enqueued ends no communicator.
 bool isRefusal(Code code) {
   return code == WL_UNSUPPORTED || code == WL_RESOURCE;
@@ -151,7 +141,7 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {rank_, 0, cores, 0, false, kLooks, nullptr, 0};
+  given.line = {rank_, 0, cores, 0, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = streams_->partBytes();
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const Statement& of = stated_[rank];
@@ -169,7 +159,7 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   given.stopValue = 1;
   given.report = streams_->reportWord();
   // The host ends what it watches; of a graph's launch it knows nothing.
-  given.limitNs = static_cast<uint64_t>(deadlineNs + (own_.capture == 0 ? kOwnLimitNs : 0));
+  given.limitNs = static_cast<uint64_t>(deadlineNs + (own_.capture == 0 ? kDeviceOwnLimitNs : 0));
   return given;
 }
 

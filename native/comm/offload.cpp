@@ -16,11 +16,6 @@
 namespace windlass {
 namespace {
 
-constexpr uint64_t kAlignment = 512;
-
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Before anything runs.
 OffloadProgress progressOfNone(uint32_t ranks) {

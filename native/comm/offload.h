@@ -16,6 +16,19 @@
 
 namespace windlass {
 
+// Of a kernel that was told to stop: it looks at every signal that it waits for.
+constexpr int64_t kStopLimitNs = 2'000'000'000;
+// A device ends by itself what its host has not told to stop for so long after the deadline.
+constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
+// Looks at a signal before a core looks whether it shall stop.
+constexpr uint32_t kDeviceLooks = 1024;
+
+// The next place in a device's window where something may begin.
+constexpr uint64_t aligned(uint64_t at) {
+  constexpr uint64_t kAlignment = 512;
+  return (at + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 // How far the ranks of an operation that runs on their devices are, as their cores have told one of
 // them.
 struct OffloadProgress {

@@ -14,15 +14,9 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kLookNs = 20'000'000;
-// Of a kernel that was told to stop: it looks at every signal that it waits for.
-constexpr int64_t kStopLimitNs = 2'000'000'000;
-// A device ends by itself what its host has not told to stop for so long after the deadline.
-constexpr int64_t kOwnLimitNs = 2 * kStopLimitNs;
 // Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
 constexpr const char* kMeeting = "the count of its cores";
-// Looks at a signal before a core looks whether it shall stop.
-constexpr uint32_t kLooks = 1024;
 
 // The word of line `index`.
 uint32_t lineAt(const std::vector<unsigned char>& lines, uint32_t index) {
@@ -47,7 +41,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = 1;
-  given.line = {0, 0, most, sequence_, false, kLooks, nullptr, 0};
+  given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windows[0] = base;
   given.windowBytes = device_->partBytes();
   // Those that the rank writes in its own window.
@@ -139,7 +133,7 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {self, 0, cores, sequence_, false, kLooks, nullptr, 0};
+  given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = device_->partBytes();
   given.stopValue = sequence_;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -156,7 +150,7 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
     given.lines[rank] = given.windows[rank] = base;
     if (rank == self) given.stop = device_->stopWord(base + places.stop);
   }
-  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kOwnLimitNs);
+  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);
   *culprit = self;
   // No memory is taken while a kernel runs.
   progress_.phases = operation.phases;
