@@ -39,6 +39,8 @@ struct Target {
   int32_t (*offload)(uint32_t cores, void* stream, void* context, void* operation);
   // The kernels of GPUs, as NVIDIA's driver loads them; nullptr: this is not their target.
   const void* image;
+
+  bool hasGpus() const { return image != nullptr; }
 };
 
 extern const Target kTarget;

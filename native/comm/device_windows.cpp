@@ -31,7 +31,7 @@ struct Returns {
 };
 
 Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
-  if (kTarget.image == nullptr) {
+  if (!kTarget.hasGpus()) {
     return fail(error, WL_UNSUPPORTED,
                 "device window: target %s has no devices on which callers have tensors; windows of "
                 "the host are made by window",

@@ -211,7 +211,7 @@ Loaded& loaded() {
 
 Code KernelLibrary::load(const std::string& path, uint64_t contents, const char* target,
                          const KernelLibrary** library, wl_error_t* error) {
-  if (kTarget.image != nullptr) {
+  if (kTarget.hasGpus()) {
     return fail(error, WL_UNSUPPORTED,
                 "library %s: kernels of one's own don't run on %s yet: its GPUs run those that "
                 "Windlass brings", path.c_str(), kTarget.limits.name);

@@ -16,7 +16,6 @@
 namespace windlass {
 namespace {
 
-
 // Before anything runs.
 OffloadProgress progressOfNone(uint32_t ranks) {
   return {0, std::vector<OffloadProgress::Rank>(ranks)};

@@ -19,7 +19,7 @@ Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view
 // Of windows in the host's memory. Where devices are GPUs, the processor moves what is in them by
 // instructions of its own; where they are Ascend's, it has none but those that check.
 Code refuseOneSided(wl_error_t* error) {
-  if (kTarget.limits.offloadCores == 0 || kTarget.image != nullptr) return WL_OK;
+  if (kTarget.limits.offloadCores == 0 || kTarget.hasGpus()) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
               "one-sided operations don't run on %s yet: windows lie in the host's memory there, "
               "and its devices run collectives alone", kTarget.limits.name);

@@ -117,7 +117,7 @@ class Registration {
   }
 
   // Whether the ranks' devices run it: a target has them for transfers where it has their image.
-  bool isOffloaded() const { return kTarget.image != nullptr; }
+  bool isOffloaded() const { return kTarget.hasGpus(); }
   bool readsFar() const { return comm_.group().config().spansProcesses && !isOffloaded(); }
 
   // visit(joined) for each of this rank's boxes with all of its targets; of a staged one that is

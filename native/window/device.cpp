@@ -58,28 +58,28 @@ Code RankDevice::isReached(const void*, uint64_t, const std::vector<uint32_t>&, 
 }
 
 std::unique_ptr<RankDevice> makeRankDevice() {
-  if (kTarget.image != nullptr) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);
+  if (kTarget.hasGpus()) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);
   return std::make_unique<acl::AclRankDevice>();
 }
 
 Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                   std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
-  if (kTarget.image != nullptr)
+  if (kTarget.hasGpus())
     return cuda::WindowParts::reserve(devices, otherProcesses, bytes, parts, error);
   return acl::noParts(error);
 }
 
 Code checkDevices(wl_error_t* error) {
   const cuda::Cuda* driver = nullptr;
-  return kTarget.image == nullptr ? WL_OK : cuda::Cuda::find(&driver, error);
+  return kTarget.hasGpus() ? cuda::Cuda::find(&driver, error) : WL_OK;
 }
 
 bool devicesSpanProcesses() {
-  return kTarget.image != nullptr;
+  return kTarget.hasGpus();
 }
 
 uint32_t deviceOf(uint32_t rank) {
-  if (kTarget.image == nullptr) return rank;
+  if (!kTarget.hasGpus()) return rank;
   return rank % std::clamp(cuda::countDevices(), 1u, kMostDeviceRanks);
 }
 
