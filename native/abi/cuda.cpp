@@ -200,7 +200,10 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
   if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;
   DeviceOf device(*driver, beside, error);
   cuda::CuAddress made = 0;
-  if (device.code == WL_OK) device.check(driver->cuMemAlloc(&made, bytes), "cuMemAlloc");
+  if (device.code == WL_OK) {
+    device.code = driver->checkMemory(driver->cuMemAlloc(&made, bytes), "cuMemAlloc",
+                                      "a device's memory", bytes, error);
+  }
   if (device.code != WL_OK) return device.code;
   // On the legacy stream, which this waits for.
   device.check(driver->cuMemsetD8(made, 0, bytes), "cuMemsetD8");

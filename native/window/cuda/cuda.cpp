@@ -77,6 +77,19 @@ Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t
               result, text, meaning.cure);
 }
 
+Code Cuda::checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
+                       wl_error_t* error) const {
+  size_t free = 0;
+  size_t total = 0;
+  if (result != kCuOutOfMemory || cuMemGetInfo(&free, &total) != kCuOk)
+    return check(result, call, what, error);
+  char asked[160];
+  std::snprintf(asked, sizeof asked, "%s, asked for %llu bytes where %llu of its %llu are free,",
+                what, static_cast<unsigned long long>(bytes),
+                static_cast<unsigned long long>(free), static_cast<unsigned long long>(total));
+  return check(result, call, asked, error);
+}
+
 uint32_t countDevices() {
   const Cuda* cuda = nullptr;
   int32_t count = 0;

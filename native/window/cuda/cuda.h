@@ -199,6 +199,9 @@ struct Cuda {
   // WL_UNSUPPORTED or WL_RESOURCE, with its name and number and what to do. `what`: on what it was
   // called.
   Code check(CuResult result, const char* call, const char* what, wl_error_t* error) const;
+  // The same of one that asked the device `what`, whose context is current, for `bytes` of memory.
+  Code checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
+                   wl_error_t* error) const;
 };
 
 // How many devices this process sees; 0: none, or no driver opens.

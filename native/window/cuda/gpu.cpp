@@ -41,16 +41,9 @@ Code Gpu::check(CuResult result, const char* call, wl_error_t* error) const {
 }
 
 Code Gpu::checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const {
-  size_t free = 0;
-  size_t total = 0;
-  if (result != kCuOutOfMemory || cuda_->cuMemGetInfo(&free, &total) != kCuOk)
-    return check(result, call, error);
-  char what[160];
-  std::snprintf(what, sizeof what,
-                "device %u, asked for %llu bytes where %llu of its %llu are free,", number_,
-                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free),
-                static_cast<unsigned long long>(total));
-  return cuda_->check(result, call, what, error);
+  char what[32];
+  std::snprintf(what, sizeof what, "device %u", number_);
+  return cuda_->checkMemory(result, call, what, bytes, error);
 }
 
 Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {

@@ -493,6 +493,10 @@ TEST(CudaAbi, TakesMemoryBesideOtherMemoryOfADevice) {
   char here = 0;
   EXPECT_EQ(make(reinterpret_cast<uint64_t>(&here), &again, &error), WL_INVALID_ARGUMENT);
   EXPECT_TRUE(says(error, "is in no device's memory"));
+  gpus::failCall("cuMemAlloc", gpus::countCalls("cuMemAlloc") + 1, kCuOutOfMemory);
+  EXPECT_EQ(make(beside, &again, &error), WL_RESOURCE);
+  EXPECT_TRUE(says(error, "cuMemAlloc of a device's memory, asked for 1000 bytes where"))
+      << error.message;
   for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
                            "cuPointerGetAttribute", "cuMemAlloc", "cuMemsetD8",
                            "cuStreamQuery"}) {
