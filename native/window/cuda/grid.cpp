@@ -53,15 +53,21 @@ Code Grid::end(wl_error_t* error) {
   return code;
 }
 
-Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error) {
   if (isBroken_) {
     return fail(error, WL_DEVICE, "device %u: another rank that shares it has given up",
                 gpu_.number());
   }
   joined_[slot] = launched_ + 1;
   joining_.operation[slot] = reinterpret_cast<const OffloadedOperation*>(operation);
-  if (++waiting_ < ranks_) return WL_OK;
+  *isLast = ++waiting_ == ranks_;
+  return WL_OK;
+}
+
+Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool isLast = false;
+  if (Code code = come(slot, operation, &isLast, error); code != WL_OK || !isLast) return code;
   void* arguments[] = {&joining_, &cores};
   Code code = hasPeersElsewhere_ ? gpu_.followLast(stream_, nullptr, error) : WL_OK;
   if (code == WL_OK) {

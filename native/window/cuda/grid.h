@@ -54,6 +54,8 @@ class Grid {
   Grid(Gpu& gpu, uint32_t ranks, uint32_t all)
       : gpu_(gpu), ranks_(ranks), hasPeersElsewhere_(ranks < all) {}
   Code end(wl_error_t* error);
+  // Has the rank's operation in the next grid; whether all have theirs there. mutex_ is held.
+  Code come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error);
   Code launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error);
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
 

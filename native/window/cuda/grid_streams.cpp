@@ -13,15 +13,12 @@ Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* erro
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
                    wl_error_t* error) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (isBroken_) {
-    return fail(error, WL_DEVICE, "device %u: another rank that shares it has given up",
-                gpu_.number());
-  }
-  joined_[slot] = launched_ + 1;
-  joining_.operation[slot] = reinterpret_cast<const OffloadedOperation*>(operation);
+  bool isLast = false;
+  Code code = come(slot, operation, &isLast, error);
+  if (code != WL_OK) return code;
   streams_[slot] = own.stream;
-  if (++waiting_ < ranks_) return WL_OK;
-  const Code code = launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error);
+  if (!isLast) return WL_OK;
+  code = launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error);
   isBroken_ = code != WL_OK;
   if (isBroken_) return code;
   waiting_ = 0;
