@@ -8,31 +8,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "native/base/clock.h"
+#include "native/base/no_signals.h"
 #include "native/base/process.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/group.h"
 
 namespace windlass {
 namespace {
-
-// The thread handles no signal of the program's.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 bool listen(const OpenFile& events, const OpenFile& file) {
   epoll_event event = {};

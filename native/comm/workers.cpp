@@ -3,9 +3,7 @@
 #include "native/comm/workers.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <exception>
 
 #include "native/base/clock.h"
+#include "native/base/no_signals.h"
 
 namespace windlass {
 namespace {
@@ -36,18 +35,13 @@ Workers::~Workers() {
 }
 
 void Workers::start() {
-  // Signals of the host program, a JVM's among them, go to its own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const NoSignals none;
   try {
     threads_.reserve(count_);
     while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
     // No more threads, or no memory for them: the rank's own and those that started do the work.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Workers::open(Step step, void* context) {
