@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
@@ -22,30 +23,47 @@ struct FileOfferName {
 // that went have more to say.
 class FileOffer {
  public:
-  // Whoever knows its name may ask from now on.
-  Code open(wl_error_t* error);
+  FileOffer();
+  ~FileOffer();
+  FileOffer(const FileOffer&) = delete;
+  FileOffer& operator=(const FileOffer&) = delete;
+
+  // Whoever knows its name may ask from now on, and gets the file, which stays open until close():
+  // a thread of its own serves them, so that nobody's silence holds up anybody else. Throws
+  // std::bad_alloc.
+  Code open(int file, wl_error_t* error);
   FileOfferName name() const { return name_; }
-  // Gives the file to so many that have asked, or still will.
-  Code give(int file, uint32_t takers, Liveness& liveness, wl_error_t* error);
-  void close() { listener_ = OpenFile(); }
+  // Until so many have it.
+  Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
+  void close();
+
+  // Of those that have not said the secret, which are dropped after so long; the oldest one goes
+  // where there are more.
+  static constexpr int64_t kSilenceNs = 1'000'000'000;
+  static constexpr uint32_t kMostSilent = 64;
 
  private:
-  Code giveOne(int file, Liveness& liveness, bool* isGiven, wl_error_t* error);
+  class Server;
 
-  OpenFile listener_;
+  std::unique_ptr<Server> server_;
   FileOfferName name_ = {};
 };
 
 // One that asks.
 class FileRequest {
  public:
-  // Does not wait for who offers.
   Code ask(const FileOfferName& of, uint32_t rank, Liveness& liveness, wl_error_t* error);
   Code take(Liveness& liveness, OpenFile* file, wl_error_t* error);
 
  private:
+  // One try; *isDropped: it was, by who offers.
+  Code askOnce(Liveness& liveness, bool* isDropped, wl_error_t* error);
+  Code takeOnce(Liveness& liveness, OpenFile* file, bool* isDropped, wl_error_t* error);
+
   OpenFile socket_;
-  uint32_t rank_ = 0;  // that offers
+  FileOfferName of_ = {};
+  uint32_t rank_ = 0;      // that offers
+  bool wasThere_ = false;  // who offers, at some time
 };
 
 }  // namespace windlass

@@ -47,11 +47,11 @@ Code OwnPart::offer(const Gpu& gpu, wl_error_t* error) {
                    "cuMemExportToShareableHandle", error);
   if (code != WL_OK) return code;
   file_ = OpenFile(file);
-  return offer_.open(error);
+  return offer_.open(file, error);
 }
 
 Code OwnPart::give(uint32_t takers, Liveness& liveness, wl_error_t* error) {
-  const Code code = offer_.give(file_.number(), takers, liveness, error);
+  const Code code = offer_.give(takers, liveness, error);
   offer_.close();
   file_ = OpenFile();
   return code;

@@ -35,8 +35,8 @@ class OwnPart {
   CuPhysical physical_ = 0;
   bool hasPhysical_ = false;
   Mapping mapping_;
-  FileOffer offer_;
   OpenFile file_;  // that it offers
+  FileOffer offer_;
 };
 
 }  // namespace windlass::cuda

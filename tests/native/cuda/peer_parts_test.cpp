@@ -2,8 +2,19 @@
 // Windows of ranks in several processes against the stand-in for the driver of GPUs: each part goes
 // to each process once, and a failure of any call is told to all and leaves nothing. Threads play
 // the processes; tests/native/offload has real ones.
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <optional>
 
 #include "native/window/file_offer.h"
 #include "tests/native/cuda/on_ranks.h"
@@ -135,13 +146,138 @@ class Alone final : public AllRanks {
   const int64_t endNs_;
 };
 
-TEST(FileOffers, GoToThoseThatKnowTheirSecret) {
+socklen_t addressOf(uint64_t socket, sockaddr_un* address) {
+  address->sun_family = AF_UNIX;
+  const int length = std::snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
+                                   "windlass-%016llx", static_cast<unsigned long long>(socket));
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
+}
+
+// Connections to that offer of which nothing is heard; whether all came about.
+bool connectSilently(uint64_t offer, int count, std::vector<OpenFile>* all) {
+  sockaddr_un address = {};
+  const socklen_t bytes = addressOf(offer, &address);
+  const int64_t endNs = clockNs() + 10'000 * kMs;
+  for (int i = 0; i < count; ++i) {
+    OpenFile one(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    while (connect(one.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
+      if (errno != EAGAIN || clockNs() > endNs) return false;
+      sched_yield();
+    }
+    all->push_back(std::move(one));
+  }
+  return true;
+}
+
+bool isDropped(const OpenFile& socket, int withinMs) {
+  pollfd polled = {socket.number(), POLLIN, 0};
+  char byte = 0;
+  return poll(&polled, 1, withinMs) == 1 && recv(socket.number(), &byte, 1, 0) <= 0;
+}
+
+TEST(FileOffers, AreNotHeldUpByThoseThatSayNothing) {
   const int before = openFiles();
   {
     Alone alone(20'000 * kMs);
     wl_error_t error = blankError();
     FileOffer offer;
-    ASSERT_EQ(offer.open(&error), WL_OK) << error.message;
+    ASSERT_EQ(offer.open(0, &error), WL_OK) << error.message;
+    const int opened = openFiles();
+    std::vector<OpenFile> silent;
+    ASSERT_TRUE(connectSilently(offer.name().socket, 200, &silent));
+    const int64_t startNs = clockNs();
+    FileRequest request;
+    OpenFile come;
+    ASSERT_EQ(request.ask(offer.name(), 3, alone, &error), WL_OK) << error.message;
+    ASSERT_EQ(request.take(alone, &come, &error), WL_OK) << error.message;
+    EXPECT_EQ(offer.give(1, alone, &error), WL_OK) << error.message;
+    EXPECT_LT(clockNs() - startNs, 500 * kMs);
+    // No more than so many are kept, and those not for long.
+    EXPECT_LE(openFiles() - opened, 200 + static_cast<int>(FileOffer::kMostSilent) + 3);
+    for (const OpenFile& one : silent) EXPECT_TRUE(isDropped(one, 5000));
+  }
+  EXPECT_EQ(openFiles(), before);
+}
+
+// The sockets of offers that there are, by the names that any user of the machine sees.
+std::vector<uint64_t> offersOfThisMachine() {
+  std::vector<uint64_t> all;
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const size_t at = line.find("@windlass-");
+    if (at == std::string::npos) continue;
+    all.push_back(std::stoull(line.substr(at + 10), nullptr, 16));
+  }
+  return all;
+}
+
+// Ranks whose parts have 200 connections each, of which nothing is heard, before anybody takes them.
+class Flooded final : public AllRanks {
+ public:
+  explicit Flooded(AllRanks& whole) : whole_(whole) {}
+  uint32_t rank() const override { return whole_.rank(); }
+  uint32_t ranks() const override { return whole_.ranks(); }
+  uint32_t firstBeside(uint32_t rank) const override { return whole_.firstBeside(rank); }
+  bool goesOn() override { return whole_.goesOn(); }
+  Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
+    const Code code = whole_.all(own, everyones, bytes, error);
+    if (++rounds_ != 2 || rank() != 0) return code;
+    const std::vector<uint64_t> offers = offersOfThisMachine();
+    EXPECT_GE(offers.size(), kRanks);
+    for (const uint64_t offer : offers) EXPECT_TRUE(connectSilently(offer, 200, &silent_));
+    return code;
+  }
+
+ private:
+  AllRanks& whole_;
+  int rounds_ = 0;
+  std::vector<OpenFile> silent_;
+};
+
+TEST(CudaPeerParts, AreTakenInTimeWhereOthersConnectAndSayNothing) {
+  gpus::reset();
+  const int64_t startNs = clockNs();
+  const auto meet = [](uint32_t rank, CudaRankDevice& device, AllRanks& whole, wl_error_t* error) {
+    Flooded exchange(whole);
+    return meetInParts(rank, device, exchange, error);
+  };
+  for (const Outcome& one : onRanks(kRanks, 1, meet, kProcesses))
+    EXPECT_EQ(one.code, WL_OK) << one.error.message;
+  EXPECT_LT(clockNs() - startNs, 1'900 * kMs);
+}
+
+TEST(FileOffers, DropOtherUsersAtOnce) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user for a while";
+  Alone alone(20'000 * kMs);
+  wl_error_t error = blankError();
+  FileOffer offer;
+  ASSERT_EQ(offer.open(0, &error), WL_OK) << error.message;
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    std::vector<OpenFile> one;
+    const bool connects = setresuid(65534, 65534, 65534) == 0 &&
+                          connectSilently(offer.name().socket, 1, &one);
+    const int64_t startNs = clockNs();
+    const bool isGone = connects && isDropped(one[0], 5000);
+    _exit(isGone && clockNs() - startNs < FileOffer::kSilenceNs / 2 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(FileOffers, GoToThoseThatKnowTheirSecret) {
+  const int before = openFiles();
+  {
+    Alone alone(20'000 * kMs);
+    wl_error_t error = blankError();
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const OpenFile out(ends[0]);
+    const OpenFile in(ends[1]);
+    FileOffer offer;
+    ASSERT_EQ(offer.open(out.number(), &error), WL_OK) << error.message;
     FileOfferName wrong = offer.name();
     ++wrong.secret;
     FileRequest stranger;
@@ -150,11 +286,7 @@ TEST(FileOffers, GoToThoseThatKnowTheirSecret) {
     ASSERT_EQ(stranger.ask(wrong, 0, alone, &error), WL_OK) << error.message;
     ASSERT_EQ(another.ask(offer.name(), 0, alone, &error), WL_OK) << error.message;
     ASSERT_EQ(one.ask(offer.name(), 0, alone, &error), WL_OK) << error.message;
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const OpenFile out(ends[0]);
-    const OpenFile in(ends[1]);
-    ASSERT_EQ(offer.give(out.number(), 2, alone, &error), WL_OK) << error.message;
+    ASSERT_EQ(offer.give(2, alone, &error), WL_OK) << error.message;
     offer.close();
     OpenFile come;
     EXPECT_EQ(stranger.take(alone, &come, &error), WL_PEER_LOST);
@@ -173,11 +305,18 @@ TEST(FileOffers, ThatNobodyTakesEndWithTheirTime) {
   Alone alone(100 * kMs);
   wl_error_t error = blankError();
   FileOffer offer;
-  ASSERT_EQ(offer.open(&error), WL_OK) << error.message;
-  EXPECT_EQ(offer.give(0, 1, alone, &error), WL_PEER_LOST);
+  ASSERT_EQ(offer.open(0, &error), WL_OK) << error.message;
+  EXPECT_EQ(offer.give(1, alone, &error), WL_PEER_LOST);
+  // Who offers says nothing.
+  const FileOfferName silent = {static_cast<uint64_t>(clockNs()), 2};
+  const OpenFile listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  const socklen_t bytes = addressOf(silent.socket, &address);
+  ASSERT_EQ(bind(listener.number(), reinterpret_cast<const sockaddr*>(&address), bytes), 0);
+  ASSERT_EQ(listen(listener.number(), 1), 0);
   FileRequest request;
   Alone other(100 * kMs);
-  ASSERT_EQ(request.ask(offer.name(), 3, other, &error), WL_OK) << error.message;
+  ASSERT_EQ(request.ask(silent, 3, other, &error), WL_OK) << error.message;
   OpenFile come;
   EXPECT_EQ(request.take(other, &come, &error), WL_PEER_LOST);
   EXPECT_TRUE(says(error, "rank 3's part of the window did not come"));
