@@ -2,8 +2,23 @@
 #include "native/window/cuda/device_window.h"
 
 #include <algorithm>
+#include <new>
 
 namespace windlass::cuda {
+namespace {
+
+// What a step comes to, of which the others are told where it lacks memory too.
+template <class Step>
+Code attempt(const Step& step, wl_error_t* error) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for a window of devices");
+  }
+}
+
+}  // namespace
+
 Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes,
                         wl_error_t* error) {
   if (gpu_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
@@ -27,12 +42,16 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
   own_.device = gpu.number();
   // Each step is stated to all, so that a rank whose step fails is waited for by nobody.
   Code code = state(exchange, WL_OK, error);
-  if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
+  if (code == WL_OK)
+    code = state(exchange, attempt([&] { return makeOwn(bytes, error); }, error), error);
   if (code == WL_OK && spansProcesses()) {
-    code = stateUnlessLost(exchange, ask(exchange, error), error);
-    if (code == WL_OK) code = stateUnlessLost(exchange, share(exchange, error), error);
+    code = stateUnlessLost(exchange, attempt([&] { return ask(exchange, error); }, error), error);
+    if (code == WL_OK) {
+      code =
+          stateUnlessLost(exchange, attempt([&] { return share(exchange, error); }, error), error);
+    }
   }
-  if (code == WL_OK) code = state(exchange, reach(error), error);
+  if (code == WL_OK) code = state(exchange, attempt([&] { return reach(error); }, error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
   if (code != WL_OK && isWhole_ && !copies.isStuck()) close(nullptr);
   return code;

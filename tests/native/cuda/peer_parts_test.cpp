@@ -18,11 +18,13 @@
 
 #include "native/window/file_offer.h"
 #include "tests/native/cuda/on_ranks.h"
+#include "tests/native/memory/failing_allocation.h"
 
 namespace windlass::cuda {
 namespace {
 
 namespace gpus = windlass_test::gpus;
+using windlass_test::FailingAllocation;
 
 constexpr uint32_t kRanks = 5;
 constexpr uint32_t kProcesses = 2;
@@ -106,6 +108,63 @@ TEST(CudaPeerParts, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
         EXPECT_EQ(openFiles(), before) << call << " " << number;
       }
     }
+  }
+}
+
+// An exchange of a rank whose `number`-th allocation after the round `after` fails.
+class ShortOfMemory final : public AllRanks {
+ public:
+  ShortOfMemory(AllRanks& whole, int after, int number)
+      : whole_(whole), after_(after), number_(number) {}
+  uint32_t rank() const override { return whole_.rank(); }
+  uint32_t ranks() const override { return whole_.ranks(); }
+  uint32_t firstBeside(uint32_t rank) const override { return whole_.firstBeside(rank); }
+  bool goesOn() override { return whole_.goesOn(); }
+  Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
+    end();
+    const Code code = whole_.all(own, everyones, bytes, error);
+    if (++rounds_ == after_) failing_.emplace(number_);
+    return code;
+  }
+  void end() {
+    hasFailed_ = hasFailed_ || (failing_.has_value() && FailingAllocation::happened());
+    failing_.reset();
+  }
+  bool hasFailed() const { return hasFailed_; }
+
+ private:
+  AllRanks& whole_;
+  const int after_;
+  const int number_;
+  int rounds_ = 0;
+  bool hasFailed_ = false;
+  std::optional<FailingAllocation> failing_;
+};
+
+TEST(CudaPeerParts, ARankThatLacksMemoryIsNamedToAll) {
+  // Behind the last round nothing is left to do.
+  for (int after = 1; after <= 4; ++after) {
+    int fails = 0;
+    for (int number = 1;; ++number) {
+      gpus::reset();
+      bool hasFailed = false;
+      const auto make = [&](uint32_t rank, CudaRankDevice& device, AllRanks& whole,
+                            wl_error_t* error) {
+        ShortOfMemory exchange(whole, rank == 1 ? after : 0, number);
+        const Code code = device.makeWindow(exchange, 5000, error);
+        exchange.end();
+        if (rank == 1) hasFailed = exchange.hasFailed();
+        return code;
+      };
+      const std::vector<Outcome> outcomes = onRanks(kRanks, 1, make, kProcesses);
+      for (const Outcome& one : outcomes)
+        EXPECT_EQ(one.code, hasFailed ? WL_RESOURCE : WL_OK) << after << " " << number;
+      if (!hasFailed) break;
+      EXPECT_TRUE(says(outcomes[1].error, "out of memory")) << outcomes[1].error.message;
+      EXPECT_TRUE(says(outcomes[0].error, "rank 1 could not make")) << outcomes[0].error.message;
+      ++fails;
+    }
+    EXPECT_GT(fails, 0) << after;
   }
 }
 
