@@ -270,7 +270,7 @@ std::vector<uint64_t> offersOfThisMachine() {
   return all;
 }
 
-// Ranks whose parts have 200 connections each, of which nothing is heard, before anybody takes them.
+// Ranks whose parts have 200 silent connections each before anybody takes them.
 class Flooded final : public AllRanks {
  public:
   explicit Flooded(AllRanks& whole) : whole_(whole) {}
