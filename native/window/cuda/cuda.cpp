@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <memory>
 #include <mutex>
 
 #include "native/window/cuda/errors.h"
+#include "native/window/watched_thread.h"
 
 namespace windlass::cuda {
 namespace {
@@ -17,9 +20,9 @@ constexpr int32_t kLeastVersion = 12000;  // of which all calls and the form of 
 
 // Fills the table; the name of the first call that the library lacks, or nullptr.
 const char* findCalls(void* library, Cuda* cuda) {
-#define WINDLASS_CUDA_FIND(result, name, symbol, arguments)                    \
-  cuda->name = reinterpret_cast<result(*) arguments>(dlsym(library, #symbol)); \
-  if (cuda->name == nullptr) return #symbol;
+#define WINDLASS_CUDA_FIND(result, name, symbol, arguments) \
+  cuda->name.find(dlsym(library, #symbol));                 \
+  if (!cuda->name.isFound()) return #symbol;
   WINDLASS_CUDA_CALLS(WINDLASS_CUDA_FIND)
 #undef WINDLASS_CUDA_FIND
   return nullptr;
@@ -57,13 +60,48 @@ Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
   return WL_OK;
 }
 
+namespace {
+
+// Whoever asks first comes back, whether the driver does or not.
+Code openWithin(int64_t limitNs, Cuda* cuda, wl_error_t* error) {
+  struct Opening {
+    Cuda cuda;
+    wl_error_t error = blankError();
+    Code code = WL_OK;
+  };
+  try {
+    const auto opening = std::make_shared<Opening>();
+    const auto open = [opening] {
+      opening->code = Cuda::open(kLibrary, &opening->cuda, &opening->error);
+    };
+    const char* const call = runWatched(open, limitNs);
+    if (call != nullptr) {
+      return fail(error, WL_DEVICE,
+                  "NVIDIA's driver, %s, does not return from %s within %lld ms: look for Xid lines "
+                  "in dmesg, and whether nvidia-smi does",
+                  kLibrary, call, static_cast<long long>(limitNs / 1'000'000));
+    }
+    if (opening->code != WL_OK) return copyError(error, opening->error, nullptr);
+    *cuda = opening->cuda;
+    return WL_OK;
+  } catch (const std::exception&) {
+    return fail(error, WL_RESOURCE,
+                "there is no thread, or no memory for one, that opens NVIDIA's driver");
+  }
+}
+
+}  // namespace
+
 Code Cuda::find(const Cuda** cuda, wl_error_t* error) {
   static std::mutex mutex;
   static Cuda found;
-  const std::lock_guard<std::mutex> lock(mutex);
-  const Code code = found.cuInit == nullptr ? open(kLibrary, &found, error) : WL_OK;
-  *cuda = code == WL_OK ? &found : nullptr;
-  return code;
+  const WatchedLock lock(mutex);
+  *cuda = nullptr;
+  if (!found.cuInit.isFound()) {
+    if (Code code = openWithin(openLimitNs, &found, error); code != WL_OK) return code;
+  }
+  *cuda = &found;
+  return WL_OK;
 }
 
 Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t* error) const {

@@ -4,10 +4,12 @@
 // driver API as CUDA 13.0 declares it, which tests/native/cuda holds against them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "native/base/error.h"
+#include "native/window/watched_calls.h"
 
 namespace windlass::cuda {
 
@@ -183,8 +185,32 @@ struct CuCopy2D {
        (unsigned long long* flags, const CuLocation* location, CuAddress address))
 // clang-format on
 
+// One of them; whoever waits for the thread that makes it sees that it is in there.
+template <class>
+class CudaCall;
+template <class Result, class... Arguments>
+class CudaCall<Result(Arguments...)> {
+ public:
+  explicit constexpr CudaCall(const char* name) : name_(name) {}
+  void find(void* symbol) { function_ = reinterpret_cast<Result (*)(Arguments...)>(symbol); }
+  bool isFound() const { return function_ != nullptr; }
+  Result operator()(Arguments... arguments) const {
+    const WatchedCalls::Scope inside(name_);
+    return function_(arguments...);
+  }
+
+ private:
+  const char* name_;
+  Result (*function_)(Arguments...) = nullptr;
+};
+
+// Of the call that opens the driver, which starts GPUs that nobody keeps started; tests have less.
+constexpr int64_t kOpenLimitNs = 60'000'000'000;
+inline std::atomic<int64_t> openLimitNs{kOpenLimitNs};
+
 struct Cuda {
-#define WINDLASS_CUDA_MEMBER(result, name, symbol, arguments) result(*name) arguments = nullptr;
+#define WINDLASS_CUDA_MEMBER(result, name, symbol, arguments) \
+  CudaCall<result arguments> name{#name};
   WINDLASS_CUDA_CALLS(WINDLASS_CUDA_MEMBER)
 #undef WINDLASS_CUDA_MEMBER
 

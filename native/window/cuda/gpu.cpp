@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <mutex>
 
 #include "windlass/offload.h"
 
@@ -13,24 +12,23 @@ namespace {
 constexpr const char* kKernel = "windlass_run";
 constexpr int32_t kLeastMajor = 8;
 
-std::mutex mutex;  // guards the GPUs
 Gpu gpus[kMostDeviceRanks];
 
 }  // namespace
 
 Code Gpu::followLast(CuStream stream, CuEvent own, wl_error_t* error) {
-  const std::lock_guard<std::mutex> lock(lastMutex_);
+  const WatchedLock lock(lastMutex_);
   if (last_ == nullptr || last_ == own) return WL_OK;
   return check(cuda_->cuStreamWaitEvent(stream, last_, 0), "cuStreamWaitEvent", error);
 }
 
 void Gpu::setLast(CuEvent event) {
-  const std::lock_guard<std::mutex> lock(lastMutex_);
+  const WatchedLock lock(lastMutex_);
   last_ = event;
 }
 
 void Gpu::forget(CuEvent event) {
-  const std::lock_guard<std::mutex> lock(lastMutex_);
+  const WatchedLock lock(lastMutex_);
   if (last_ == event) last_ = nullptr;
 }
 
@@ -53,8 +51,8 @@ Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {
 Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, wl_error_t* error) {
   if (number >= kMostDeviceRanks)
     return fail(error, WL_UNSUPPORTED, "device %u: Windlass counts %u", number, kMostDeviceRanks);
-  const std::lock_guard<std::mutex> lock(mutex);
   Gpu& own = gpus[number];
+  const WatchedLock lock(own.mutex_);
   if (own.holders_ == 0) {
     own.cuda_ = &cuda;
     own.number_ = number;
@@ -132,7 +130,7 @@ Code Gpu::load(const void* image, wl_error_t* error) {
 }
 
 Code Gpu::leave(wl_error_t* error) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const WatchedLock lock(mutex_);
   GivesBack undo(*this, error);
   const bool isLast = --holders_ == 0;
   if (isLast) undo(cuda_->cuModuleUnload(module_), "cuModuleUnload");

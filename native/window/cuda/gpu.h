@@ -46,6 +46,7 @@ class Gpu {
   Code load(const void* image, wl_error_t* error);
   Code attribute(int32_t which, int32_t* value, wl_error_t* error) const;
 
+  std::mutex mutex_;  // guards what follows, which lasts as long as anybody holds it
   const Cuda* cuda_ = nullptr;
   uint32_t number_ = 0;
   uint32_t holders_ = 0;
@@ -54,6 +55,7 @@ class Gpu {
   CuModule module_ = nullptr;
   CuFunction kernel_ = nullptr;
   uint32_t blocksAtOnce_ = 0;
+
   std::mutex lastMutex_;  // guards it, and that it is there while a stream is told to wait for it
   CuEvent last_ = nullptr;
 };

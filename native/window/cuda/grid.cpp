@@ -65,7 +65,7 @@ Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* er
 }
 
 Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const WatchedLock lock(mutex_);
   bool isLast = false;
   if (Code code = come(slot, operation, &isLast, error); code != WL_OK || !isLast) return code;
   void* arguments[] = {&joining_, &cores};
@@ -86,18 +86,25 @@ Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* 
 
 Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error) {
   const int64_t endNs = clockNs() + limitNs;
+  bool isDecided = false;
+  bool hasBegun = false;
+  uint32_t arrived = 0;
   {
+    // The last one to come may not come back from its launch.
+    const WatchedCalls::Scope waiting(WatchedCalls::kOfOthers);
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(limitNs), [&] {
+    isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(limitNs), [&] {
       return isLaunched(slot) || hasWithdrawn_[slot];
     });
-    if (!isDecided) {
-      return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
-                  kernel, gpu_.number(), waiting_, ranks_);
-    }
-    if (!isLaunched(slot))
-      return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
+    hasBegun = isLaunched(slot);
+    arrived = waiting_;
   }
+  if (!isDecided) {
+    return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
+                kernel, gpu_.number(), arrived, ranks_);
+  }
+  if (!hasBegun)
+    return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
   const Code code = awaitStream(gpu_, stream_, endNs - clockNs(), error);
   if (code != WL_TIMEOUT) return code;
   return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
@@ -105,7 +112,7 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
 }
 
 void Grid::withdraw(uint32_t slot) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const WatchedLock lock(mutex_);
   if (isLaunched(slot)) return;
   isBroken_ = true;
   hasWithdrawn_[slot] = true;

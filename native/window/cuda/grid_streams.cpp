@@ -12,7 +12,7 @@ Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* erro
 
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
                    wl_error_t* error) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const WatchedLock lock(mutex_);
   bool isLast = false;
   Code code = come(slot, operation, &isLast, error);
   if (code != WL_OK) return code;

@@ -29,7 +29,7 @@ TEST(CudaLibrary, SaysWhatItLookedFor) {
   EXPECT_EQ(Cuda::open("/nonexistent/libcuda.so.1", &cuda, &error), WL_UNSUPPORTED);
   EXPECT_TRUE(says(error, "NVIDIA's driver, /nonexistent/libcuda.so.1, does not open"));
   EXPECT_TRUE(says(error, "install the driver"));
-  EXPECT_EQ(cuda.cuInit, nullptr);
+  EXPECT_FALSE(cuda.cuInit.isFound());
 }
 
 TEST(CudaLibrary, NamesTheCallThatAnotherLibraryLacks) {
@@ -48,7 +48,7 @@ TEST(CudaLibrary, RefusesADriverThatIsTooOld) {
   wl_error_t error = blankError();
   EXPECT_EQ(Cuda::open(driver().c_str(), &cuda, &error), WL_UNSUPPORTED);
   EXPECT_TRUE(says(error, "is for CUDA 11.8: install a driver for CUDA 13.0 or later, 580"));
-  EXPECT_EQ(cuda.cuInit, nullptr);
+  EXPECT_FALSE(cuda.cuInit.isFound());
   gpus::reset();
   gpus::failCall("cuInit", 1, 35);
   EXPECT_EQ(Cuda::open(driver().c_str(), &cuda, &error), WL_UNSUPPORTED);
