@@ -115,7 +115,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
 
   // Waits until the operation is over that this rank has put on a stream, for no longer than
   // limitNs. Any thread.
-  Code awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) const;
+  Code awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error);
 
   // One-sided operations, which take no sequence: descriptor.root() is the one peer that they
   // concern. native/comm/one_sided.h says what for.

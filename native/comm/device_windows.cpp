@@ -2,7 +2,9 @@
 #include "native/comm/device_windows.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "native/base/target.h"
@@ -10,22 +12,51 @@
 #include "native/comm/kept_devices.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
+#include "native/comm/rank_waits.h"
+#include "native/window/watched_thread.h"
 
 namespace windlass {
 namespace {
 
-// Keeps a window of which a kernel may touch a part that did not end.
+// Keeps a window of which a kernel may touch a part that did not end, or a call that does not
+// return: one that gives it back, too.
 struct Returns {
   std::vector<uint32_t> devices;  // of each rank; kNobody: in another process
 
   void operator()(Window* window) const {
     const auto isKept = [](uint32_t device) {
-      return device != kNobody && KeptDevices::check(device, nullptr) != WL_OK;
+      return device != kNobody && KeptDevices::has(device);
     };
-    if (std::none_of(devices.begin(), devices.end(), isKept)) {
-      delete window;
-    } else {
-      KeptDevices::addWindow(window->bytes() * devices.size());
+    const uint64_t bytes = window->bytes() * devices.size();
+    if (std::any_of(devices.begin(), devices.end(), isKept) || !isGivenBack(window))
+      KeptDevices::addWindow(bytes);
+  }
+
+ private:
+  static bool isGivenBack(Window* window) {
+    try {
+      return runWatched([window] { delete window; }, callLimitNs) == nullptr;
+    } catch (const std::exception&) {
+      // There is no thread for it, or no memory for that.
+      return false;
+    }
+  }
+};
+
+// What a window's parts take before any rank makes its own. A thread may stay in there that does
+// not come back.
+struct Reservation {
+  std::vector<uint32_t> devices;
+  uint32_t otherProcesses;
+  uint64_t bytes;
+  std::unique_ptr<DeviceParts> parts;
+  wl_error_t failure = blankError();
+
+  void make() {
+    try {
+      reserveParts(devices, otherProcesses, bytes, &parts, &failure);
+    } catch (const std::bad_alloc&) {
+      fail(&failure, WL_RESOURCE, "out of memory for a window of devices");
     }
   }
 };
@@ -44,28 +75,10 @@ Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
               static_cast<unsigned long long>(bytes), comm.group().ranks());
 }
 
-wl_error_t ofDevice(Comm& comm, const std::function<Code(RankDevice&, wl_error_t*)>& body) {
-  wl_error_t error = blankError();
-  Offload& own = comm.group().offloadSeats().offload(comm.rank());
-  own.alone([&](RankDevice& device) { return body(device, &error); }, &error);
-  return error;
+int64_t endOf(const Comm& comm, const TimeLimit& limit) {
+  return limit.startNs +
+         (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs);
 }
-
-// While a rank waits for what other processes give and take.
-class Waiting final : public Liveness {
- public:
-  Waiting(Comm& comm, const TimeLimit& limit)
-      : comm_(comm),
-        endNs_(limit.startNs +
-               (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs)) {}
-  bool goesOn() override {
-    return comm_.group().failure() == nullptr && !comm_.closes() && clockNs() < endNs_;
-  }
-
- private:
-  Comm& comm_;
-  const int64_t endNs_;
-};
 
 // A rank's way to a window of devices, as the collective that it is.
 class Making {
@@ -74,7 +87,8 @@ class Making {
       : comm_(comm),
         bytes_(bytes),
         descriptor_(Descriptor::of(WL_OP_DEVICE_WINDOW, bytes)),
-        limit_(limit) {}
+        limit_(limit),
+        waits_(comm.group(), comm.rank(), endOf(comm, limit)) {}
 
   Code run(std::shared_ptr<Window>* window, wl_error_t* error) {
     attempt([&] {
@@ -103,11 +117,18 @@ class Making {
       body();
     } catch (const std::bad_alloc&) {
       failure_ = noMemory(comm_.rank());
+    } catch (const std::system_error&) {
+      failure_ =
+          errorOf(WL_RESOURCE, "rank %u: the system has no more threads for a device's calls",
+                  comm_.rank());
     }
   }
   template <class Body>
   void onDevice(const Body& body) {
-    failure_ = ofDevice(comm_, body);
+    wl_error_t failed = blankError();
+    Offload& own = comm_.group().offloadSeats().offload(comm_.rank());
+    own.alone([&](RankDevice& device) { return body(device, &failed); }, waits_, &failed);
+    failure_ = failed;
   }
   Code agree(wl_error_t* error) {
     return shareOutcome(comm_, descriptor_, failure_, limit_, error);
@@ -125,10 +146,20 @@ class Making {
     }
     offers_.resize(group.ranks());
     made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
-      std::unique_ptr<DeviceParts> parts;
-      if (reserveParts(devices_, otherProcesses_, bytes_, &parts, &failure_) != WL_OK)
+      const auto reserved = std::make_shared<Reservation>();
+      reserved->devices = devices_;
+      reserved->otherProcesses = otherProcesses_;
+      reserved->bytes = bytes_;
+      const char* const call = runWatched([reserved] { reserved->make(); }, callLimitNs);
+      if (call != nullptr) {
+        fail(&failure_, WL_DEVICE, "the driver does not return from %s for a window of devices",
+             call);
         return std::shared_ptr<Window>();
-      return std::shared_ptr<Window>(new Window(std::move(parts), bytes_), Returns{devices_});
+      }
+      failure_ = reserved->failure;
+      if (reserved->parts == nullptr) return std::shared_ptr<Window>();
+      return std::shared_ptr<Window>(new Window(std::move(reserved->parts), bytes_),
+                                     Returns{devices_});
     });
   }
 
@@ -138,17 +169,16 @@ class Making {
     Code code =
         gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
     if (code != WL_OK) return code;
-    Waiting waiting(comm_, limit_);
     attempt([&] {
       onDevice([&](RankDevice& device, wl_error_t* failed) {
-        return device.askForParts(parts(), comm_.rank(), offers_, waiting, failed);
+        return device.askForParts(parts(), comm_.rank(), offers_, waits_, failed);
       });
     });
     code = agree(error);
     if (code != WL_OK) return code;
     attempt([&] {
       onDevice([&](RankDevice& device, wl_error_t* failed) {
-        return device.shareParts(parts(), comm_.rank(), waiting, failed);
+        return device.shareParts(parts(), comm_.rank(), waits_, failed);
       });
     });
     // What others say more than that they went away.
@@ -172,6 +202,7 @@ class Making {
   const uint64_t bytes_;
   const Descriptor descriptor_;
   const TimeLimit limit_;
+  RankWaits waits_;
   wl_error_t failure_ = blankError();
   Group::Joint<Window> made_;
   uint32_t otherProcesses_ = 0;

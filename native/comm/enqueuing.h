@@ -40,8 +40,9 @@ class Enqueuing {
   // One look at what is in flight. In how many ns to look again; kNever: there is nothing to see.
   static constexpr int64_t kNever = -1;
   int64_t look();
-  // The rank leaves the communicator, of which nothing is looked at any more. Any thread.
-  void close();
+  // The rank leaves the communicator, of which nothing is looked at any more. Any thread. Whether
+  // nothing is looked at right now, which that has to wait for.
+  bool close();
 
   // Until the operation is over, for no longer than limitNs; *isOver says whether it is.
   // WL_ABORTED: the communicator has ended. Any thread.

@@ -49,10 +49,12 @@ int64_t Enqueuing::look() {
   return waiters_ > 0 || clockNs() - lastNs_ < kMomentNs ? kSoonNs : kBusyNs;
 }
 
-void Enqueuing::close() {
-  const std::lock_guard<std::mutex> looking(lookMutex_);
+bool Enqueuing::close() {
+  const std::unique_lock<std::mutex> looking(lookMutex_, std::try_to_lock);
+  if (!looking.owns_lock()) return false;
   isClosed_ = true;
   if (streams_ != nullptr && (isInFlight() || captured_ > 0)) end();
+  return true;
 }
 
 Code Enqueuing::poll(wl_error_t* error) {

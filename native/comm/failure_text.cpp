@@ -105,6 +105,9 @@ void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
 
 void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
   addCall(out, group, peer, described);
+  char call[ToldCall::kRoom];
+  if (group.config().offloadCores > 0 && group.block().offloadLine(peer).call.read(call))
+    out.add(", whose device's driver does not return from %s", call);
   const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
   if (pid != 0) out.add(" (process %d on %s)", pid, HostName().text());
 }

@@ -16,6 +16,7 @@
 #include "native/base/cpu.h"
 #include "native/base/process.h"
 #include "native/base/target.h"
+#include "native/comm/kept_devices.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/watch.h"
 
@@ -286,7 +287,11 @@ bool Group::quiescent() const {
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
     }
-    if (offloadSeats_ != nullptr && (*offloadSeats_)[rank].enqueued.load() != 0) return false;
+    if (offloadSeats_ == nullptr) continue;
+    const OffloadSeat& seat = (*offloadSeats_)[rank];
+    if (seat.enqueued.load() != 0) return false;
+    // What does not end there may touch it, whatever the ranks do.
+    if (!seat.isElsewhere && KeptDevices::has(seat.device)) return false;
   }
   return true;
 }

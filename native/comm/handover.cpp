@@ -10,6 +10,7 @@
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
+#include "native/comm/rank_waits.h"
 #include "windlass/experts.h"
 
 namespace windlass {
@@ -23,7 +24,12 @@ constexpr int64_t kEndLimitNs = 2'000'000'000;
 
 class Comm::Handover final : public OffloadPeers {
  public:
-  Handover(Comm& comm, Deadline& deadline) : comm_(comm), deadline_(deadline) {}
+  Handover(Comm& comm, Deadline& deadline)
+      : comm_(comm),
+        deadline_(deadline),
+        wait_(comm.group(), comm.rank(), clockNs() + deadline.left(clockNs())) {}
+
+  DeviceWait& wait() override { return wait_; }
 
   uint32_t rank() const override { return comm_.rank(); }
   uint32_t ranks() const override { return comm_.group().ranks(); }
@@ -69,6 +75,7 @@ class Comm::Handover final : public OffloadPeers {
 
   Comm& comm_;
   Deadline& deadline_;
+  RankWaits wait_;
 };
 
 // Operations of two groups that meet in several processes have the devices of those in the same
@@ -173,8 +180,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   return wait([] { return false; }, culprit, deadline);
 }
 
-Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) const {
-  const Offload* offload =
+Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) {
+  Offload* const offload =
       group_->config().offloadCores == 0 ? nullptr : group_->offloadSeats()[rank_].offload.get();
   Enqueuing* const enqueuing = offload == nullptr ? nullptr : offload->enqueuing();
   *isOver = false;
@@ -183,6 +190,13 @@ Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_erro
                 static_cast<unsigned long long>(ticket), rank_);
   }
   const Code code = enqueuing->await(ticket, limitNs, isOver);
+  // Nobody else waits for the thread that looks whether it is over.
+  const int64_t sinceNs = clockNs() - group_->config().deadlineNs - callLimitNs;
+  wl_error_t lost = blankError();
+  if (code == WL_OK && !*isOver && offload->giveUp(sinceNs, &lost)) {
+    publishDevice(lost);
+    return status(error);
+  }
   return code == WL_OK ? WL_OK : status(error);
 }
 
@@ -192,7 +206,7 @@ void Comm::endEnqueued() {
   Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
   if (enqueuing == nullptr) return;
   if (seat.enqueued.load() != 0) endInFlight(seat.enqueued.load());
-  enqueuing->close();
+  seat.offload->endStreams();
 }
 
 void Comm::endInFlight(uint32_t count) {

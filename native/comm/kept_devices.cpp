@@ -9,13 +9,29 @@ namespace windlass {
 namespace {
 
 std::atomic<const char*> kernels[kMostDeviceRanks];
+std::atomic<const char*> calls[kMostDeviceRanks];
 std::atomic<uint64_t> windowCount;
 std::atomic<uint64_t> windowBytes;
+
+const char* at(const std::atomic<const char*> (&all)[kMostDeviceRanks], uint32_t device) {
+  return device < kMostDeviceRanks ? all[device].load(std::memory_order_acquire) : nullptr;
+}
 
 }  // namespace
 
 void KeptDevices::add(uint32_t device, const char* kernel) {
   if (device < kMostDeviceRanks) kernels[device].store(kernel, std::memory_order_release);
+}
+
+void KeptDevices::addCall(uint32_t device, const char* call) {
+  const char* none = nullptr;
+  // The first one holds up the others.
+  if (device < kMostDeviceRanks)
+    calls[device].compare_exchange_strong(none, call, std::memory_order_acq_rel);
+}
+
+bool KeptDevices::has(uint32_t device) {
+  return at(kernels, device) != nullptr || at(calls, device) != nullptr;
 }
 
 void KeptDevices::addWindow(uint64_t bytes) {
@@ -28,14 +44,21 @@ uint64_t KeptDevices::windows() {
 }
 
 Code KeptDevices::check(uint32_t device, wl_error_t* error) {
-  const char* kernel =
-      device < kMostDeviceRanks ? kernels[device].load(std::memory_order_acquire) : nullptr;
-  if (kernel == nullptr) return WL_OK;
+  const auto count = static_cast<unsigned long long>(windows());
+  const auto bytes =
+      static_cast<unsigned long long>(windowBytes.load(std::memory_order_relaxed));
+  if (const char* kernel = at(kernels, device); kernel != nullptr) {
+    return fail(error, WL_DEVICE,
+                "device %u still runs %s, which did not end when it was told to; what such kernels "
+                "reach is kept, so far %llu windows of %llu bytes in all, until this process ends",
+                device, kernel, count, bytes);
+  }
+  const char* const call = at(calls, device);
+  if (call == nullptr) return WL_OK;
   return fail(error, WL_DEVICE,
-              "device %u still runs %s, which did not end when it was told to; what such kernels "
-              "reach is kept, so far %llu windows of %llu bytes in all, until this process ends",
-              device, kernel, static_cast<unsigned long long>(windows()),
-              static_cast<unsigned long long>(windowBytes.load(std::memory_order_relaxed)));
+              "device %u's driver does not return from %s; what such calls may touch is kept, so "
+              "far %llu windows of %llu bytes in all, until this process ends",
+              device, call, count, bytes);
 }
 
 }  // namespace windlass

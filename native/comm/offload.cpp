@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/offload.h"
 
-#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <new>
 #include <system_error>
 
 #include "native/base/clock.h"
+#include "native/base/no_signals.h"
 #include "native/comm/enqueuing.h"
 #include "native/comm/kept_devices.h"
 
 namespace windlass {
 namespace {
+
+constexpr auto kWaitLook = std::chrono::milliseconds(20);
+// Of a call of the driver that the others are told of.
+constexpr int64_t kLongCallNs = 100'000'000;
 
 // Before anything runs.
 OffloadProgress progressOfNone(uint32_t ranks) {
@@ -28,8 +32,8 @@ Offload::Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {
 Offload::~Offload() = default;
 
 void Offload::beginToClose(bool keeps) {
-  if (!thread_.joinable()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!thread_.joinable()) return;
   closingBytes_ = device_->partBytes();
   keeps_ = keeps;
   ends_ = true;
@@ -37,9 +41,9 @@ void Offload::beginToClose(bool keeps) {
 }
 
 bool Offload::closed(int64_t untilNs) {
-  if (!thread_.joinable()) return true;
   {
     std::unique_lock<std::mutex> lock(mutex_);
+    if (!thread_.joinable()) return givenUp_ == nullptr;
     const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
     if (!changed_.wait_for(lock, left, [this] { return isClosed_; })) {
       thread_.detach();
@@ -51,21 +55,12 @@ bool Offload::closed(int64_t untilNs) {
 }
 
 void Offload::start() {
-  // Signals of the host program, a JVM's among them, go to its own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { serve(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const NoSignals none;
+  thread_ = std::thread([this] { serve(); });
 }
 
 void Offload::serve() {
+  calls_.watchThisThread();
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     const auto isCalled = [this] { return body_ != nullptr || ends_; };
@@ -105,15 +100,69 @@ void Offload::keepWhatLasts() {
   KeptDevices::add(number_, lasting);
 }
 
-void Offload::onItsThread(const std::function<void()>& body) {
+Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error) {
   std::unique_lock<std::mutex> lock(mutex_);
+  if (givenUp_ != nullptr) return failGivenUp(error);
+  if (!thread_.joinable()) start();
   body_ = &body;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return body_ == nullptr; });
+  int64_t endedNs = 0;  // when the caller's time was over
+  const char* told = nullptr;
+  while (!changed_.wait_for(lock, kWaitLook, [this] { return body_ == nullptr; })) {
+    const int64_t now = clockNs();
+    const char* const call = calls_.since(now - kLongCallNs);
+    if (call != told) wait.tell(call);
+    told = call;
+    if (endedNs == 0 && !wait.goesOn()) endedNs = now;
+    // Who is in a call of its own says so first.
+    const int64_t limitNs = callLimitNs * (calls_.isOfOthers() ? 5 : 4) / 4;
+    if (endedNs != 0 && now - endedNs >= limitNs) giveUpLocked(now - limitNs);
+    if (givenUp_ != nullptr) return failGivenUp(error);
+  }
+  if (told != nullptr) wait.tell(nullptr);
+  return WL_OK;
 }
 
-Code Offload::runOnItsThread(const std::function<Code()>& body, uint32_t rank, uint32_t* culprit,
-                             wl_error_t* error) {
+bool Offload::giveUpLocked(int64_t sinceNs) {
+  if (givenUp_ != nullptr || !thread_.joinable()) return false;
+  const char* const call = calls_.giveUp(sinceNs);
+  if (call == nullptr) return false;
+  givenUp_ = call;
+  closingBytes_ = device_->partBytes();
+  isStuck_ = true;
+  KeptDevices::addCall(number_, call);
+  thread_.detach();
+  return true;
+}
+
+Code Offload::failGivenUp(wl_error_t* error) const {
+  return fail(error, WL_DEVICE,
+              "device %u's driver does not return from %s; what that may touch is kept, and the "
+              "device takes nothing else until this process ends: look for Xid lines in dmesg, and "
+              "at nvidia-smi -q for its health",
+              number_, givenUp_);
+}
+
+bool Offload::giveUp(int64_t sinceNs, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!giveUpLocked(sinceNs)) return false;
+  failGivenUp(error);
+  changed_.notify_all();
+  return true;
+}
+
+void Offload::endStreams() {
+  Enqueuing* const enqueuing = enqueuing_.load();
+  if (enqueuing == nullptr) return;
+  while (!enqueuing->close()) {
+    if (giveUp(clockNs() - callLimitNs, nullptr)) return;
+    usleep(100);
+  }
+}
+
+Code Offload::runOnItsThread(const std::function<Code()>& body, OffloadPeers& peers,
+                             uint32_t* culprit, wl_error_t* error) {
+  const uint32_t rank = peers.rank();
   *culprit = rank;
   Code code = WL_OK;
   const auto noRoom = [&] {
@@ -121,14 +170,18 @@ Code Offload::runOnItsThread(const std::function<Code()>& body, uint32_t rank, u
     code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
   };
   try {
-    if (!thread_.joinable()) start();
-    onItsThread([&] {
+    const auto guarded = [&] {
       try {
         code = body();
       } catch (const std::bad_alloc&) {
         noRoom();
       }
-    });
+    };
+    wl_error_t lost = blankError();
+    if (onItsThread(guarded, peers.wait(), &lost) != WL_OK) {
+      *culprit = rank;
+      return copyError(error, lost, nullptr);
+    }
   } catch (const std::system_error&) {
     return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
   } catch (const std::bad_alloc&) {
@@ -137,19 +190,21 @@ Code Offload::runOnItsThread(const std::function<Code()>& body, uint32_t rank, u
   return code;
 }
 
-Code Offload::alone(const std::function<Code(RankDevice&)>& body, wl_error_t* error) {
+Code Offload::alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait,
+                    wl_error_t* error) {
   Code code = WL_OK;
   bool lacksMemory = false;
   try {
-    if (!thread_.joinable()) start();
-    onItsThread([&] {
+    const auto guarded = [&] {
       try {
         code = open(error);
         if (code == WL_OK) code = body(*device_);
       } catch (const std::bad_alloc&) {
         lacksMemory = true;
       }
-    });
+    };
+    wl_error_t lost = blankError();
+    if (onItsThread(guarded, wait, &lost) != WL_OK) return copyError(error, lost, nullptr);
   } catch (const std::system_error&) {
     return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
   }
@@ -159,8 +214,8 @@ Code Offload::alone(const std::function<Code(RankDevice&)>& body, wl_error_t* er
 
 Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                   wl_error_t* error) {
-  return runOnItsThread([&] { return runHere(operation, peers, culprit, error); }, peers.rank(),
-                        culprit, error);
+  return runOnItsThread([&] { return runHere(operation, peers, culprit, error); }, peers, culprit,
+                        error);
 }
 
 Code Offload::enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
@@ -172,7 +227,7 @@ Code Offload::enqueue(Group& group, const Operation& operation, int64_t deadline
     }
     return owned_->run(operation, open(error), deadlineNs, on, peers, culprit, error);
   };
-  return runOnItsThread(body, peers.rank(), culprit, error);
+  return runOnItsThread(body, peers, culprit, error);
 }
 
 bool Offload::isStuck() const {

@@ -13,11 +13,17 @@
 
 #include "native/comm/offloaded_transfer.h"
 #include "native/window/device.h"
+#include "native/window/watched_calls.h"
 
 namespace windlass {
 
 // Of a kernel that was told to stop: it looks at every signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
+// Of a call of the driver, once whoever waits for it has no time left. Kernels that a driver
+// compiles for its GPU take seconds.
+constexpr int64_t kCallLimitNs = 5'000'000'000;
+// The same of this process; tests have less.
+inline std::atomic<int64_t> callLimitNs{kCallLimitNs};
 // A device ends by itself what its host has not told to stop for so long after the deadline.
 constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
 // Looks at a signal before a core looks whether it shall stop.
@@ -43,9 +49,20 @@ struct OffloadProgress {
   uint32_t fewest() const;
 };
 
+// A rank whose thread waits for the one that makes its device's calls; on the former.
+class DeviceWait : public Liveness {
+ public:
+  // The call that the driver does not return from, in which the other thread is; nullptr: none.
+  virtual void tell(const char* call) = 0;
+
+ protected:
+  ~DeviceWait() = default;
+};
+
 // The other ranks, as one that hands an operation to its device sees them.
 class OffloadPeers : public AllRanks {
  public:
+  virtual DeviceWait& wait() = 0;
   virtual int64_t leftNs() = 0;  // of the time in which it goes on
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
@@ -89,12 +106,15 @@ class Offload {
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
+  // Each of these returns callLimitNs after its caller has no time left, where a call of the driver
+  // does not return: WL_DEVICE, and the device takes nothing else.
+  //
   // Collective: every rank has entered the operation. Where it fails on one rank it fails on all:
   // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // What the rank does by itself: body(device) on the thread that makes the device's calls, once it
   // is open.
-  Code alone(const std::function<Code(RankDevice&)>& body, wl_error_t* error);
+  Code alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait, wl_error_t* error);
 
   // The same, but that it returns once all ranks have enqueued it on streams of theirs; an
   // operation's deadline is deadlineNs.
@@ -103,8 +123,14 @@ class Offload {
   // What is on streams; nullptr: nothing was ever.
   Enqueuing* enqueuing() const { return enqueuing_.load(); }
 
-  // Whether a kernel runs on that did not end when it was told to, or a copy whose time is up: it
-  // may touch the windows of all ranks at any time.
+  // The rank leaves the communicator: what is on streams is looked at no more.
+  void endStreams();
+  // Gives the thread up that makes the device's calls where the driver has not returned from one
+  // since then; the error says which, and the device takes nothing else. Any thread.
+  bool giveUp(int64_t sinceNs, wl_error_t* error);
+
+  // Whether a kernel runs on that did not end when it was told to, a copy whose time is up, or a
+  // call that does not return: it may touch the windows of all ranks at any time.
   bool isStuck() const;
   // Has its thread give all back, or nothing where that `keeps`, and end. No device's kernels but
   // such as are stuck reach the window any more.
@@ -139,10 +165,13 @@ class Offload {
   void serve();
   // Where what a body of that thread's began runs on.
   void keepWhatLasts();
-  // Runs body() on the thread that the device's calls are made on.
-  void onItsThread(const std::function<void()>& body);
+  // Runs body() on the thread that the device's calls are made on. WL_DEVICE: that was given up,
+  // and body() touches nothing any more.
+  Code onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error);
+  bool giveUpLocked(int64_t sinceNs);
+  Code failGivenUp(wl_error_t* error) const;
   // The same of one that may lack memory or a thread, of which *culprit is then this rank.
-  Code runOnItsThread(const std::function<Code()>& body, uint32_t rank, uint32_t* culprit,
+  Code runOnItsThread(const std::function<Code()>& body, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error);
   Code runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
@@ -200,6 +229,8 @@ class Offload {
   bool keeps_ = false;
   bool isClosed_ = false;
   uint64_t closingBytes_ = 0;
+  const char* givenUp_ = nullptr;  // the call from which the thread did not come back
+  WatchedCalls calls_;
   std::thread thread_;
 };
 

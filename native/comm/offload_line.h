@@ -4,8 +4,41 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 namespace windlass {
+
+// The name of a call of a rank's driver, which other processes read at any time, one word after
+// another.
+class ToldCall {
+ public:
+  static constexpr size_t kRoom = 64;
+
+  // nullptr: there is none.
+  void set(const char* call) {
+    char text[kRoom] = {};
+    if (call != nullptr) std::strncpy(text, call, kRoom - 1);
+    for (size_t i = 0; i < kWords; ++i) {
+      uint64_t word = 0;
+      std::memcpy(&word, text + i * sizeof word, sizeof word);
+      words_[i].store(word, std::memory_order_relaxed);
+    }
+  }
+  // Whether there is one.
+  bool read(char (&text)[kRoom]) const {
+    for (size_t i = 0; i < kWords; ++i) {
+      const uint64_t word = words_[i].load(std::memory_order_relaxed);
+      std::memcpy(text + i * sizeof word, &word, sizeof word);
+    }
+    text[kRoom - 1] = 0;
+    return text[0] != 0;
+  }
+
+ private:
+  static constexpr size_t kWords = kRoom / sizeof(uint64_t);
+
+  std::atomic<uint64_t> words_[kWords] = {};
+};
 
 struct OffloadLine {
   static constexpr uint64_t kMostBytes = 128;
@@ -13,6 +46,7 @@ struct OffloadLine {
   alignas(64) std::atomic<uint64_t> turn{0};
   std::atomic<uint64_t> taken{0};  // the last operation that has the devices of the rank's process
   alignas(64) unsigned char said[2][kMostBytes] = {};
+  alignas(64) ToldCall call;  // of the rank's driver, which has lasted for some time
 };
 
 }  // namespace windlass

@@ -5,6 +5,7 @@
 #include "native/comm/device_moves.h"
 #include "native/comm/executor.h"
 #include "native/comm/offload_seats.h"
+#include "native/comm/rank_waits.h"
 
 namespace windlass {
 namespace {
@@ -113,7 +114,8 @@ wl_error_t byDevice(Comm& comm, const StridedView& local, const Body& body) {
     const Code code = device.find(local.data, &side.lies, &error);
     return code == WL_OK ? body(device, side, &error) : code;
   };
-  comm.group().offloadSeats().offload(comm.rank()).alone(run, &error);
+  RankWaits waits(comm.group(), comm.rank());
+  comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &error);
   return error;
 }
 

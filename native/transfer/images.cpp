@@ -16,6 +16,7 @@
 #include "native/base/extent.h"
 #include "native/comm/group.h"
 #include "native/comm/offload_seats.h"
+#include "native/comm/rank_waits.h"
 
 namespace windlass {
 namespace {
@@ -146,7 +147,8 @@ class Owner {
         if (Code code = locate(device, devices, &each, error); code != WL_OK) return code;
       return WL_OK;
     };
-    return seats.offload(rank_).alone(body, error);
+    RankWaits waits(group_, rank_);
+    return seats.offload(rank_).alone(body, waits, error);
   }
 
   Code locate(RankDevice& device, const std::vector<uint32_t>& devices, Located* memory,

@@ -23,15 +23,17 @@ constexpr CuResult kGridTooLarge = 720;
 extern std::mutex mutex;                       // guards all that there is
 extern thread_local std::vector<int> current;  // devices whose contexts are
 
-// Records the call; what it shall return, 0 for what it does.
-__attribute__((format(printf, 1, 2))) int record(const char* format, ...);
+// Records the call, and stays in one that is held, without the lock; what it shall return, 0 for
+// what it does.
+__attribute__((format(printf, 2, 3))) int record(std::unique_lock<std::mutex>& lock,
+                                                 const char* format, ...);
 
 }  // namespace stand_in
 
 #define CALL __attribute__((visibility("default")))
-#define BEGIN(...)                                         \
-  const std::lock_guard<std::mutex> lock(stand_in::mutex); \
-  if (const int told = stand_in::record(__VA_ARGS__); told != 0) return told;
+#define BEGIN(...)                                    \
+  std::unique_lock<std::mutex> lock(stand_in::mutex); \
+  if (const int told = stand_in::record(lock, __VA_ARGS__); told != 0) return told;
 #define BEGIN_IN_CONTEXT(...) \
   BEGIN(__VA_ARGS__)          \
   if (stand_in::current.empty()) return stand_in::kInvalidContext;

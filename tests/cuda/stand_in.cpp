@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,7 @@ using namespace windlass::cuda;
 using namespace stand_in;
 
 constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};  // how one begins
+constexpr CuResult kLaunchFailed = 719;
 constexpr size_t kGranularity = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kForeign = 1000;       // of the contexts that callers make
@@ -63,6 +65,13 @@ struct {
   int number = 0;
   int error = 0;
 } injected;
+struct {
+  std::string call;
+  int number = 0;
+  int calls = 0;  // that are in there
+  // Some may be when the process ends.
+  std::condition_variable& changed = *new std::condition_variable;
+} held;
 std::map<int, int> retained;
 std::set<CuModule> modules;
 std::map<uint64_t, size_t> allocated;
@@ -131,7 +140,7 @@ void drop(Physical* physical) {
 std::mutex stand_in::mutex;
 thread_local std::vector<int> stand_in::current;
 
-int stand_in::record(const char* format, ...) {
+int stand_in::record(std::unique_lock<std::mutex>& lock, const char* format, ...) {
   char text[200];
   va_list arguments;
   va_start(arguments, format);
@@ -140,6 +149,13 @@ int stand_in::record(const char* format, ...) {
   const std::string name(text, std::strcspn(text, " "));
   const int number = ++callsOf[name];
   calls.emplace_back(text);
+  if (held.call == name && held.number == number) {
+    ++held.calls;
+    held.changed.wait(lock, [] { return held.call.empty(); });
+    --held.calls;
+    held.changed.notify_all();
+    return kLaunchFailed;
+  }
   if (injected.call != name) return 0;
   return injected.number == 0 || injected.number == number ? injected.error : 0;
 }
@@ -651,6 +667,20 @@ CALL void* standInMapped(int device, size_t bytes, int readers) {
 CALL void standInFail(const char* call, int number, int error) {
   const std::lock_guard<std::mutex> lock(mutex);
   injected = {call, number, error};
+}
+// The call of that name and number, from 1, does not return until it is let go: "" as the name.
+// Then it has done nothing, and fails.
+CALL void standInHold(const char* call, int number) {
+  std::unique_lock<std::mutex> lock(mutex);
+  held.call = call;
+  held.number = number;
+  held.changed.notify_all();
+  if (held.call.empty()) held.changed.wait(lock, [] { return held.calls == 0; });
+}
+// How many calls are held.
+CALL int standInHolds() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return held.calls;
 }
 CALL int standInCalls() {
   const std::lock_guard<std::mutex> lock(mutex);

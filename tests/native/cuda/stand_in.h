@@ -75,6 +75,16 @@ T* mappedTensor(int device, size_t count, int readers) {
 inline void failCall(const std::string& call, int number, int result) {
   find<void (*)(const char*, int, int)>("standInFail")(call.c_str(), number, result);
 }
+// That call does not return until letGo().
+inline void hold(const std::string& call, int number) {
+  find<void (*)(const char*, int)>("standInHold")(call.c_str(), number);
+}
+inline void letGo() {
+  hold("", 0);
+}
+inline int holds() {
+  return find<int (*)()>("standInHolds")();
+}
 inline std::vector<std::string> log() {
   std::vector<std::string> lines;
   const int count = find<int (*)()>("standInCalls")();

@@ -15,6 +15,13 @@ using namespace stand_in;
 using windlass::Code;
 using windlass::OffloadProgress;
 
+// Whoever waits as long as it takes.
+class Patient final : public windlass::DeviceWait {
+ public:
+  bool goesOn() override { return true; }
+  void tell(const char*) override {}
+};
+
 // Ranks whose operation goes on for so many looks, and then is late.
 class Peers final : public windlass::OffloadPeers {
  public:
@@ -26,6 +33,7 @@ class Peers final : public windlass::OffloadPeers {
     return seat_.all(own, everyones, bytes, error);
   }
   uint32_t firstBeside(uint32_t) const override { return 0; }
+  windlass::DeviceWait& wait() override { return wait_; }
   bool goesOn() override { return looks_-- > 0; }
   int64_t leftNs() override { return kMs; }
   Code ended(const OffloadProgress& told) override {
@@ -38,6 +46,7 @@ class Peers final : public windlass::OffloadPeers {
  private:
   windlass::acl::Meeting::Seat seat_;
   int looks_;
+  Patient wait_;
 };
 
 constexpr int kAlways = 1 << 30;

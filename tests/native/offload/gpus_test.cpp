@@ -324,9 +324,17 @@ class Asleep final : public windlass::OffloadPeers {
     return WL_OK;
   }
   uint32_t firstBeside(uint32_t) const override { return 0; }
+  windlass::DeviceWait& wait() override { return wait_; }
   bool goesOn() override { return true; }
   int64_t leftNs() override { return 0; }
   windlass::Code ended(const windlass::OffloadProgress&) override { return WL_ABORTED; }
+
+ private:
+  struct Patient final : windlass::DeviceWait {
+    bool goesOn() override { return true; }
+    void tell(const char*) override {}
+  };
+  Patient wait_;
 };
 
 TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {
