@@ -124,7 +124,8 @@ Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, w
 }
 
 bool Offload::giveUpLocked(int64_t sinceNs) {
-  if (givenUp_ != nullptr || !thread_.joinable()) return false;
+  if (givenUp_ != nullptr) return true;
+  if (!thread_.joinable()) return false;
   const char* const call = calls_.giveUp(sinceNs);
   if (call == nullptr) return false;
   givenUp_ = call;

@@ -229,16 +229,42 @@ TEST_F(GpusHeld, ALookAtStreamsThatDoesNotReturnHoldsUpNoClose) {
     {
       LocalRanks ranks(kRanks);
       Program program(kRanks, 1, 100);
+      gpus::hold("cuEventQuery", 1);
       ranks.run([&](int rank, wl_comm_t* comm) {
         Error error;
         uint64_t ticket = 0;
         right += program.sum(comm, rank, &ticket, &error) == WL_OK ? 1 : 0;
       });
-      gpus::hold("cuEventQuery", gpus::countCalls("cuEventQuery") + 1);
-      while (gpus::holds() == 0) usleep(1000);
+      right += await([] { return gpus::holds() == 1; }) ? 0 : -1;
       startNs = wl_clock_ns();
     }
     return right == kRanks && wl_clock_ns() - startNs < 20'000 * kMs ? 0 : 1;
+  });
+}
+
+TEST_F(GpusHeld, ALookAtStreamsThatDoesNotReturnIsToldToWhoAwaits) {
+  inAProcess([] {
+    windlass::callLimitNs = 300 * kMs;
+    std::atomic<int> named{0};
+    std::atomic<int> late{0};
+    {
+      LocalRanks ranks(kRanks, 500 * kMs);
+      Program program(kRanks, 1, 100);
+      gpus::hold("cuEventQuery", 1);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        uint64_t ticket = 0;
+        int32_t code = program.sum(comm, rank, &ticket, &error);
+        int32_t isOver = 0;
+        const int64_t startNs = wl_clock_ns();
+        while (code == WL_OK && isOver == 0 && wl_clock_ns() - startNs < 5'000 * kMs)
+          code = wl_enqueued_await(comm, ticket, 50 * kMs, &isOver, &error);
+        late += code == WL_OK && isOver == 0 ? 1 : 0;
+        named += contains(error.message, "does not return from cuEventQuery") ? 1 : 0;
+      });
+    }
+    if (late != 0 || named == 0) std::fprintf(stderr, "%d late, %d named\n", late + 0, named + 0);
+    return late == 0 && named >= 1 ? 0 : 1;
   });
 }
 
