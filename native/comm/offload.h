@@ -126,8 +126,8 @@ class Offload {
   // The rank leaves the communicator: what is on streams is looked at no more.
   void endStreams();
   // Gives the thread up that makes the device's calls where the driver has not returned from one
-  // since then; the error says which, and the device takes nothing else. Whether it is given up. Any
-  // thread.
+  // since then; the error says which, and the device takes nothing else. Whether it is given up,
+  // now or before. Any thread.
   bool giveUp(int64_t sinceNs, wl_error_t* error);
 
   // Whether a kernel runs on that did not end when it was told to, a copy whose time is up, or a
