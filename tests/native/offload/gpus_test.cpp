@@ -265,15 +265,18 @@ TEST_F(Gpus, AnAbortEndsTheKernelThatRuns) {
 TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto hangs = [] {
-    gpus::reset();
-    {
+    // All have to come before the first one's deadline: else nothing is launched, or hangs.
+    for (int64_t deadlineNs = 100 * kMs; deadlineNs < 60'000 * kMs; deadlineNs *= 3) {
+      gpus::reset();
       LocalRanks ranks(kRanks);
       gpus::hang(1);
       ranks.run([&](int rank, wl_comm_t* comm) {
         Error error;
-        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, 100 * kMs, &error), WL_TIMEOUT);
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, deadlineNs, &error), WL_TIMEOUT);
       });
+      if (gpus::countCalls("cuLaunchCooperativeKernel") > 0) break;
     }
+    EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 1);
     for (const char* gives : {"cuMemUnmap", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy"})
       EXPECT_EQ(gpus::countCalls(gives), 0) << gives;
     for (const Outcome& one : sumTwice()) {
