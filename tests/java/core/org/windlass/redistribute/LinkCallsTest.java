@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -131,16 +132,6 @@ class LinkCallsTest {
     }
   }
 
-  /** Small: the root waits for nobody. */
-  private static void broadcastFrom(int root, Communicator communicator) {
-    Tensor tensor = Tensor.allocate(DType.F32, 4);
-    communicator.broadcast(tensor, tensor, root);
-  }
-
-  private static void everyRankIsTheRoot(Communicator communicator) {
-    broadcastFrom(communicator.rank(), communicator);
-  }
-
   /** Rank 0 sends to rank 1 over one link, and to rank 2 over another, which fails. */
   @Test
   void whatFailsOverOneLinkIsToldAsThatLinksToPeersOfTheOther() {
@@ -244,24 +235,51 @@ class LinkCallsTest {
     }
   }
 
+  /** Ranks 0 and 1 disagree, and rank 2 hears of it when it leaves. */
   @Test
   void closingALinkTellsOfBothOfItsCommunicators() {
-    try (LocalGroup group = Communicator.local(2)) {
-      DeviceMesh both = DeviceMesh.of(2);
-      List<Link> links = group.call(communicator -> Link.open(communicator, "both", both, both));
-      for (Link link : links) {
-        everyRankIsTheRoot(link.senders().communicator());
-        everyRankIsTheRoot(link.communicator());
-      }
-      for (Link link : links) {
-        assertThatThrownBy(link::close)
-            .isInstanceOf(MismatchException.class)
-            .satisfies(
-                failure ->
-                    assertThat(failure.getSuppressed())
-                        .singleElement()
-                        .isInstanceOf(MismatchException.class));
-      }
+    CountDownLatch disagreed = new CountDownLatch(2);
+    try (LocalGroup group = Communicator.local(3)) {
+      group.run(
+          comm -> {
+            DeviceMesh all = DeviceMesh.of(3);
+            Link link = Link.open(comm, "both", all, all);
+            if (comm.rank() < 2) {
+              for (Communicator each :
+                  List.of(link.senders().communicator(), link.communicator())) {
+                assertThatThrownBy(() -> disagree(each)).isInstanceOf(MismatchException.class);
+              }
+              disagreed.countDown();
+              link.close();
+              return;
+            }
+            await(disagreed);
+            assertThatThrownBy(link::close)
+                .isInstanceOf(MismatchException.class)
+                .satisfies(
+                    failure ->
+                        assertThat(failure.getSuppressed())
+                            .singleElement()
+                            .isInstanceOf(MismatchException.class));
+          });
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Each of the two waits for the other, and sees what that one calls. */
+  private static void disagree(Communicator communicator) {
+    if (communicator.rank() == 0) {
+      communicator.barrier();
+    } else {
+      Tensor tensor = Tensor.allocate(DType.F32, 4);
+      communicator.broadcast(tensor, tensor, 0);
     }
   }
 }
