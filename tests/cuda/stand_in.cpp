@@ -72,6 +72,8 @@ struct {
   // Some may be when the process ends.
   std::condition_variable& changed = *new std::condition_variable;
 } held;
+int failures = 0;  // of injected calls
+int refused = 0;
 std::map<int, int> retained;
 std::set<CuModule> modules;
 std::map<uint64_t, size_t> allocated;
@@ -139,6 +141,12 @@ void drop(Physical* physical) {
 
 std::mutex stand_in::mutex;
 thread_local std::vector<int> stand_in::current;
+bool stand_in::isDone = false;
+
+CuResult stand_in::refuse(CuResult result) {
+  ++refused;
+  return result;
+}
 
 int stand_in::record(std::unique_lock<std::mutex>& lock, const char* format, ...) {
   char text[200];
@@ -157,7 +165,9 @@ int stand_in::record(std::unique_lock<std::mutex>& lock, const char* format, ...
     return kLaunchFailed;
   }
   if (injected.call != name) return 0;
-  return injected.number == 0 || injected.number == number ? injected.error : 0;
+  if (injected.number != 0 && injected.number != number) return 0;
+  failures += injected.error == 0 ? 0 : 1;
+  return injected.error;
 }
 
 uint32_t stand_in::blocksAtOnce() {
@@ -238,10 +248,10 @@ CALL CuResult cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
   return 0;
 }
 CALL CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
-  BEGIN("cuDevicePrimaryCtxRelease %d", device)
-  if (retained[device] == 0) return kInvalidContext;
+  BEGIN_GIVING("cuDevicePrimaryCtxRelease %d", device)
+  if (retained[device] == 0) return refuse(kInvalidContext);
   if (--retained[device] == 0) retained.erase(device);
-  return 0;
+  return told;
 }
 CALL CuResult cuCtxPushCurrent_v2(CuContext context) {
   BEGIN("cuCtxPushCurrent %d", deviceOf(context))
@@ -267,10 +277,10 @@ CALL CuResult cuModuleLoadData(CuModule* module, const void* image) {
   return 0;
 }
 CALL CuResult cuModuleUnload(CuModule module) {
-  BEGIN_IN_CONTEXT("cuModuleUnload")
-  if (modules.erase(module) == 0) return kInvalidHandle;
+  BEGIN_GIVING_IN_CONTEXT("cuModuleUnload")
+  if (modules.erase(module) == 0) return refuse(kInvalidHandle);
   delete reinterpret_cast<char*>(module);
-  return 0;
+  return told;
 }
 CALL CuResult cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
   BEGIN_IN_CONTEXT("cuModuleGetFunction %s", name)
@@ -326,11 +336,11 @@ CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
   return 0;
 }
 CALL CuResult cuMemFree_v2(CuAddress memory) {
-  BEGIN_IN_CONTEXT("cuMemFree")
-  if (allocated.erase(memory) == 0) return kInvalidValue;
+  BEGIN_GIVING_IN_CONTEXT("cuMemFree")
+  if (allocated.erase(memory) == 0) return refuse(kInvalidValue);
   allocatedOn.erase(memory);
   operator delete[](reinterpret_cast<unsigned char*>(memory), std::align_val_t{512});
-  return 0;
+  return told;
 }
 CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress address) {
   BEGIN_IN_CONTEXT("cuPointerGetAttribute %d", attribute)
@@ -354,10 +364,10 @@ CALL CuResult cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
   return 0;
 }
 CALL CuResult cuMemFreeHost(void* memory) {
-  BEGIN_IN_CONTEXT("cuMemFreeHost")
-  if (pinned.erase(reinterpret_cast<uint64_t>(memory)) == 0) return kInvalidValue;
+  BEGIN_GIVING_IN_CONTEXT("cuMemFreeHost")
+  if (pinned.erase(reinterpret_cast<uint64_t>(memory)) == 0) return refuse(kInvalidValue);
   operator delete[](static_cast<unsigned char*>(memory), std::align_val_t{512});
-  return 0;
+  return told;
 }
 CALL CuResult cuMemHostGetDevicePointer_v2(CuAddress* address, void* memory, uint32_t flags) {
   BEGIN_IN_CONTEXT("cuMemHostGetDevicePointer %u", flags)
@@ -367,7 +377,7 @@ CALL CuResult cuMemHostGetDevicePointer_v2(CuAddress* address, void* memory, uin
 CALL CuResult cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpyHtoDAsync %zu", bytes)
   const bool isPinned = lies(pinned, reinterpret_cast<uint64_t>(from), bytes);
-  if (placeOf(to, bytes) < 0 || bytes == 0) return kInvalidValue;
+  if (placeOf(to, bytes) < 0 || bytes == 0) return refuse(kInvalidValue);
   // What isn't pinned is taken at once.
   std::vector<unsigned char> own;
   if (!isPinned)
@@ -380,14 +390,14 @@ CALL CuResult cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes,
 CALL CuResult cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpyDtoHAsync %zu", bytes)
   if (placeOf(from, bytes) < 0 || !lies(pinned, reinterpret_cast<uint64_t>(to), bytes))
-    return kInvalidValue;
+    return refuse(kInvalidValue);
   return submitOnce(stream, [to, from, bytes] {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   });
 }
 CALL CuResult cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpyAsync %zu", bytes)
-  if (placeOf(from, bytes) < 0 || placeOf(to, bytes) < 0) return kInvalidValue;
+  if (placeOf(from, bytes) < 0 || placeOf(to, bytes) < 0) return refuse(kInvalidValue);
   if (losesCopies && placeOf(from, bytes) != placeOf(to, bytes)) return 0;
   return submitOnce(stream, [to, from, bytes] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
@@ -399,7 +409,7 @@ CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
   if (of->rows == 0 || of->fromKind != kUnifiedMemory || of->toKind != kUnifiedMemory ||
       of->fromPitch < of->rowBytes || of->toPitch < of->rowBytes ||
       placeOf(of->from, end(of->fromPitch)) < 0 || placeOf(of->to, end(of->toPitch)) < 0)
-    return kInvalidValue;
+    return refuse(kInvalidValue);
   return submitOnce(stream, [copy = *of] {
     for (size_t row = 0; row < copy.rows; ++row)
       std::memcpy(reinterpret_cast<void*>(copy.to + row * copy.toPitch),
@@ -408,15 +418,30 @@ CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
 }
 CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemsetD8Async %u %zu", value, bytes)
-  if (placeOf(to, bytes) < 0) return kInvalidValue;
+  if (placeOf(to, bytes) < 0) return refuse(kInvalidValue);
   return submitOnce(stream, [to, value, bytes] {
     std::memset(reinterpret_cast<void*>(to), value, bytes);
   });
 }
 CALL CuResult cuMemsetD8_v2(CuAddress to, uint8_t value, size_t bytes) {
   BEGIN_IN_CONTEXT("cuMemsetD8 %u %zu", value, bytes)
-  if (placeOf(to, bytes) < 0) return kInvalidValue;
+  if (placeOf(to, bytes) < 0) return refuse(kInvalidValue);
   std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return 0;
+}
+// Programs' own: of nothing that streams do.
+CALL CuResult cuMemcpyHtoD_v2(CuAddress to, const void* from, size_t bytes) {
+  BEGIN_IN_CONTEXT("cuMemcpyHtoD %zu", bytes)
+  if (const CuResult unsafe = checkUnsafe(); unsafe != 0) return unsafe;
+  if (placeOf(to, bytes) < 0) return kInvalidValue;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+CALL CuResult cuMemcpyDtoH_v2(void* to, CuAddress from, size_t bytes) {
+  BEGIN_IN_CONTEXT("cuMemcpyDtoH %zu", bytes)
+  if (const CuResult unsafe = checkUnsafe(); unsafe != 0) return unsafe;
+  if (placeOf(from, bytes) < 0) return kInvalidValue;
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
 CALL CuResult cuMemGetAllocationGranularity(size_t* bytes, const CuPhysicalProperties* of,
@@ -445,13 +470,13 @@ CALL CuResult cuMemCreate(CuPhysical* physical, size_t bytes, const CuPhysicalPr
   return 0;
 }
 CALL CuResult cuMemRelease(CuPhysical physical) {
-  BEGIN("cuMemRelease")
+  BEGIN_GIVING("cuMemRelease")
   const auto found = physicals.find(physical);
-  if (found == physicals.end()) return kInvalidValue;
+  if (found == physicals.end()) return refuse(kInvalidValue);
   found->second->isReleased = true;
   drop(found->second);
   physicals.erase(found);
-  return 0;
+  return told;
 }
 CALL CuResult cuMemExportToShareableHandle(void* handle, CuPhysical physical, int32_t handleType,
                                            uint64_t flags) {
@@ -495,14 +520,14 @@ CALL CuResult cuMemAddressReserve(CuAddress* address, size_t bytes, size_t align
   return 0;
 }
 CALL CuResult cuMemAddressFree(CuAddress address, size_t bytes) {
-  BEGIN("cuMemAddressFree %zu", bytes)
+  BEGIN_GIVING("cuMemAddressFree %zu", bytes)
   const auto found = reserved.find(address);
-  if (found == reserved.end() || found->second != bytes) return kInvalidValue;
+  if (found == reserved.end() || found->second != bytes) return refuse(kInvalidValue);
   const auto inside = mapped.lower_bound(address);
-  if (inside != mapped.end() && inside->first < address + bytes) return kInvalidValue;
+  if (inside != mapped.end() && inside->first < address + bytes) return refuse(kInvalidValue);
   munmap(reinterpret_cast<void*>(address), bytes);
   reserved.erase(found);
-  return 0;
+  return told;
 }
 CALL CuResult cuMemMap(CuAddress address, size_t bytes, size_t offset, CuPhysical physical,
                        uint64_t flags) {
@@ -519,15 +544,15 @@ CALL CuResult cuMemMap(CuAddress address, size_t bytes, size_t offset, CuPhysica
   return 0;
 }
 CALL CuResult cuMemUnmap(CuAddress address, size_t bytes) {
-  BEGIN("cuMemUnmap %zu", bytes)
+  BEGIN_GIVING("cuMemUnmap %zu", bytes)
   const auto found = mapped.find(address);
-  if (found == mapped.end() || found->second.bytes != bytes) return kInvalidValue;
+  if (found == mapped.end() || found->second.bytes != bytes) return refuse(kInvalidValue);
   mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   --found->second.physical->mappings;
   drop(found->second.physical);
   mapped.erase(found);
-  return 0;
+  return told;
 }
 CALL CuResult cuMemSetAccess(CuAddress address, size_t bytes, const CuAccess* access,
                              size_t count) {
@@ -588,6 +613,8 @@ CALL void standInReset() {
   calls.clear();
   callsOf.clear();
   injected = {};
+  isDone = false;
+  failures = refused = 0;
   cores.clear();
   deviceCount = devicesAtFirst();
   multiprocessors = 16;
@@ -682,6 +709,21 @@ CALL int standInHolds() {
   const std::lock_guard<std::mutex> lock(mutex);
   return held.calls;
 }
+// Whether such a call, where it gives something back, does so and fails all the same.
+CALL void standInIsDone(int is) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  isDone = is != 0;
+}
+// How many calls have failed that were told to.
+CALL int standInFailures() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return failures;
+}
+// How many calls named what was not there, or not any more.
+CALL int standInRefused() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return refused;
+}
 CALL int standInCalls() {
   const std::lock_guard<std::mutex> lock(mutex);
   return static_cast<int>(calls.size());
@@ -701,7 +743,9 @@ CALL int standInHeld(const char** what) {
     if (number > 0) text += std::string(text.empty() ? "" : ", ") + std::to_string(number) + name;
     all += number;
   };
-  count(" contexts", retained.size());
+  size_t contexts = 0;
+  for (const auto& [device, times] : retained) contexts += static_cast<size_t>(times);
+  count(" contexts", contexts);
   count(" modules", modules.size());
   count(" streams", streamCount());
   count(" events", eventCount());

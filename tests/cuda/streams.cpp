@@ -52,6 +52,7 @@ Stream* legacy[64] = {};  // of each device, made when it is asked for
 std::set<Event*> events;
 std::vector<std::unique_ptr<Event>> destroyed;  // streams may still wait for them
 std::set<Graph*> graphs;
+std::set<Graph*> launchable;  // what instantiating them made
 uint64_t captures = 0;
 thread_local int32_t captureMode = 0;
 
@@ -161,7 +162,7 @@ void leaveCapture(Stream& stream) {
 
 CuResult submit(CuStream handle, Make make) {
   Stream* stream = find(handle);
-  if (stream == nullptr) return kInvalidHandle;
+  if (stream == nullptr) return refuse(kInvalidHandle);
   if (stream->capture == 0) {
     stream->work.push_back(make());
     return 0;
@@ -195,10 +196,12 @@ void resetStreams() {
   }
   for (Event* event : events) delete event;
   for (Graph* graph : graphs) delete graph;
+  for (Graph* graph : launchable) delete graph;
   streams.clear();
   events.clear();
   destroyed.clear();
   graphs.clear();
+  launchable.clear();
 }
 
 size_t streamCount() {
@@ -208,7 +211,7 @@ size_t eventCount() {
   return events.size();
 }
 size_t graphCount() {
-  return graphs.size();
+  return graphs.size() + launchable.size();
 }
 
 }  // namespace stand_in
@@ -226,18 +229,18 @@ CALL CuResult cuStreamCreate(CuStream* stream, uint32_t flags) {
   return 0;
 }
 CALL CuResult cuStreamDestroy_v2(CuStream stream) {
-  BEGIN_IN_CONTEXT("cuStreamDestroy")
+  BEGIN_GIVING_IN_CONTEXT("cuStreamDestroy")
   auto* of = reinterpret_cast<Stream*>(stream);
-  if (streams.erase(of) == 0) return kInvalidHandle;
+  if (streams.erase(of) == 0) return refuse(kInvalidHandle);
   delete of;
-  return 0;
+  return told;
 }
 CALL CuResult cuStreamQuery(CuStream stream) {
   Stream* of = nullptr;
   {
     BEGIN_IN_CONTEXT("cuStreamQuery")
     of = find(stream);
-    if (of == nullptr) return kInvalidHandle;
+    if (of == nullptr) return refuse(kInvalidHandle);
     if (of->capture != 0) return kCaptureUnsupported;
   }
   goOnWithAll();
@@ -247,7 +250,7 @@ CALL CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, uint32_t flags) 
   BEGIN_IN_CONTEXT("cuStreamWaitEvent %u", flags)
   auto* of = reinterpret_cast<Event*>(event);
   Stream* on = find(stream);
-  if (on == nullptr || events.count(of) == 0) return kInvalidHandle;
+  if (on == nullptr || events.count(of) == 0) return refuse(kInvalidHandle);
   if (of->capture == 0) {
     if (on->capture != 0) return of->recorded == 0 ? 0 : kIsolated;
     const uint64_t number = of->recorded;
@@ -299,17 +302,17 @@ CALL CuResult cuEventCreate(CuEvent* event, uint32_t flags) {
   return 0;
 }
 CALL CuResult cuEventDestroy_v2(CuEvent event) {
-  BEGIN_IN_CONTEXT("cuEventDestroy")
+  BEGIN_GIVING_IN_CONTEXT("cuEventDestroy")
   auto* of = reinterpret_cast<Event*>(event);
-  if (events.erase(of) == 0) return kInvalidHandle;
+  if (events.erase(of) == 0) return refuse(kInvalidHandle);
   destroyed.emplace_back(of);
-  return 0;
+  return told;
 }
 CALL CuResult cuEventRecord(CuEvent event, CuStream stream) {
   BEGIN_IN_CONTEXT("cuEventRecord")
   auto* of = reinterpret_cast<Event*>(event);
   Stream* on = find(stream);
-  if (events.count(of) == 0 || on == nullptr) return kInvalidHandle;
+  if (events.count(of) == 0 || on == nullptr) return refuse(kInvalidHandle);
   of->capture = on->capture;
   of->tail = on->tail;
   if (on->capture != 0) return 0;
@@ -320,7 +323,7 @@ CALL CuResult cuEventQuery(CuEvent event) {
   auto* of = reinterpret_cast<Event*>(event);
   {
     BEGIN_IN_CONTEXT("cuEventQuery")
-    if (events.count(of) == 0) return kInvalidHandle;
+    if (events.count(of) == 0) return refuse(kInvalidHandle);
     if (of->capture != 0) return kCapturedEvent;
     if (const CuResult unsafe = checkUnsafe(); unsafe != 0) return unsafe;
   }
@@ -366,19 +369,26 @@ CALL CuResult cuGraphDestroy(CuGraph graph) {
   delete of;
   return 0;
 }
+CALL CuResult cuGraphExecDestroy(CuGraph graph) {
+  BEGIN("cuGraphExecDestroy")
+  auto* of = reinterpret_cast<Graph*>(graph);
+  if (launchable.erase(of) == 0) return kInvalidHandle;
+  delete of;
+  return 0;
+}
 CALL CuResult cuGraphInstantiateWithFlags(CuGraph* made, CuGraph graph, uint64_t flags) {
   BEGIN_IN_CONTEXT("cuGraphInstantiateWithFlags %llu", static_cast<unsigned long long>(flags))
   auto* of = reinterpret_cast<Graph*>(graph);
   if (graphs.count(of) == 0) return kInvalidHandle;
   auto* copy = new Graph(*of);
-  graphs.insert(copy);
+  launchable.insert(copy);
   *made = reinterpret_cast<CuGraph>(copy);
   return 0;
 }
 CALL CuResult cuGraphLaunch(CuGraph graph, CuStream stream) {
   BEGIN_IN_CONTEXT("cuGraphLaunch")
   auto* of = reinterpret_cast<Graph*>(graph);
-  if (graphs.count(of) == 0) return kInvalidHandle;
+  if (launchable.count(of) == 0) return kInvalidHandle;
   auto copy = std::make_shared<const Graph>(*of);
   return submit(stream,
                 [copy]() -> std::unique_ptr<Work> { return std::make_unique<Launched>(copy); });

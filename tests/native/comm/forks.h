@@ -95,9 +95,23 @@ class ForkedGroup {
 
   ForkedGroup(const wl_group_config_t& config, int processes)
       : processes_(processes), ranks_(config.ranks) {
-    Error error;
     if (processes > kMostProcesses) std::abort();
-    if (wl_group_share(&config, &file_, &error) != WL_OK) std::abort();
+    // By a fork as well: a process that has opened a GPU's driver has no forks that can use one.
+    const Shared<Made> made;
+    Forks maker(1, [&](int) {
+      Error error;
+      if (wl_group_share(&config, &made->file, &error) != WL_OK) {
+        std::fprintf(stderr, "%s\n", error.message);
+        return 1;
+      }
+      made->owner = self();
+      made->isThere = 1;
+      for (;;) pause();
+    });
+    Error error;
+    if (!await([&] { return made->isThere != 0; }) ||
+        wl_file_open(&made->owner, made->file, &file_, &error) != WL_OK)
+      std::abort();
   }
   ~ForkedGroup() { wl_file_close(file_); }
   ForkedGroup(const ForkedGroup&) = delete;
@@ -129,6 +143,12 @@ class ForkedGroup {
   struct Roster {
     std::atomic<int> isThere[kMostProcesses];
     wl_process_t names[kMostProcesses];
+  };
+
+  struct Made {
+    std::atomic<int> isThere;
+    wl_process_t owner;
+    int32_t file;
   };
 
   const int processes_;

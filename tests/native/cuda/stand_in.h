@@ -3,22 +3,9 @@
 // driver, and what tests tell it: tests/cuda/stand_in.cpp.
 #pragma once
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/native/cuda/driver.h"
 
 namespace windlass_test::gpus {
-
-template <class Function>
-Function find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  const auto function = reinterpret_cast<Function>(dlsym(library, name));
-  EXPECT_NE(function, nullptr) << name;
-  return function;
-}
 
 inline void reset() {
   find<void (*)()>("standInReset")();
