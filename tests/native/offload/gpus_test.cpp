@@ -9,7 +9,7 @@
 #include "kernels/offload.h"
 #include "native/comm/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
-#include "tests/native/cuda/stand_in.h"
+#include "tests/native/cuda/given_back.h"
 #include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
@@ -178,6 +178,21 @@ TEST_F(Gpus, ExpertsGetTheirTokensAndGiveThemBack) {
   }
 }
 
+void failSums(int devices, const std::string& call, int number, bool isDone) {
+  SCOPED_TRACE(call + " " + std::to_string(number) + (isDone ? ", which is done" : ""));
+  gpus::reset();
+  gpus::devices(devices);
+  gpus::failOnce(call, number, isDone);
+  for (const Outcome& one : sumTwice()) {
+    if (one.code == WL_OK) continue;
+    EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
+    EXPECT_EQ(one.error.culprit_count, 1);
+    EXPECT_TRUE(contains(one.error.message, call + " of device"));
+    EXPECT_TRUE(contains(one.error.message, "CUDA_ERROR_LAUNCH_FAILED (719)"));
+  }
+  EXPECT_TRUE(gpus::isGivenBack(call, isDone));
+}
+
 TEST_F(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   for (const int devices : {1, 2}) {
     gpus::reset();
@@ -189,25 +204,8 @@ TEST_F(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
     for (const auto& [call, count] : calls) {
       const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
       const int most = isLook || !longForm() ? std::min(count, 6) : count;
-      for (int number = 1; number <= most; ++number) {
-        gpus::reset();
-        gpus::devices(devices);
-        gpus::failCall(call, number, 719);
-        const std::vector<Outcome> outcomes = sumTwice();
-        for (const Outcome& one : outcomes) {
-          if (one.code == WL_OK) continue;
-          EXPECT_EQ(one.code, WL_DEVICE) << call << ": " << one.error.message;
-          EXPECT_EQ(one.error.culprit_count, 1) << call;
-          EXPECT_TRUE(contains(one.error.message, call + " of device"));
-          EXPECT_TRUE(contains(one.error.message, "CUDA_ERROR_LAUNCH_FAILED (719)"));
-        }
-        const bool gives = call.find("Free") != std::string::npos ||
-                           call.find("Release") != std::string::npos || call == "cuMemUnmap" ||
-                           call.find("Destroy") != std::string::npos || call == "cuModuleUnload";
-        if (!gives) {
-          EXPECT_EQ(gpus::held(), "") << call << " " << number;
-        }
-      }
+      for (int number = 1; number <= most; ++number)
+        for (const bool isDone : gpus::waysToFail(call)) failSums(devices, call, number, isDone);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/native/cuda/given_back.h"
 #include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
@@ -63,6 +64,34 @@ TEST_F(GpusStreams, CarryOperationsInTheirOrder) {
   }
 }
 
+void failStreams(int devices, const std::string& call, int number, bool isDone) {
+  SCOPED_TRACE(call + " " + std::to_string(number) + (isDone ? ", which is done" : ""));
+  gpus::reset();
+  gpus::devices(devices);
+  std::vector<Outcome> outcomes(kRanks);
+  Program own(kRanks, devices, 1000);
+  const std::string before = gpus::held();
+  {
+    LocalRanks ranks(kRanks);
+    gpus::failOnce(call, number, isDone);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Outcome& one = outcomes[static_cast<size_t>(rank)];
+      uint64_t ticket = 0;
+      for (int i = 0; i < 2 && one.code == WL_OK; ++i)
+        one.code = own.sum(comm, rank, &ticket, &one.error);
+      if (one.code == WL_OK) one.code = awaitEnqueued(comm, ticket, &one.error);
+    });
+  }
+  gpus::failCall("", 0, 0);
+  for (const Outcome& one : outcomes) {
+    if (one.code == WL_OK) continue;
+    EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
+    EXPECT_EQ(one.error.culprit_count, 1);
+    EXPECT_TRUE(contains(one.error.message, call + " of device"));
+  }
+  EXPECT_TRUE(gpus::isGivenBack(call, isDone, before));
+}
+
 TEST_F(GpusStreams, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   for (const int devices : {1, 2}) {
     gpus::reset();
@@ -77,37 +106,8 @@ TEST_F(GpusStreams, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
     for (const auto& [call, count] : calls) {
       const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
       const int most = isLook || !longForm() ? std::min(count, 6) : count;
-      for (int number = 1; number <= most; ++number) {
-        gpus::reset();
-        gpus::devices(devices);
-        std::vector<Outcome> outcomes(kRanks);
-        Program own(kRanks, devices, 1000);
-        const std::string before = gpus::held();
-        {
-          LocalRanks ranks(kRanks);
-          gpus::failCall(call, number, 719);
-          ranks.run([&](int rank, wl_comm_t* comm) {
-            Outcome& one = outcomes[static_cast<size_t>(rank)];
-            uint64_t ticket = 0;
-            for (int i = 0; i < 2 && one.code == WL_OK; ++i)
-              one.code = own.sum(comm, rank, &ticket, &one.error);
-            if (one.code == WL_OK) one.code = awaitEnqueued(comm, ticket, &one.error);
-          });
-        }
-        gpus::failCall("", 0, 0);
-        for (const Outcome& one : outcomes) {
-          if (one.code == WL_OK) continue;
-          EXPECT_EQ(one.code, WL_DEVICE) << call << " " << number << ": " << one.error.message;
-          EXPECT_EQ(one.error.culprit_count, 1) << call;
-          EXPECT_TRUE(contains(one.error.message, call + " of device"));
-        }
-        const bool gives = call.find("Free") != std::string::npos ||
-                           call.find("Release") != std::string::npos || call == "cuMemUnmap" ||
-                           call.find("Destroy") != std::string::npos || call == "cuModuleUnload";
-        if (!gives) {
-          EXPECT_EQ(gpus::held(), before) << call << " " << number;
-        }
-      }
+      for (int number = 1; number <= most; ++number)
+        for (const bool isDone : gpus::waysToFail(call)) failStreams(devices, call, number, isDone);
     }
   }
 }
