@@ -15,7 +15,7 @@ WL_CORE inline void runCore(__gm__ const uint64_t* given) {
   const Launch launch = operation.launchHere();
   const InLine line = operation.lineHere(static_cast<uint32_t>(get_block_idx()));
   Position at;
-  while (!goOnOffloaded(operation, launch, line, at)) {
+  while (!goOnOffloaded<OffloadedKernels>(operation, launch, line, at)) {
   }
 }
 

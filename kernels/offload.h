@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a device runs by itself, and what each of its cores does in an operation.
+// The kernels that a device runs by itself.
 #pragma once
 
 #include "kernels/all_gather.h"
@@ -10,54 +10,13 @@
 #include "kernels/all_to_all_v.h"
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
-#include "kernels/in_line.h"
+#include "kernels/kernel_list.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
-#include "windlass/offload.h"
 
 namespace windlass {
-
-template <class A, class B>
-struct IsSame {
-  static constexpr bool value = false;
-};
-template <class A>
-struct IsSame<A, A> {
-  static constexpr bool value = true;
-};
-
-template <class... K>
-struct KernelList {
-  // The same, and behind them.
-  template <class... More>
-  using And = KernelList<K..., More...>;
-
-  // The place of one, which kNobody stands for where it is not among them.
-  template <class Of>
-  WL_CORE static constexpr uint32_t indexOf() {
-    uint32_t index = 0;
-    bool found = false;
-    ((found = found || IsSame<Of, K>::value, index += found ? 0 : 1), ...);
-    return found ? index : kNobody;
-  }
-
-  // runInLine of the one at that place; true where there is none.
-  WL_CORE static bool run(uint32_t index, const Launch& launch, const InLine& own, Position& at) {
-    bool over = true;
-    uint32_t each = 0;
-    ((each++ == index ? void(over = runOne<K>(launch, own, at)) : void()), ...);
-    return over;
-  }
-
- private:
-  template <class Of>
-  WL_CORE static bool runOne(const Launch& launch, const InLine& own, Position& at) {
-    const PhaseScope scope(launch);
-    return runInLine<Of>(launch, own, at);
-  }
-};
 
 using OffloadedKernels =
     KernelList<Barrier, AllToAllPush, AllToAllPull, Broadcast, AllGather, AllGatherColumns,
@@ -65,14 +24,5 @@ using OffloadedKernels =
                AllReduceBidirectionalRing, Scatter, Gather, Reduce, AllToAllV, AllToAllVPacked,
                AllGatherV, ReduceScatterV>;
 static_assert(OffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
-
-// Goes on with a core of the operation; true once it is over, or nobody waits for it any more.
-template <class Kernels = OffloadedKernels>
-WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Launch& launch,
-                                  const InLine& own, Position& at) {
-  if (Kernels::run(operation.kernel, launch, own, at)) return true;
-  comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
-  return comm::TTEST(stop, static_cast<int32_t>(operation.stopValue), comm::WaitCmp::EQ);
-}
 
 }  // namespace windlass

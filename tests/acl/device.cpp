@@ -47,7 +47,7 @@ class Running final : public stand_in::Work {
       const auto running = session_.run(core);
       InLine own = operation_.lineHere(core);
       own.looks = 16;
-      isOver_[core] = goOnOffloaded(operation_, launch_, own, at);
+      isOver_[core] = goOnOffloaded<OffloadedKernels>(operation_, launch_, own, at);
       over = over && isOver_[core];
       moved = moved || isOver_[core] || before.phase != at.phase || before.left != at.left;
     }

@@ -4,5 +4,8 @@
 
 extern "C" __global__ void __launch_bounds__(windlass::kCudaThreads, windlass::kCudaCores)
 windlass_loops(uint32_t* number) {
-  windlass::cuda::runBlock([&] { *number = 1; });
+  windlass::cuda::runBlock([&] { *number = 1; },
+                           [](const windlass::cuda::Job& job, uint32_t thread) {
+                             windlass::cuda::workByCalls(job, thread);
+                           });
 }

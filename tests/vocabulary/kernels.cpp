@@ -41,7 +41,7 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
 
 WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {
   const Launch launch = operation.launchHere();
-  return goOnOffloaded(operation, launch, operation.lineHere(0), at) &&
+  return goOnOffloaded<OffloadedKernels>(operation, launch, operation.lineHere(0), at) &&
          goOnOffloaded<AllOffloadedKernels>(operation, launch, operation.lineHere(0), at);
 }
 

@@ -391,9 +391,10 @@ WL_CORE_APART inline uint32_t workInLineFrom(uint32_t n) {
 using WorkFrom = uint32_t (*)(uint32_t n);
 WL_CORE_TABLE WorkFrom kWorkFrom[] = {workInLineFrom};
 
-// All threads of a block, of kCudaThreads: its lead runs lead(), the others what that states.
-template <class Lead>
-WL_CORE_INLINE void runBlock(const Lead& lead) {
+// All threads of a block, of kCudaThreads: its lead runs lead(), the others what that states, of
+// which work() does what isn't done in line.
+template <class Lead, class WorkApart>
+WL_CORE_INLINE void runBlock(const Lead& lead, const WorkApart& work) {
   if (threadIdx.x == 0) jobs().begin();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -406,7 +407,7 @@ WL_CORE_INLINE void runBlock(const Lead& lead) {
     n = kWorkFrom[opaque(0)](n);
     const Job& job = awaitJob(n);
     if (job.kind == JobKind::kEnd) return;
-    workByCalls(job, threadIdx.x - kWarpThreads);
+    work(job, threadIdx.x - kWarpThreads);
     endJob(n);
   }
 }
