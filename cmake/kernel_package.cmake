@@ -32,6 +32,7 @@ set(kernel_headers
   native/isa/checked/transfer.h
   native/isa/checked/types.h
   native/isa/checked/unified_buffer.h
+  native/isa/conversions.h
   native/isa/element_types.h
   native/isa/enums.h
   native/isa/isa.h

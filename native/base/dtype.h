@@ -15,7 +15,7 @@ inline const char* nameOf(DType dtype) {
   return dtypeName(static_cast<int32_t>(dtype));
 }
 
-constexpr bool isFloat(DType dtype) noexcept {
+WL_CORE constexpr bool isFloat(DType dtype) noexcept {
   switch (dtype) {
     case DType::kF64:
     case DType::kF32:

@@ -94,6 +94,20 @@ constexpr Kernel kUnchecked = {
 // Where each rank is a device, its cores alone run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
 
+// By TileMisuse::What.
+constexpr const char* kTileTexts[] = {
+    "its code misuses a tile: TASSIGN places a tile at byte %lld; it takes a multiple of 32, and "
+    "this tile fits up to byte %lld",
+    "its code misuses a tile: a tile is made of %lld valid rows and %lld valid columns, which it "
+    "hasn't",
+    "its code misuses a tile: an instruction takes tiles of other valid rows or columns than one "
+    "another",
+    "its code misuses a tile: TLOAD or TSTORE takes a tile of other valid rows or columns than the "
+    "tensor has",
+    "its code misuses a tile: TPUT or TGET takes tensors of two shapes",
+};
+static_assert(sizeof kTileTexts / sizeof *kTileTexts == TileMisuse::kShapes + 1, "all of them");
+
 bool names(uint32_t rank, uint32_t ranks) {
   return rank < ranks || rank == kEveryRank || rank == kNobody;
 }
@@ -160,7 +174,10 @@ void LaunchMisuses::write(const Misuse& misuse) {
   const auto say = [this](const char* format, auto... values) {
     std::snprintf(text_, sizeof text_, format, values...);
   };
-  if (misuse.what == Misuse::kTile) return say("its code misuses a tile: %s", misuse.text);
+  if (misuse.what == Misuse::kTile) {
+    return say(kTileTexts[misuse.tile.what], static_cast<long long>(misuse.tile.a),
+               static_cast<long long>(misuse.tile.b));
+  }
   if (misuse.what == Misuse::kNoSuchArgument) {
     return say("its code takes argument %u, and the last is %u: %s", misuse.argument,
                kernel.argumentCount - 1, kernel_.signature.c_str());

@@ -253,13 +253,25 @@ WL_CORE constexpr bool isOf(DType dtype) {
   return true;
 }
 
+// What is done with a tile that can't be: with two numbers that say what exactly.
+struct TileMisuse {
+  enum What : uint32_t {
+    kPlaced,   // at byte a; it fits up to byte b
+    kSized,    // of a valid rows and b valid columns
+    kUnalike,  // by an instruction that takes tiles of one size
+    kMoved,    // by TLOAD or TSTORE, of a tensor of another size
+    kShapes,   // TPUT or TGET of two shapes
+  };
+  What what;
+  int64_t a, b;
+};
 // What a library's kernel does with an argument, or a tile, that can't be done with it.
 struct Misuse {
   enum What : uint32_t { kNoSuchArgument, kNotScalar, kNotTensor, kOtherType, kTile };
   What what;
   uint32_t argument;
-  uint64_t bytes;    // of the type that it takes elements or the scalar for
-  const char* text;  // of a tile's: what is done
+  uint64_t bytes;  // of the type that it takes elements or the scalar for
+  TileMisuse tile;
 };
 // Takes them, from any thread, of the launch whose it is.
 struct Misuses {
@@ -308,7 +320,7 @@ struct Argument {
     return columns() == 0 ? 0 : static_cast<int64_t>(elements) / columns();
   }
   WL_CORE void tell(Misuse::What what, uint64_t bytes) const {
-    misuses->tell(misuses, {what, number, bytes, nullptr});
+    misuses->tell(misuses, {what, number, bytes, {}});
   }
 };
 
@@ -324,7 +336,7 @@ struct KernelCall {
 
   WL_CORE const Argument& argument(uint32_t index) const {
     if (index < count) return arguments[index];
-    if (misuses != nullptr) misuses->tell(misuses, {Misuse::kNoSuchArgument, index, 0, nullptr});
+    if (misuses != nullptr) misuses->tell(misuses, {Misuse::kNoSuchArgument, index, 0, {}});
     return arguments[count];
   }
 };

@@ -230,26 +230,11 @@ void move(unsigned char* buffer, const TileRef& dst, const TileRef& src) {
   TMOVE_CVT(View(buffer, dst).view(), View(buffer, src).view());
 }
 
-bool needsScratch(DType from, DType to) {
-  return (from == DType::kF32 && to == DType::kI16) ||
-         (from == DType::kF16 && (to == DType::kI16 || to == DType::kI8));
-}
-
-bool hasRoundMode(DType from, DType to, pto::RoundMode mode) {
-  return mode != pto::RoundMode::CAST_ODD || (from == DType::kF32 && to == DType::kF16);
-}
-
 Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
                         std::optional<pto::SaturationMode> saturation) {
-  if (mode == pto::RoundMode::CAST_NONE) {
-    const bool cuts = isFloat(from) && !isFloat(to);
-    mode = cuts ? pto::RoundMode::CAST_TRUNC : pto::RoundMode::CAST_RINT;
-  }
-  const bool wraps = needsScratch(from, to) || (from == DType::kF16 && to == DType::kU8) ||
-                     (from == DType::kI64 && to == DType::kI32) ||
-                     (from == DType::kI32 && to == DType::kI16);
+  const bool wraps = castWraps(from, to);
   const bool obeys = saturation.has_value() && (wraps || architecture.castScratchBytes == 0);
-  return {mode, obeys ? *saturation == pto::SaturationMode::ON : !wraps};
+  return {roundModeOf(from, to, mode), obeys ? *saturation == pto::SaturationMode::ON : !wraps};
 }
 
 void convert(unsigned char* buffer, const TileRef& dst, const TileRef& src,

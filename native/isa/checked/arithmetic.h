@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "native/isa/checked/architecture.h"
-#include "native/isa/enums.h"
 #include "native/isa/checked/operands.h"
+#include "native/isa/conversions.h"
 
 namespace windlass::checked {
 
@@ -25,14 +25,10 @@ struct Conversion {
   pto::RoundMode mode;  // never CAST_NONE
   bool saturates;
 };
-// CAST_NONE is CAST_TRUNC from floats to integers, else CAST_RINT. An architecture with a cast
-// scratch obeys a given saturation for pairs alone that don't saturate by default.
+// An architecture with a cast scratch obeys a given saturation for pairs alone that don't saturate
+// by default.
 Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
                         std::optional<pto::SaturationMode> saturation);
-// Whether the pair has the mode: CAST_ODD is f32 to f16 alone.
-bool hasRoundMode(DType from, DType to, pto::RoundMode mode);
-// Whether a cast of the pair that doesn't saturate needs room beside its tiles.
-bool needsScratch(DType from, DType to);
 
 // To an integer: NaN gives 0; what the type doesn't hold is clamped, or loses its upper bits. To a
 // float: what overflows goes where the casts of TMOVE_CVT take it.

@@ -44,10 +44,10 @@ class ItemScope {
  public:
   ItemScope(const Launch& launch, uint32_t, uint32_t) noexcept : launch_(launch) {}
   ~ItemScope() {
-    const char* what = detail::takeMisuse();
+    TileMisuse first;
     const Misuses* misuses = launch_.call->misuses;
-    if (what != nullptr && misuses != nullptr)
-      misuses->tell(misuses, {Misuse::kTile, 0, 0, what});
+    if (detail::takeMisuse(&first) && misuses != nullptr)
+      misuses->tell(misuses, {Misuse::kTile, 0, 0, first});
   }
   ItemScope(const ItemScope&) = delete;
   ItemScope& operator=(const ItemScope&) = delete;

@@ -51,7 +51,7 @@ struct TileView {
     }
     fit = fits(tile.GetValidCol() == shape[4] &&
                    tile.GetValidRow() == shape[0] * shape[1] * shape[2] * shape[3],
-               "TLOAD or TSTORE takes a tile of other valid rows or columns than the tensor has");
+               TileMisuse::kMoved);
   }
 
   template <typename TileT>
@@ -101,7 +101,7 @@ inline void TPUT(Dst& dst, Src& src, TileT&) noexcept {
   static_assert(std::is_same_v<T, typename TileT::DType>, "the tile's dtype is the tensors'");
   static_assert(Dst::layout == Src::layout, "one layout");
   if (!windlass::detail::fits(windlass::detail::sameShape(dst, src),
-                              "TPUT or TGET takes tensors of two shapes")) {
+                              windlass::TileMisuse::kShapes)) {
     return;
   }
   if constexpr (kAtomic == AtomicType::AtomicNone && Dst::kOneRow && Src::kOneRow) {

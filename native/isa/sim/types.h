@@ -22,10 +22,9 @@ namespace detail {
 unsigned char* unifiedBuffer() noexcept;
 
 // What a kernel on this thread does with tiles that no target allows: noted, and then left undone.
-// `a` and `b` are for the format.
-void misuse(const char* format, int64_t a = 0, int64_t b = 0) noexcept;
-// The first one since the last call, until the thread's next; nullptr: none.
-const char* takeMisuse() noexcept;
+void misuse(const TileMisuse& misuse) noexcept;
+// Whether there is one since the last call, and the first of those.
+bool takeMisuse(TileMisuse* first) noexcept;
 
 #ifdef NDEBUG
 constexpr bool kChecksTiles = false;
@@ -33,9 +32,9 @@ constexpr bool kChecksTiles = false;
 constexpr bool kChecksTiles = true;
 #endif
 // Whether tiles are of the sizes that the instruction takes, where that is checked.
-inline bool fits(bool kept, const char* what) noexcept {
+inline bool fits(bool kept, TileMisuse::What what) noexcept {
   if (!kChecksTiles || kept) return true;
-  misuse(what);
+  misuse({what, 0, 0});
   return false;
 }
 }  // namespace detail
@@ -123,18 +122,15 @@ class Tile {
     if (offset % 32 == 0 && offset <= kMost) {
       offset_ = offset;
     } else {
-      windlass::detail::misuse("TASSIGN places a tile at byte %lld; it takes a multiple of 32, and "
-                               "this tile fits up to byte %lld",
-                               static_cast<int64_t>(offset), static_cast<int64_t>(kMost));
+      windlass::detail::misuse({windlass::TileMisuse::kPlaced, static_cast<int64_t>(offset),
+                                static_cast<int64_t>(kMost)});
     }
   }
 
  private:
   void size() noexcept {
     if (validRows_ >= 0 && validRows_ <= kRows && validCols_ >= 0 && validCols_ <= kCols) return;
-    windlass::detail::misuse("a tile is made of %lld valid rows and %lld valid columns, which it "
-                             "hasn't",
-                             validRows_, validCols_);
+    windlass::detail::misuse({windlass::TileMisuse::kSized, validRows_, validCols_});
     validRows_ = validCols_ = 0;
   }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <new>
 
 #include "native/isa/sim/types.h"
@@ -24,23 +23,21 @@ class UnifiedBuffer {
 
 struct Noted {
   bool isAny;
-  char text[192];
+  TileMisuse first;
 };
 thread_local Noted noted = {};
 
 }  // namespace
 
-void detail::misuse(const char* format, int64_t a, int64_t b) noexcept {
-  if (noted.isAny) return;
-  noted.isAny = true;
-  std::snprintf(noted.text, sizeof noted.text, format, static_cast<long long>(a),
-                static_cast<long long>(b));
+void detail::misuse(const TileMisuse& misuse) noexcept {
+  if (!noted.isAny) noted = {true, misuse};
 }
 
-const char* detail::takeMisuse() noexcept {
-  if (!noted.isAny) return nullptr;
+bool detail::takeMisuse(TileMisuse* first) noexcept {
+  if (!noted.isAny) return false;
   noted.isAny = false;
-  return noted.text;
+  *first = noted.first;
+  return true;
 }
 
 unsigned char* detail::unifiedBuffer() noexcept {

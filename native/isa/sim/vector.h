@@ -35,7 +35,7 @@ class ValidView {
 template <typename A, typename B>
 bool areAlike(A& a, B& b) noexcept {
   return fits(a.GetValidRow() == b.GetValidRow() && a.GetValidCol() == b.GetValidCol(),
-              "an instruction takes tiles of other valid rows or columns than one another");
+              TileMisuse::kUnalike);
 }
 
 template <typename Dst, typename A, typename B>
@@ -90,7 +90,7 @@ void convert(Dst& dst, Src& src, pto::RoundMode mode,
     TMOVE_CVT(out.view(), in.view());
     return;
   }
-  if (!checked::hasRoundMode(kFrom, kTo, mode)) {
+  if (!hasRoundMode(kFrom, kTo, mode)) {
     std::fputs("TCVT on sim has CAST_ODD from f32 to f16 alone\n", stderr);
     std::abort();
   }
