@@ -2,13 +2,7 @@
 # libwindlass-cuda.so: the host side, as windlass_library() has it, and in it the kernels, as nvcc compiles them for
 # NVIDIA's GPUs. It takes nvcc, of CUDA 12.4 or later; what it makes opens the driver when it runs.
 set(WINDLASS_CUDA ON CACHE BOOL "Build libwindlass-cuda.so where nvcc is found")
-find_program(WINDLASS_NVCC nvcc HINTS "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda PATH_SUFFIXES bin
-  DOC "The compiler of CUDA, of libwindlass-cuda.so")
-
-# Sums and products round by themselves, quotients as IEEE 754 says, and subnormals stay.
-set(windlass_nvcc_options -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -Werror all-warnings
-  -DWINDLASS_ON_CORES -DWINDLASS_TARGET_CUDA
-  "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/native/include")
+include("${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake")
 
 # windlass_cuda_library(NAME): the library, by a target of that name. What ptxas says stands beside the image, in
 # cuda/ptxas.log.
@@ -18,20 +12,18 @@ function(windlass_cuda_library name)
   file(MAKE_DIRECTORY "${folder}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/kernels/*.h" "${PROJECT_SOURCE_DIR}/native/isa/*.h" "${PROJECT_SOURCE_DIR}/native/include/*.h")
-  # Code of its own for 8.0 and 9.0, which 8.x runs too, and PTX of 9.0 for all that come after.
   add_custom_command(OUTPUT "${image}"
     COMMAND "${CMAKE_COMMAND}" "-DLOG=${folder}/ptxas.log" -P "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" --
-      "${WINDLASS_NVCC}" ${windlass_nvcc_options} --threads 2 -Xptxas -v
-      -gencode arch=compute_80,code=sm_80 -gencode "arch=compute_90,code=[sm_90,compute_90]"
-      -fatbin "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"
+      "${WINDLASS_NVCC}" ${windlass_nvcc_options} -Werror all-warnings "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/native/include"
+      -Xptxas -v ${windlass_nvcc_code} "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"
     DEPENDS "${PROJECT_SOURCE_DIR}/kernels/entry.cu" "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" ${sources}
     COMMENT "Compiling the kernels of cuda by ${WINDLASS_NVCC}"
     VERBATIM)
   windlass_library(${name} cuda)
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/kernels/image.cpp" PROPERTIES
+  set_source_files_properties("${windlass_cuda_image}" PROPERTIES
     COMPILE_DEFINITIONS "WINDLASS_CUDA_IMAGE=\"${image}\"" OBJECT_DEPENDS "${image}")
   foreach(library ${name} ${name}_static)
-    target_sources(${library} PRIVATE "${PROJECT_SOURCE_DIR}/kernels/image.cpp")
+    target_sources(${library} PRIVATE "${windlass_cuda_image}")
     target_link_libraries(${library} PRIVATE windlass_options)
   endforeach()
   add_custom_target(${name}_image DEPENDS "${image}")

@@ -8,9 +8,14 @@ include("${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake")
 set(kernel_headers
   kernels/bytes.h
   kernels/in_line.h
+  kernels/kernel_list.h
+  kernels/library_on_gpu.h
+  kernels/on_gpu.h
   native/include/windlass/kernel.h
+  native/include/windlass/kernel_entries.h
   native/include/windlass/kernel_library.h
   native/include/windlass/kernel_table.h
+  native/include/windlass/offload.h
   native/isa/ascend/boxes.h
   native/isa/ascend/buffers.h
   native/isa/ascend/fused.h
@@ -33,9 +38,22 @@ set(kernel_headers
   native/isa/checked/types.h
   native/isa/checked/unified_buffer.h
   native/isa/conversions.h
+  native/isa/cuda/adds.h
+  native/isa/cuda/cores.h
+  native/isa/cuda/elements.h
+  native/isa/cuda/folds.h
+  native/isa/cuda/fused.h
+  native/isa/cuda/job.h
+  native/isa/cuda/memory.h
+  native/isa/cuda/moves.h
+  native/isa/cuda/scaled.h
+  native/isa/cuda/tile_work.h
+  native/isa/cuda/tiles.h
+  native/isa/cuda/work.h
   native/isa/element_types.h
   native/isa/enums.h
   native/isa/isa.h
+  native/isa/library_image.h
   native/isa/limits.h
   native/isa/lists.h
   native/isa/one_thread.h
@@ -97,8 +115,9 @@ set(kernel_targets sim)
 if(TARGET windlass-a5sim)
   list(APPEND kernel_targets a2a3sim a5sim)
 endif()
+# And for cuda, for which whoever builds a library brings nvcc.
 set(interfaces "")
-foreach(target IN LISTS kernel_targets)
+foreach(target IN LISTS kernel_targets ITEMS cuda)
   set(interface windlass_kernels_${target})
   list(APPEND interfaces ${interface})
   add_library(${interface} INTERFACE)
@@ -120,5 +139,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/windlassConfigVersion.cm
 install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/windlassConfig.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake"
+  "${windlass_cuda_image}"
   "${PROJECT_BINARY_DIR}/windlassConfigVersion.cmake"
   DESTINATION lib/cmake/windlass)

@@ -36,18 +36,61 @@ function(windlass_add_kernel)
     endif()
   endforeach()
 
+  if(cuda IN_LIST kernel_TARGETS)
+    if(NOT WINDLASS_NVCC)
+      message(FATAL_ERROR "windlass_add_kernel(${kernel_NAME}): target cuda takes nvcc, of the CUDA toolkit: it is neither "
+        "on the PATH nor under CUDA_HOME, CUDA_PATH or /usr/local/cuda; -DWINDLASS_NVCC=FILE names it")
+    endif()
+    list(LENGTH kernel_SOURCES count)
+    if(NOT count EQUAL 1)
+      message(FATAL_ERROR "windlass_add_kernel(${kernel_NAME}): target cuda takes one source, and this has ${count}: "
+        "have one include the others")
+    endif()
+  endif()
+
   add_custom_target(${kernel_NAME} ALL)
   foreach(target IN LISTS kernel_TARGETS)
     set(library ${kernel_NAME}-${target})
-    add_library(${library} MODULE ${kernel_SOURCES})
-    target_link_libraries(${library} PRIVATE windlass::kernels_${target})
-    # A project that names no build type means one that runs fast.
-    target_compile_options(${library} PRIVATE $<$<CONFIG:>:-O2>)
-    set_target_properties(${library} PROPERTIES
-      CXX_EXTENSIONS OFF
-      CXX_VISIBILITY_PRESET hidden
-      VISIBILITY_INLINES_HIDDEN ON
-      PREFIX lib)
+    if(target STREQUAL cuda)
+      windlass_compile_for_gpus(image ${library} "${kernel_SOURCES}")
+      windlass_kernel_module(${library} ${target} ${kernel_SOURCES} "${image}")
+    else()
+      windlass_kernel_module(${library} ${target} ${kernel_SOURCES})
+    endif()
     add_dependencies(${kernel_NAME} ${library})
   endforeach()
+endfunction()
+
+# One library of kernels, of those sources.
+function(windlass_kernel_module library target)
+  add_library(${library} MODULE ${ARGN})
+  target_link_libraries(${library} PRIVATE windlass::kernels_${target})
+  # A project that names no build type means one that runs fast.
+  target_compile_options(${library} PRIVATE $<$<CONFIG:>:-O2>)
+  set_target_properties(${library} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    PREFIX lib)
+endfunction()
+
+# Has nvcc compile the source; *holder is one that holds what comes of it, as kernels/image.cpp says.
+function(windlass_compile_for_gpus holder library source)
+  get_filename_component(source "${source}" ABSOLUTE)
+  set(image "${CMAKE_CURRENT_BINARY_DIR}/${library}.fatbin")
+  # What the host alone asks of a kernel nobody calls there.
+  set(includes "$<TARGET_PROPERTY:windlass::kernels_cuda,INTERFACE_INCLUDE_DIRECTORIES>")
+  add_custom_command(OUTPUT "${image}"
+    COMMAND "${WINDLASS_NVCC}" ${windlass_nvcc_options} -DWINDLASS_IN_KERNEL_LIBRARY -diag-suppress 177 "-I$<JOIN:${includes},;-I>"
+      ${windlass_nvcc_code} -MD -MF "${image}.d" -MT "${image}" -x cu "${source}" -o "${image}"
+    DEPENDS "${source}"
+    DEPFILE "${image}.d"
+    COMMENT "Compiling ${library} for GPUs by ${WINDLASS_NVCC}"
+    COMMAND_EXPAND_LISTS
+    VERBATIM)
+  set(holding "${CMAKE_CURRENT_BINARY_DIR}/${library}_image.cpp")
+  configure_file("${windlass_cuda_image}" "${holding}" COPYONLY)
+  set_source_files_properties("${holding}" PROPERTIES
+    COMPILE_DEFINITIONS "WINDLASS_CUDA_IMAGE=\"${image}\"" OBJECT_DEPENDS "${image}")
+  set(${holder} "${holding}" PARENT_SCOPE)
 endfunction()

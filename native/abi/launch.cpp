@@ -219,9 +219,13 @@ class Arguments {
     argument->stride = window->window->stride();
     // What names the window alike in every process, or in the one where all ranks live.
     const Group& group = comm_.comm.group();
-    const uint32_t named = group.config().spansProcesses ? rank : 0;
-    if (window->window->bytes() > 0)
-      stated_.add(group.placeOf(named, window->window->address(named), 0).word);
+    const bool spans = group.config().spansProcesses;
+    const uint32_t named = spans ? rank : 0;
+    if (window->window->bytes() > 0) {
+      stated_.add(spans && window->window->parts() != nullptr
+                      ? window->window->name()
+                      : group.placeOf(named, window->window->address(named), 0).word);
+    }
     stated_.add(offset);
     return WL_OK;
   }

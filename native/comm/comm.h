@@ -33,6 +33,7 @@ struct FarPlan;  // native/comm/far.h
 struct OnStream;  // native/comm/enqueuing.h
 struct Kernel;   // native/comm/kernels.h
 struct OffloadProgress;  // native/comm/offload.h
+class OffloadedLaunch;    // native/comm/offloaded_launch.h
 class OffloadedTransfer;  // native/comm/offloaded_transfer.h
 enum class Executor : uint32_t;
 
@@ -60,6 +61,7 @@ struct Call {
   // Of a transfer in which any rank reads ordinary memory of other processes; nullptr elsewhere.
   FarPlan* far = nullptr;
   OffloadedTransfer* offloaded = nullptr;  // of one that the rank's device runs
+  OffloadedLaunch* launch = nullptr;       // of a library's kernel, where the rank's device runs it
   // Where the operation is put on a stream; nullptr: it is over when its call returns.
   OnStream* on = nullptr;
   int64_t startNs = 0;               // Deadline's, of several operations that share one

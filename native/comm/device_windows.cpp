@@ -158,8 +158,8 @@ class Making {
       }
       failure_ = reserved->failure;
       if (reserved->parts == nullptr) return std::shared_ptr<Window>();
-      return std::shared_ptr<Window>(new Window(std::move(reserved->parts), bytes_),
-                                     Returns{devices_});
+      auto* const made = new Window(std::move(reserved->parts), bytes_, comm_.nextSequence());
+      return std::shared_ptr<Window>(made, Returns{devices_});
     });
   }
 

@@ -144,11 +144,13 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
                                   call.descriptor.operation(),
                                   sequence()};
   const bool isTransfer = call.phases > 0;
-  if (!isTransfer && brings(&Collective::in, call.args.in)) {
+  const bool isPlain = !isTransfer && call.launch == nullptr;
+  operation.buffers.launch = call.launch;
+  if (isPlain && brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
     operation.buffers.inBytes = inExtent(call);
   }
-  if (!isTransfer && brings(&Collective::out, call.args.out)) {
+  if (isPlain && brings(&Collective::out, call.args.out)) {
     operation.buffers.out = call.args.out;
     operation.buffers.outBytes = outExtent(call);
   }

@@ -58,7 +58,7 @@ class Checker {
     for (uint32_t i = 0; i < table->kernelCount; ++i) {
       if (Code code = checkKernel(table->kernels, i); code != WL_OK) return code;
     }
-    return WL_OK;
+    return checkImage(*table);
   }
 
  private:
@@ -82,6 +82,25 @@ class Checker {
     for (; *text != 0; ++text)
       if (*text != '_' && std::isalnum(static_cast<unsigned char>(*text)) == 0) return false;
     return true;
+  }
+
+  // A whole one where GPUs run the kernels: their driver believes what it says of its length.
+  Code checkImage(const KernelTable& table) {
+    if (!kTarget.hasGpus()) {
+      if (table.image == nullptr && table.imageBytes == nullptr) return WL_OK;
+      return refuse(WL_INVALID_ARGUMENT, "it has kernels for GPUs, and its target has none");
+    }
+    const bool isThere = holds(table.imageBytes, 1) && *table.imageBytes >= sizeof(FatBinary) &&
+                         holds(table.image, *table.imageBytes);
+    FatBinary header = {};
+    if (isThere) std::memcpy(&header, table.image, sizeof header);
+    const uint64_t room = isThere ? *table.imageBytes : 0;
+    if (header.magic != kFatBinaryMagic || header.headerBytes < sizeof header ||
+        header.headerBytes > room || header.bytes > room - header.headerBytes) {
+      return refuse(WL_INVALID_ARGUMENT, "it has no whole file of kernels for GPUs; build it by "
+                    "windlass_add_kernel(... TARGETS %s)", table.target);
+    }
+    return WL_OK;
   }
 
   // A name of a length that messages have room for.
@@ -211,11 +230,6 @@ Loaded& loaded() {
 
 Code KernelLibrary::load(const std::string& path, uint64_t contents, const char* target,
                          const KernelLibrary** library, wl_error_t* error) {
-  if (kTarget.hasGpus()) {
-    return fail(error, WL_UNSUPPORTED,
-                "library %s: kernels of one's own don't run on %s yet: its GPUs run those that "
-                "Windlass brings", path.c_str(), kTarget.limits.name);
-  }
   SharedLibrary shared;
   if (Code code = SharedLibrary::load(path, &shared, error); code != WL_OK) return code;
   const auto* table = static_cast<const KernelTable*>(shared.find(kKernelTableSymbol));
@@ -241,7 +255,8 @@ Code KernelLibrary::load(const std::string& path, uint64_t contents, const char*
     const KernelEntry& entry = table->kernels[i];
     uint64_t id = mixed(0, contents);
     for (const char* at = entry.name; *at != 0; ++at) id = mixed(id, static_cast<uint64_t>(*at));
-    made->kernels_.push_back({&entry, static_cast<uint32_t>(id), signatureOf(entry)});
+    made->kernels_.push_back({&entry, table->image, i, static_cast<uint32_t>(id),
+                              signatureOf(entry)});
   }
   *library = made.get();
   all.libraries.push_back(std::move(made));

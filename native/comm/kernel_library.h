@@ -15,6 +15,8 @@ namespace windlass {
 // One kernel of one.
 struct LoadedKernel {
   const KernelEntry* entry;
+  const void* image;  // the library's for GPUs; nullptr: it runs on the host
+  uint32_t index;     // among the library's
   // Of the library's file and the kernel's name: what ranks compare, and messages find it by.
   uint32_t id;
   std::string signature;  // "shift(f32 in, distributed written f32 out, scalar i32 steps)"

@@ -10,6 +10,8 @@
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
 #include "native/comm/kernels.h"
+#include "native/comm/offload_executor.h"
+#include "native/comm/offloaded_launch.h"
 
 namespace windlass {
 namespace {
@@ -93,6 +95,11 @@ constexpr Kernel kUnchecked = {
      launchInLine<Unchecked>}};
 // Where each rank is a device, its cores alone run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
+// Where each rank has a device that runs kernels by itself.
+Code launchOnDevice(Comm& comm, const Call& call) {
+  return comm.runOffloaded<Launched>(call, call.launch->index());
+}
+constexpr Kernel kOnDevices = {{launchOnDevice, launchOnDevice}};
 
 // By TileMisuse::What.
 constexpr const char* kTileTexts[] = {
@@ -213,7 +220,12 @@ Code launch(Comm& comm, const LaunchCall& of) {
   if (of.misuses->isAny()) return misused();
   if (refused != WL_OK) return refused;
   call.args = {of.stated->words(), nullptr, &planned};
-  const Code code = comm.run(own.kernel->session == nullptr ? kUnchecked : kChecked, call);
+  OffloadedLaunch onDevice(*of.kernel, of.arguments, *of.misuses);
+  if (of.kernel->image != nullptr) call.launch = &onDevice;
+  const Kernel& kernel = call.launch != nullptr          ? kOnDevices
+                         : own.kernel->session == nullptr ? kUnchecked
+                                                          : kChecked;
+  const Code code = comm.run(kernel, call);
   return of.misuses->isAny() ? misused() : code;
 }
 

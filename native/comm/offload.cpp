@@ -10,6 +10,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/no_signals.h"
+#include "native/base/target.h"
 #include "native/comm/enqueuing.h"
 #include "native/comm/kept_devices.h"
 
@@ -242,16 +243,27 @@ Code Offload::open(wl_error_t* error) {
   return code;
 }
 
-Code Offload::find(const Buffers& buffers, wl_error_t* error) {
+Code Offload::find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores,
+                   wl_error_t* error) {
   using Lies = RankDevice::Lies;
   found_ = {Lies::kHost, Lies::kHost};
   inThere_ = outThere_ = 0;
   Code code = WL_OK;
-  if (buffers.transfer != nullptr) return code;
-  if (buffers.inBytes > 0) code = device_->find(buffers.in, &found_.in, error);
-  if (code == WL_OK && buffers.outBytes > 0) code = device_->find(buffers.out, &found_.out, error);
-  if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers.in);
-  if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers.out);
+  if (buffers->transfer != nullptr) return code;
+  if (OffloadedLaunch* const launch = buffers->launch; launch != nullptr) {
+    code = device_->load(launch->image(), error);
+    if (code == WL_OK) code = launch->find(*device_, peers.rank(), peers.ranks(), error);
+    buffers->inBytes = launch->stagedBytes();
+    buffers->outBytes = cores * kTarget.limits.tileBytes;
+    buffers->parts = launch->call();
+    buffers->partBytes = launch->callBytes();
+    return code;
+  }
+  if (buffers->inBytes > 0) code = device_->find(buffers->in, &found_.in, error);
+  if (code == WL_OK && buffers->outBytes > 0)
+    code = device_->find(buffers->out, &found_.out, error);
+  if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers->in);
+  if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers->out);
   return code;
 }
 
@@ -264,7 +276,7 @@ OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const
 Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
   const Stated own = {code,
-                      cores_,
+                      usable_,
                       number_,
                       buffers.inBytes,
                       buffers.outBytes,
@@ -311,14 +323,15 @@ Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
 
 Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
-  const Buffers& buffers = operation.buffers;
+  Buffers buffers = operation.buffers;
+  OffloadedLaunch* const launch = buffers.launch;
   stated_.resize(peers.ranks());
   *culprit = kNobody;
   // What is on streams may hold the device's processors, of which both would wait for others'.
   if (owned_ != nullptr && !owned_->drain(peers)) return peers.ended(progressOfNone(peers.ranks()));
   *culprit = peers.rank();
   Code found = open(error);
-  if (found == WL_OK) found = find(buffers, error);
+  if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
   isOneDevice_ = true;
@@ -336,11 +349,21 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     if (code != WL_OK) return code;
   }
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
+  usable_ = cores_;
+  if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
   OffloadedTransfer* const transfer = buffers.transfer;
   const OffloadedTransfer::Images ownImages = imagesOf(peers.rank(), operation.cores);
+  const uint64_t callAt = reinterpret_cast<uint64_t>(part) + own.parts;
+  if (launch != nullptr) {
+    std::vector<uint64_t> staged;
+    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+      staged.push_back(imagesOf(rank, operation.cores).read);
+    launch->name(staged, callAt, ownImages.written);
+    if (code == WL_OK) code = launch->send(*device_, ownImages.read, error);
+  }
   if (transfer != nullptr) {
     std::vector<OffloadedTransfer::Images> images;
     for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
@@ -354,13 +377,18 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
                                : device_->onDevices(part + at, from, size, error);
   };
-  if (transfer == nullptr) send(own.in, buffers.in, buffers.inBytes, found_.in);
+  const bool isPlain = transfer == nullptr && launch == nullptr;
+  if (isPlain) send(own.in, buffers.in, buffers.inBytes, found_.in);
   // Whole, since a kernel may leave parts of it as they are.
-  if (transfer == nullptr) send(own.out, buffers.out, buffers.outBytes, found_.out);
+  if (isPlain) send(own.out, buffers.out, buffers.outBytes, found_.out);
   send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
-  code = runKernel(operation, peers, culprit, error);
+  code = runKernel(operation, launch == nullptr ? 0 : callAt, peers, culprit, error);
   if (code != WL_OK) return code;
+  if (launch != nullptr) {
+    *culprit = peers.rank();
+    return launch->fetch(*device_, ownImages.read, callAt, error);
+  }
   code = transfer != nullptr ? transfer->fetch(*device_, ownImages, error)
                              : fetch(buffers, own, part, error);
   *culprit = peers.rank();

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "native/comm/offloaded_launch.h"
 #include "native/comm/offloaded_transfer.h"
 #include "native/window/device.h"
 #include "native/window/watched_calls.h"
@@ -87,6 +88,8 @@ class Offload {
     uint64_t partBytes;
     // Of a transfer, whose images and table the sizes are of; nothing of those lies anywhere yet.
     OffloadedTransfer* transfer = nullptr;
+    // Of a launch of a library's kernel, which alone it is, and of which nothing is known yet.
+    OffloadedLaunch* launch = nullptr;
   };
   struct Operation {
     const char* name;
@@ -177,7 +180,8 @@ class Offload {
   Code runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
   Code open(wl_error_t* error);
-  Code find(const Buffers& buffers, wl_error_t* error);
+  // Where what the rank brings lies, and how much that is.
+  Code find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores, wl_error_t* error);
   // Where the rank's part of the window has a transfer's images.
   OffloadedTransfer::Images imagesOf(uint32_t rank, uint32_t cores) const;
   // States `code` of this rank; Ok once all have stated Ok.
@@ -189,9 +193,12 @@ class Offload {
   // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
   // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
+  // And of a library's kernel, of as many.
+  Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
   Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
-  Code runKernel(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+  // `call`: of a launch, where its OffloadedCall lies.
+  Code runKernel(const Operation& operation, uint64_t call, OffloadPeers& peers, uint32_t* culprit,
                  wl_error_t* error);
   // Reads the rank's lines, and from them how far each rank is.
   Code readLines(const OffloadedOperation& given, wl_error_t* error);
@@ -218,6 +225,7 @@ class Offload {
   std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window
   uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
+  uint32_t usable_ = 0;    // of those, in the operation in progress
   bool isOpen_ = false;
   std::unique_ptr<Enqueuing> owned_;  // enqueuing_
   std::atomic<Enqueuing*> enqueuing_{nullptr};

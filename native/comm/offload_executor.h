@@ -11,8 +11,7 @@ namespace windlass {
 
 template <class K>
 Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
-  static_assert(!K::kEager && !OfLibrary<K>::value,
-                "a device fetches what a rank brings from its memory");
+  static_assert(!K::kEager, "a device fetches what a rank brings from its memory");
   if (group_->config().spansProcesses && !devicesSpanProcesses()) {
     return fail(call.error, WL_UNSUPPORTED,
                 "ranks in several processes don't run %s on devices yet: have them be threads of "

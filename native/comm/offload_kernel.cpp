@@ -34,7 +34,7 @@ uint32_t OffloadProgress::fewest() const {
 }
 
 Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
-  if (cores_ = device_->coresAtOnce(most); cores_ > 0) return WL_OK;
+  if (cores_ = device_->coresAtOnce(most, nullptr); cores_ > 0) return WL_OK;
   nextSequence();
   const uint32_t self = peers.rank();
   const auto base = reinterpret_cast<uint64_t>(device_->part(self));
@@ -49,7 +49,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
   given.stopValue = sequence_;
   lines_.resize(most * kDeviceLineBytes);
-  Code code = device_->start(kMeeting, given, error);
+  Code code = device_->start(kMeeting, nullptr, given, error);
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
   do {
@@ -124,8 +124,17 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   return false;
 }
 
-Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
-                        wl_error_t* error) {
+Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error) {
+  usable_ = std::min(usable_, device_->coresAtOnce(most, launch.image()));
+  if (usable_ > 0) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "device %u runs fewer blocks of %s's library at a time than there are ranks of this "
+              "process on it: have fewer ranks, or more devices",
+              number_, launch.name());
+}
+
+Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers& peers,
+                        uint32_t* culprit, wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();
   uint32_t cores = operation.cores;
@@ -136,6 +145,7 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = device_->partBytes();
   given.stopValue = sequence_;
+  given.call = call;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
     const Places places = placesOf(stated_[rank], operation.cores);
@@ -157,7 +167,9 @@ Code Offload::runKernel(const Operation& operation, OffloadPeers& peers, uint32_
   progress_.ranks.resize(ranks);
   lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
   const int64_t startNs = clockNs();
-  Code code = device_->start(operation.name, given, error);
+  const OffloadedLaunch* const launch = operation.buffers.launch;
+  const void* const image = launch == nullptr ? nullptr : launch->image();
+  Code code = device_->start(operation.name, image, given, error);
   if (code != WL_OK) return code;
   bool goesOn = true;
   for (;;) {

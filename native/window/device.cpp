@@ -57,6 +57,11 @@ Code RankDevice::isReached(const void*, uint64_t, const std::vector<uint32_t>&, 
   return WL_OK;
 }
 
+Code RankDevice::load(const void*, wl_error_t* error) {
+  return fail(error, WL_UNSUPPORTED, "kernels of libraries don't run on %s: its devices run those "
+              "that Windlass brings", kTarget.limits.name);
+}
+
 std::unique_ptr<RankDevice> makeRankDevice() {
   if (kTarget.hasGpus()) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);
   return std::make_unique<acl::AclRankDevice>();

@@ -161,19 +161,24 @@ class RankDevice {
   virtual Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices,
                          bool* is, wl_error_t* error);
 
+  // Loads a library's kernels unless they are loaded; they stay until close(). No kernel of the
+  // window runs.
+  virtual Code load(const void* image, wl_error_t* error);
   // How many cores of a rank run at a time in the window's kernels, `most` at most; 0: the device
-  // does not say.
-  virtual uint32_t coresAtOnce(uint32_t most) const = 0;
+  // does not say. `image`: of a library's kernels, which are loaded; nullptr: of the target's own.
+  virtual uint32_t coresAtOnce(uint32_t most, const void* image) const = 0;
   // Where kernels look whether they shall stop: in `line`, which is of the rank's part and has no
   // other use, or in memory that is better for it.
   virtual uint64_t stopWord(uint64_t line) const = 0;
   // Writes that word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
-  // Starts a kernel, which runs on for ever where it does not end. await(): WL_TIMEOUT after
+  // Starts a kernel, of such a library or of the target's own, which runs on for ever where it does
+  // not end. await(): WL_TIMEOUT after
   // limitNs, and may be called again then; any other answer is about a kernel that has ended.
   // giveUp(): nobody will call it.
-  virtual Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) = 0;
+  virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
+                     wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual void giveUp() = 0;
   // What else runs on though its time is up, and may touch what it was given at any time: then

@@ -24,10 +24,12 @@ class Window {
                        wl_error_t* error);
   // Over memory that processes map, and that lasts as long as the window: segments `stride` apart.
   Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
-  // Over parts that devices make.
-  Window(std::unique_ptr<DeviceParts> parts, uint64_t bytes)
+  // Over parts that devices make; `name` tells it from others of its communicator, in every process
+  // alike.
+  Window(std::unique_ptr<DeviceParts> parts, uint64_t bytes, uint64_t name)
       : Window(parts->base(), bytes, parts->stride()) {
     parts_ = std::move(parts);
+    name_ = name;
   }
   ~Window();
   Window(const Window&) = delete;
@@ -36,6 +38,7 @@ class Window {
   uint64_t bytes() const { return bytes_; }
   // nullptr: it lies in the host's memory.
   DeviceParts* parts() const { return parts_.get(); }
+  uint64_t name() const { return name_; }  // of one on devices
   // From one segment to the next.
   uint64_t stride() const { return stride_; }
   void* address(uint32_t rank) const { return static_cast<char*>(base_) + rank * stride_; }
@@ -56,6 +59,7 @@ class Window {
   uint64_t stride_;
   uint64_t mapped_;  // 0: the memory is somebody else's
   std::unique_ptr<DeviceParts> parts_;
+  uint64_t name_ = 0;
 };
 
 }  // namespace windlass

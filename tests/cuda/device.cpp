@@ -15,8 +15,9 @@ std::atomic<uint32_t> running[64];  // blocks of each device
 
 class Grid final : public stand_in::Work {
  public:
-  Grid(int device, const OffloadedRanks& ranks, uint32_t coresOfRank, uint32_t blocks)
-      : running_(running[device]), ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
+  Grid(int device, const KernelTable* library, const OffloadedRanks& ranks, uint32_t coresOfRank,
+       uint32_t blocks)
+      : running_(running[device]), library_(library), ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
   ~Grid() override {
     end();
   }
@@ -64,6 +65,8 @@ class Grid final : public stand_in::Work {
       InLine line = operation.lineHere(block % coresOfRank_);
       if (operation.counters != 0) line.sequence = countersOf(operation).over + 1;
       line.looks = 16;
+      if (library_ != nullptr)
+        reinterpret_cast<OffloadedCall*>(operation.call)->misuses.taken.tell = takeMisuse;
       cores_.push_back({&operation, operation.launchHere(), line, {}, false});
     }
     return true;
@@ -72,8 +75,16 @@ class Grid final : public stand_in::Work {
     if (isRunning_) running_ -= blocks_;
     isRunning_ = false;
   }
-  static bool goOn(Core& core) {
-    return goOnOffloaded<AllOffloadedKernels>(*core.operation, core.launch, core.line, core.at);
+  // As kernels/library_on_gpu.h has it.
+  static void takeMisuse(const Misuses* to, const Misuse& misuse) {
+    auto* own = reinterpret_cast<OffloadedMisuses*>(const_cast<Misuses*>(to));
+    if (own->told++ == 0) own->first = misuse;
+  }
+  bool goOn(Core& core) const {
+    if (library_ == nullptr)
+      return goOnOffloaded<AllOffloadedKernels>(*core.operation, core.launch, core.line, core.at);
+    const KernelEntry& kernel = library_->kernels[core.operation->kernel];
+    return kernel.goOn(nullptr, core.launch, core.line, core.at) || isStopped(*core.operation);
   }
 
   static DeviceCounters& countersOf(const OffloadedOperation& operation) {
@@ -97,6 +108,7 @@ class Grid final : public stand_in::Work {
   }
 
   std::atomic<uint32_t>& running_;
+  const KernelTable* const library_;
   bool isRunning_ = false;
   const OffloadedRanks ranks_;
   const uint32_t coresOfRank_;
@@ -108,7 +120,9 @@ class Grid final : public stand_in::Work {
 }  // namespace
 }  // namespace windlass
 
-std::unique_ptr<stand_in::Work> stand_in::kernel(int device, const windlass::OffloadedRanks& ranks,
+std::unique_ptr<stand_in::Work> stand_in::kernel(int device,
+                                                 const windlass::KernelTable* library,
+                                                 const windlass::OffloadedRanks& ranks,
                                                  uint32_t coresOfRank, uint32_t blocks) {
-  return std::make_unique<windlass::Grid>(device, ranks, coresOfRank, blocks);
+  return std::make_unique<windlass::Grid>(device, library, ranks, coresOfRank, blocks);
 }

@@ -6,6 +6,7 @@
 // what it tells, stands at the end. WINDLASS_STAND_IN_DEVICES: how many devices it has at first;
 // WINDLASS_STAND_IN_MEMORY=devices: all memory that it has not given lies on them, by turns, so that
 // whatever a program names is a device's.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -30,6 +31,12 @@
 #include "tests/cuda/calls.h"
 #include "tests/cuda/image.h"
 #include "tests/cuda/streams.h"
+#include "windlass/kernel_table.h"
+
+// Kernels that a device has loaded: Windlass' own, or those of a library.
+struct windlass::cuda::CuModuleOf {
+  const windlass::KernelTable* library;  // or nullptr
+};
 
 namespace {
 
@@ -96,6 +103,7 @@ int deviceCount = devicesAtFirst();
 const bool isAllOnDevices = hasAllMemory();
 int multiprocessors = 16;
 int blocksEach = 2;
+bool librariesFit = true;  // a block of a library's kernels on a multiprocessor
 int version = 13000;
 int major = 9;
 bool reaches = true;
@@ -266,20 +274,31 @@ CALL CuResult cuCtxPopCurrent_v2(CuContext* context) {
   current.pop_back();
   return 0;
 }
+// The table of the library that the image is in; nullptr: it is in none, and Windlass' own.
+static const windlass::KernelTable* libraryOf(const void* image) {
+  Dl_info in = {};
+  if (dladdr(image, &in) == 0) return nullptr;
+  void* const library = dlopen(in.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  const auto* table =
+      static_cast<const windlass::KernelTable*>(dlsym(library, windlass::kKernelTableSymbol));
+  dlclose(library);
+  return table != nullptr && table->image == image ? table : nullptr;
+}
 CALL CuResult cuModuleLoadData(CuModule* module, const void* image) {
   BEGIN_IN_CONTEXT("cuModuleLoadData")
   // What nvcc makes of the kernels does too: of either the device here has its own.
   if (std::memcmp(image, kStandInImage, sizeof kStandInImage) != 0 &&
       std::memcmp(image, kFatbin, sizeof kFatbin) != 0)
     return kInvalidImage;
-  *module = reinterpret_cast<CuModule>(new char);
+  *module = new CuModuleOf{libraryOf(image)};
   modules.insert(*module);
   return 0;
 }
 CALL CuResult cuModuleUnload(CuModule module) {
   BEGIN_GIVING_IN_CONTEXT("cuModuleUnload")
   if (modules.erase(module) == 0) return refuse(kInvalidHandle);
-  delete reinterpret_cast<char*>(module);
+  delete module;
   return told;
 }
 CALL CuResult cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
@@ -292,13 +311,15 @@ CALL CuResult cuFuncGetAttribute(int32_t* value, int32_t attribute, CuFunction) 
   *value = 512;
   return 0;
 }
-CALL CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, CuFunction,
+CALL CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, CuFunction function,
                                                           int32_t threads, size_t sharedBytes) {
   BEGIN_IN_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor %d %zu", threads, sharedBytes)
   *blocks = blocksEach;
+  if (!librariesFit && reinterpret_cast<CuModule>(function)->library != nullptr)
+    *blocks = 0;
   return 0;
 }
-CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+CALL CuResult cuLaunchCooperativeKernel(CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
                                         uint32_t blockX, uint32_t blockY, uint32_t blockZ,
                                         uint32_t sharedBytes, CuStream on, void** arguments) {
   BEGIN_IN_CONTEXT("cuLaunchCooperativeKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX,
@@ -307,9 +328,10 @@ CALL CuResult cuLaunchCooperativeKernel(CuFunction, uint32_t gridX, uint32_t gri
   const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
   const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
   const int device = stand_in::deviceOf(on);
-  return submit(on, [=] { return stand_in::kernel(device, ranks, cores, gridX); });
+  const auto* library = reinterpret_cast<CuModule>(function)->library;
+  return submit(on, [=] { return stand_in::kernel(device, library, ranks, cores, gridX); });
 }
-CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+CALL CuResult cuLaunchKernel(CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
                              uint32_t blockX, uint32_t blockY, uint32_t blockZ,
                              uint32_t sharedBytes, CuStream on, void** arguments, void**) {
   BEGIN_IN_CONTEXT("cuLaunchKernel %u %u %u, %u %u %u, %u", gridX, gridY, gridZ, blockX, blockY,
@@ -317,7 +339,8 @@ CALL CuResult cuLaunchKernel(CuFunction, uint32_t gridX, uint32_t gridY, uint32_
   const auto ranks = *static_cast<const windlass::OffloadedRanks*>(arguments[0]);
   const uint32_t cores = *static_cast<const uint32_t*>(arguments[1]);
   const int device = stand_in::deviceOf(on);
-  return submit(on, [=] { return stand_in::kernel(device, ranks, cores, gridX); });
+  const auto* library = reinterpret_cast<CuModule>(function)->library;
+  return submit(on, [=] { return stand_in::kernel(device, library, ranks, cores, gridX); });
 }
 CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
   BEGIN_IN_CONTEXT("cuMemGetInfo")
@@ -586,7 +609,7 @@ CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
   constexpr std::align_val_t kAligned{512};
   resetStreams();
-  for (CuModule module : modules) delete reinterpret_cast<char*>(module);
+  for (CuModule module : modules) delete module;
   for (const auto& [memory, bytes] : allocated)
     operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
   for (const auto& [memory, bytes] : pinned)
@@ -619,6 +642,7 @@ CALL void standInReset() {
   deviceCount = devicesAtFirst();
   multiprocessors = 16;
   blocksEach = 2;
+  librariesFit = true;
   version = 13000;
   major = 9;
   reaches = true;
@@ -633,6 +657,9 @@ CALL void standInDevices(int count) {
 CALL void standInBlocks(int blocks) {
   multiprocessors = blocks;
   blocksEach = 1;
+}
+CALL void standInLibrariesFit(int fit) {
+  librariesFit = fit != 0;
 }
 CALL void standInVersion(int of) {
   version = of;

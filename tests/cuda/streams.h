@@ -10,6 +10,7 @@
 #include <string>
 
 #include "native/window/cuda/cuda.h"
+#include "windlass/kernel_table.h"
 #include "windlass/offload.h"
 
 namespace stand_in {
@@ -39,9 +40,11 @@ size_t streamCount();
 size_t eventCount();
 size_t graphCount();
 
-// A grid of `blocks` blocks of windlass_run on that device, which begins once they all fit there.
-std::unique_ptr<Work> kernel(int device, const windlass::OffloadedRanks& ranks,
-                             uint32_t coresOfRank, uint32_t blocks);
+// A grid of `blocks` blocks of windlass_run on that device, which begins once they all fit there;
+// of a library's kernels, or of Windlass' own, where that is nullptr.
+std::unique_ptr<Work> kernel(int device, const windlass::KernelTable* library,
+                             const windlass::OffloadedRanks& ranks, uint32_t coresOfRank,
+                             uint32_t blocks);
 // How many blocks a device runs at a time.
 uint32_t blocksAtOnce();
 

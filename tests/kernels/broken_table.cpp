@@ -57,6 +57,11 @@ KernelEntry brokenKernel() {
 
 const KernelEntry brokenKernels[] = {brokenKernel()};
 
+// Of kernels for GPUs, and more than there is behind it.
+constexpr FatBinary kEndless = {kFatBinaryMagic, 1, sizeof(FatBinary), 1000};
+constexpr uint64_t kEndlessBytes = sizeof kEndless;
+constexpr uint64_t kShortBytes = sizeof kEndless - 1;
+
 KernelTable brokenTable() {
   KernelTable table = kernelTable(brokenKernels, 1);
   if (broken() == 1) table.magic = 0;
@@ -64,6 +69,13 @@ KernelTable brokenTable() {
   if (broken() == 3) table.target[0] = 'x';
   if (broken() == 4) table.fingerprint ^= 1;
   if (broken() == 5) table.kernels = reinterpret_cast<const KernelEntry*>(kNowhere);
+  if (broken() == 18) table.image = reinterpret_cast<const unsigned char*>(kNowhere);
+  if (broken() == 19) table.imageBytes = &kShortBytes;
+  if (broken() == 20) {
+    table.image = reinterpret_cast<const unsigned char*>(&kEndless);
+    table.imageBytes = &kEndlessBytes;
+  }
+  if (broken() == 21) table.imageBytes = reinterpret_cast<const uint64_t*>(kNowhere);
   return table;
 }
 

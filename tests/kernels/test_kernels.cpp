@@ -15,14 +15,16 @@ struct Shift : LibraryKernel {
   static const char* refuses(const Launch& launch) {
     return steps(launch) < 0 ? "steps is negative" : nullptr;
   }
-  static int32_t steps(const Launch& launch) { return launch.argument(2).scalar<int32_t>(); }
-  static uint32_t right(const Launch& launch, uint32_t rank) {
+  WL_CORE static int32_t steps(const Launch& launch) {
+    return launch.argument(2).scalar<int32_t>();
+  }
+  WL_CORE static uint32_t right(const Launch& launch, uint32_t rank) {
     return (rank + static_cast<uint32_t>(steps(launch))) % launch.ranks;
   }
-  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     return right(launch, rank);
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     const Argument& in = launch.argument(0);
     put({launch.argument(1).at<uint8_t>(right(launch, rank)), in.at<const uint8_t>(rank),
          in.elements * sizeof(float)});
@@ -34,20 +36,20 @@ struct RingGather : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {
       tensor("in"), distributed("out").written().sizedLikeAllOf(0)};
 
-  static void plan(Launch& launch) {
+  WL_CORE static void plan(Launch& launch) {
     const Argument& in = launch.argument(0);
     launch.bytes = in.elements * sizeOf(in.dtype);
     launch.cut(256, 5);
   }
-  static uint32_t phases(const Launch& launch) { return launch.ranks; }
-  static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  static uint32_t left(const Launch& launch, uint32_t rank) {
+  WL_CORE static uint32_t phases(const Launch& launch) { return launch.ranks; }
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
+  WL_CORE static uint32_t left(const Launch& launch, uint32_t rank) {
     return (rank + launch.ranks - 1) % launch.ranks;
   }
-  static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     return k == 0 ? kNobody : left(launch, rank);
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const uint32_t of = (rank + launch.ranks - k) % launch.ranks;
     const uint64_t at = of * launch.bytes + launch.pieceStart(block);
     const Argument& out = launch.argument(1);
@@ -69,13 +71,13 @@ struct Scalars : LibraryKernel {
     const double most = static_cast<double>(launch.argument(0).elements);
     return sum(launch) >= 0 && sum(launch) <= most ? nullptr : "it has not as many elements";
   }
-  static double sum(const Launch& launch) {
+  WL_CORE static double sum(const Launch& launch) {
     return launch.argument(2).scalar<int32_t>() +
            static_cast<double>(launch.argument(3).scalar<int64_t>()) +
            static_cast<double>(launch.argument(4).scalar<float>()) +
            launch.argument(5).scalar<double>();
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     const Argument& in = launch.argument(0);
     put({launch.argument(1).at<uint8_t>(rank), in.at<const uint8_t>(rank),
          static_cast<uint64_t>(sum(launch)) * sizeOf(in.dtype)});
@@ -88,14 +90,14 @@ struct Gate : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {distributed("gate", DType::kI32).written(),
                                                  scalar("holder", DType::kI32)};
 
-  static uint32_t phases(const Launch&) { return 2; }
-  static uint32_t holder(const Launch& launch) {
+  WL_CORE static uint32_t phases(const Launch&) { return 2; }
+  WL_CORE static uint32_t holder(const Launch& launch) {
     return static_cast<uint32_t>(launch.argument(1).scalar<int32_t>());
   }
-  static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
     return holder(launch);
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     if (k != 0 || rank != holder(launch)) return;
     comm::Signal gate(launch.argument(0).at<int32_t>(rank));
     comm::TNOTIFY(gate, 1, comm::NotifyOp::AtomicAdd);
@@ -107,25 +109,25 @@ struct Gate : LibraryKernel {
 struct Lost : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {tensor("in"), scalar("what", DType::kI32)};
 
-  static int32_t what(const Launch& launch) { return launch.argument(1).scalar<int32_t>(); }
-  static void plan(Launch& launch) {
+  WL_CORE static int32_t what(const Launch& launch) { return launch.argument(1).scalar<int32_t>(); }
+  WL_CORE static void plan(Launch& launch) {
     if (what(launch) == 7) ++launch.ranks;
   }
-  static uint32_t phases(const Launch& launch) {
+  WL_CORE static uint32_t phases(const Launch& launch) {
     if (what(launch) == 3) return static_cast<uint32_t>(launch.bytes);
     return what(launch) == 0 ? 1000 : what(launch) == 6 ? 2 : 1;
   }
-  static uint32_t blocks(const Launch& launch, uint32_t) {
+  WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return what(launch) == 5 ? 0xffffffffu : what(launch) == 6 ? (1u << 19) + 1 : 1;
   }
-  static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
+  WL_CORE static uint32_t needs(const Launch& launch, uint32_t, uint32_t, uint32_t) {
     if (what(launch) == 4) return launch.bytes == 0 ? kNobody : launch.ranks;
     return what(launch) == 1 ? launch.ranks : kNobody;
   }
-  static uint32_t leavesAfter(const Launch& launch, uint32_t) {
+  WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t) {
     return what(launch) == 2 ? launch.ranks : kNobody;
   }
-  static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
+  WL_CORE static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
 };
 
 // Does with its arguments, or with a tile, what can't be done: `what` says what.
@@ -134,11 +136,11 @@ struct Misused : LibraryKernel {
       tensor("in", DType::kF32), tensor("out", DType::kF32).written(), scalar("what", DType::kI32)};
   using Staging = Tile<TileType::Vec, float, 1, 1024, BLayout::RowMajor, 1, DYNAMIC>;
 
-  static int32_t what(const Launch& launch) { return launch.argument(2).scalar<int32_t>(); }
-  static uint32_t phases(const Launch& launch) {
+  WL_CORE static int32_t what(const Launch& launch) { return launch.argument(2).scalar<int32_t>(); }
+  WL_CORE static uint32_t phases(const Launch& launch) {
     return what(launch) == 0 ? 1 + static_cast<uint32_t>(launch.argument(3).elements) : 1;
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     double sum = 0;
     switch (what(launch)) {
       case 1:
@@ -168,7 +170,7 @@ struct Misused : LibraryKernel {
     if (sum == 0.5) place(launch, rank, 0);
   }
   // The input's first element, through a tile there.
-  static void place(const Launch& launch, uint32_t rank, uint32_t offset) {
+  WL_CORE static void place(const Launch& launch, uint32_t rank, uint32_t offset) {
     Row<float> from = row(launch.argument(0).at<float>(rank), 1);
     Row<float> to = row(launch.argument(1).at<float>(rank), 1);
     Staging tile(what(launch) == 7 ? 2000 : 1);
@@ -191,7 +193,7 @@ struct Vocabulary : LibraryKernel {
   static const char* refuses(const Launch& launch) {
     return launch.argument(0).elements - 1 < 1024 ? nullptr : "it takes 1 to 1,024 elements";
   }
-  static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
     const auto n = static_cast<int64_t>(launch.argument(0).elements);
     Row<float> from = row(launch.argument(0).at<float>(rank), launch.argument(0).elements);
     Row<float> to = row(launch.argument(1).at<float>(rank), launch.argument(0).elements);

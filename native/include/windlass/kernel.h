@@ -285,6 +285,8 @@ struct Argument {
   uint64_t word;      // of a scalar: its bits; of a tensor: its address, that of rank 0's part
                       // where every rank has one
   uint64_t stride;    // from one rank's part to the next's, in bytes; 0: this rank's alone
+  // Where the parts of all ranks lie, where those may lie anywhere, as on GPUs; else nullptr.
+  const uint64_t* apart;
   uint64_t elements;  // of a tensor
   int64_t shape[kMaxDims];
   uint32_t number;
@@ -301,6 +303,9 @@ struct Argument {
           tell(Misuse::kOtherType, sizeof(T));
       }
     }
+#if defined(WINDLASS_TARGET_CUDA)
+    if (apart != nullptr) return reinterpret_cast<T*>(apart[rank]);
+#endif
     return reinterpret_cast<T*>(word + rank * stride);
   }
   template <class T>

@@ -9,7 +9,7 @@
 namespace windlass {
 
 constexpr uint32_t kKernelTableMagic = 0x4b4c4457;  // "WDLK"
-constexpr uint32_t kKernelTableVersion = 3;
+constexpr uint32_t kKernelTableVersion = 4;
 constexpr uint32_t kMostKernels = 256;  // of a library
 constexpr uint32_t kMostArguments = 32;
 constexpr uint32_t kMostItems = 1u << 20;  // of a rank, in all phases of a launch
@@ -103,7 +103,19 @@ struct KernelTable {
   uint32_t kernelCount;
   uint32_t reserved;
   const KernelEntry* kernels;
+  // The same kernels, in the same order, as a file of nvcc's; nullptr: the target has no GPUs.
+  const unsigned char* image;
+  const uint64_t* imageBytes;
 };
+
+// How such a file begins.
+struct FatBinary {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t headerBytes;
+  uint64_t bytes;  // behind the header
+};
+constexpr uint32_t kFatBinaryMagic = 0xba55ed50u;
 
 // The symbol that a library exports: a KernelTable.
 constexpr const char* kKernelTableSymbol = "windlass_kernel_table";

@@ -30,6 +30,21 @@ struct DeviceCounters {
   uint32_t ended;  // cores that have left the one after those
 };
 
+// The first of what cores of a rank do in a launch that its arguments don't allow, on their device.
+// told: 1 once there is any.
+struct OffloadedMisuses {
+  Misuses taken;
+  uint32_t told;
+  Misuse first;
+};
+// What a launch of a library's kernel takes beside: of a rank, on its device. Its arguments follow,
+// and one of nothing.
+struct OffloadedCall {
+  KernelCall call;  // whose kernel is nullptr
+  OffloadedMisuses misuses;
+  uint64_t tiles;  // on-core memory of core 0; the next cores' follow, kLimits.tileBytes each
+};
+
 struct OffloadedOperation {
   uint32_t kernel;  // its place among those that the device has
   Launch launch;    // but what it points to: the device has `entries` instead
@@ -48,6 +63,7 @@ struct OffloadedOperation {
   // Of a word that the host sees, into which a core writes that sequence that has ended before the
   // operation was over; 0: nobody asks.
   uint64_t report;
+  uint64_t call;  // of an OffloadedCall, where the kernel is a library's; else 0
   uint32_t stopValue;
 
   WL_CORE Launch launchHere() const {
@@ -55,7 +71,7 @@ struct OffloadedOperation {
     here.entries = reinterpret_cast<const unsigned char*>(entries);
     here.entryStride = sizeof(RankArgs);
     here.windows = nullptr;
-    here.call = nullptr;
+    here.call = call == 0 ? nullptr : &reinterpret_cast<const OffloadedCall*>(call)->call;
     return here;
   }
   WL_CORE InLine lineHere(uint32_t core) const {

@@ -9,14 +9,21 @@
 // wait, data. The order is transitive, so that the lead's accesses to signals are the core's.
 #pragma once
 
+// A library's kernels are asked by the host too, whose code nvcc reads and leaves out.
+#if defined(WINDLASS_IN_KERNEL_LIBRARY)
+#define WL_CORE __host__ __device__
+#else
 #define WL_CORE __device__
+#endif
 #define WL_CORE_APART __device__ __noinline__
 #define WL_CORE_TABLE static __device__ const
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "native/isa/cuda/job.h"
+#include "native/isa/element_types.h"
 #include "native/isa/enums.h"
 #include "native/isa/limits.h"
 #include "windlass/kernel.h"
@@ -207,68 +214,127 @@ WL_CORE_INLINE void dsb(mem_dsb_t) {}
 
 namespace pto {
 
-// Five values: those given as DYNAMIC from the constructor's.
+// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five, or
+// none, where they are 1.
 template <int64_t... N>
 struct Extents {
   static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
-  int64_t each[windlass::kGlobalDims];
+  static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
 
   template <typename... V>
-  WL_CORE_INLINE explicit Extents(V... v) {
-    static_assert(sizeof...(V) == ((N == DYNAMIC ? 1 : 0) + ...), "a value for each DYNAMIC");
-    const int64_t given[] = {static_cast<int64_t>(v)...};
+  WL_CORE_INLINE static void fill(int64_t* to, V... values) {
+    constexpr bool kAll = sizeof...(V) == windlass::kGlobalDims;
+    static_assert(kAll || sizeof...(V) == 0 || sizeof...(V) == kDynamic,
+                  "a value for each DYNAMIC");
+    const int64_t given[] = {static_cast<int64_t>(values)..., 1};
     int d = 0;
     int next = 0;
-    ((each[d++] = N == DYNAMIC ? given[next++] : N), ...);
+    const auto take = [&] {
+      if constexpr (sizeof...(V) == 0) return given[0];
+      return given[kAll ? d : next++];
+    };
+    ((to[d] = N == DYNAMIC ? take() : N, ++d), ...);
   }
 };
-template <int64_t... N>
-struct Shape : Extents<N...> {
-  using Extents<N...>::Extents;
-  static constexpr bool kIsRow = ((N == 1 ? 1 : 0) + ...) == windlass::kGlobalDims - 1;
+template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,
+          int64_t N5 = DYNAMIC>
+struct Shape {
+  static constexpr bool kIsRow = N1 == 1 && N2 == 1 && N3 == 1 && N4 == 1;
+  int64_t shape[windlass::kGlobalDims];
+
+  template <typename... V>
+  WL_CORE_INLINE explicit Shape(V... values) {
+    Extents<N1, N2, N3, N4, N5>::fill(shape, values...);
+  }
 };
 // In elements.
-template <int64_t... N>
-struct Stride : Extents<N...> {
-  using Extents<N...>::Extents;
+template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
+          int64_t S5 = DYNAMIC>
+struct Stride {
+  static constexpr bool kIsDense = S5 == 1;
+  int64_t stride[windlass::kGlobalDims];
+
+  template <typename... V>
+  WL_CORE_INLINE explicit Stride(V... values) {
+    Extents<S1, S2, S3, S4, S5>::fill(stride, values...);
+  }
 };
 
-// A 5-D view of bytes, which kernels move whatever their dtype.
-template <typename T, typename ShapeT, typename StrideT>
+// A 5-D view of memory: dimension 3 counts rows, dimension 4 columns.
+template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
 class GlobalTensor {
-  static_assert(sizeof(T) == 1, "kernels move bytes");
-
  public:
-  static constexpr bool kIsRow = ShapeT::kIsRow;
+  using RawDType = std::remove_const_t<Element>;
+  using DType = Element;
+  static constexpr Layout layout = kLayout;
+  // Whether the type says that the elements stand side by side in one row.
+  static constexpr bool kOneRow = ShapeT::kIsRow && StrideT::kIsDense;
 
-  WL_CORE_INLINE GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride)
+  WL_CORE_INLINE explicit GlobalTensor(Element* data, const ShapeT& shape = ShapeT(),
+                                       const StrideT& stride = StrideT())
       : data_(data), shape_(shape), stride_(stride) {}
 
-  WL_CORE_INLINE T* data() const { return data_; }
-  WL_CORE_INLINE uint64_t columns() const {
-    return static_cast<uint64_t>(shape_.each[windlass::kGlobalDims - 1]);
-  }
+  WL_CORE_INLINE Element* data() const { return data_; }
+  WL_CORE_INLINE int64_t GetShape(int d) const { return shape_.shape[d]; }
+  WL_CORE_INLINE int64_t GetStride(int d) const { return stride_.stride[d]; }
   // The shape and the strides are this tensor's.
   WL_CORE_INLINE windlass::StridedView view() const {
-    return {const_cast<uint8_t*>(data_), windlass::DType::kU8, windlass::kGlobalDims, shape_.each,
-            stride_.each};
+    return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
+            windlass::kGlobalDims, shape_.shape, stride_.stride};
   }
 
  private:
-  T* data_;
+  Element* data_;
   ShapeT shape_;
   StrideT stride_;
 };
 
-template <TileType, typename T, int kRows, int kCols, BLayout = BLayout::RowMajor,
-          int kValidRow = kRows, int kValidCol = kCols>
+// A tile of on-core memory; TASSIGN says where. Valid sizes of DYNAMIC are given to the constructor
+// or are none. What can't be is told by the instruction that uses it.
+template <TileType kType, typename Element, int kRows, int kCols,
+          BLayout kLayout = BLayout::RowMajor, int kValidRow = kRows, int kValidCol = kCols>
 struct Tile {
+  static_assert(kType == TileType::Vec && kLayout == BLayout::RowMajor,
+                "cuda has row-major Vec tiles");
+  static_assert(kCols * sizeof(Element) % 32 == 0, "a row is a multiple of 32 bytes");
+  static_assert(size_t{kRows} * kCols * sizeof(Element) <= windlass::kLimits.tileBytes,
+                "a tile fits on-core memory");
+  static_assert(kValidRow <= kRows && kValidCol <= kCols, "the valid part lies in the tile");
+
+  using DType = Element;
+  static constexpr int Rows = kRows;
   static constexpr int Cols = kCols;
+  static constexpr int ValidRow = kValidRow;
+  static constexpr int ValidCol = kValidCol;
+  // The last byte where there is room for it.
+  static constexpr int64_t kMost = static_cast<int64_t>(windlass::kLimits.tileBytes) -
+                                   int64_t{kRows} * kCols * static_cast<int64_t>(sizeof(Element));
+
   WL_CORE_INLINE Tile() {}
-  WL_CORE_INLINE explicit Tile(int64_t) {}
+  template <int R = kValidRow, int C = kValidCol,
+            std::enable_if_t<R == DYNAMIC && C == DYNAMIC, int> = 0>
+  WL_CORE_INLINE Tile(int64_t rows, int64_t columns) : validRows(rows), validColumns(columns) {}
+  template <int R = kValidRow, int C = kValidCol,
+            std::enable_if_t<(R == DYNAMIC) != (C == DYNAMIC), int> = 0>
+  WL_CORE_INLINE explicit Tile(int64_t valid) {
+    (kValidRow == DYNAMIC ? validRows : validColumns) = valid;
+  }
+  WL_CORE_INLINE unsigned GetValidRow() const { return static_cast<unsigned>(validRows); }
+  WL_CORE_INLINE unsigned GetValidCol() const { return static_cast<unsigned>(validColumns); }
+
+  int64_t offset = 0;
+  int64_t validRows = kValidRow == DYNAMIC ? 0 : kValidRow;
+  int64_t validColumns = kValidCol == DYNAMIC ? 0 : kValidCol;
 };
 template <typename TileT>
-WL_CORE_INLINE void TASSIGN(TileT&, uint64_t) {}
+WL_CORE_INLINE void TASSIGN(TileT& tile, uint64_t offset) {
+  tile.offset = static_cast<int64_t>(offset);
+}
+template <uint64_t kOffset, typename TileT>
+WL_CORE_INLINE void TASSIGN(TileT& tile) {
+  static_assert(kOffset % 32 == 0, "a tile's place is a multiple of 32 bytes");
+  tile.offset = kOffset;
+}
 
 namespace comm {
 
@@ -313,28 +379,39 @@ WL_CORE_INLINE bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return compare(windlass::cuda::loadAcquire(signal.data()), value, cmp);
 }
 
-// Looks until the signal satisfies (true) or stop() is true (false).
-template <typename Stop>
-WL_CORE_INLINE bool TWAIT(Signal& signal, int32_t value, WaitCmp cmp, const Stop& stop) {
-  while (!TTEST(signal, value, cmp)) {
-    if (stop()) return TTEST(signal, value, cmp);
+// R x C words; rowStride counts words.
+template <int R, int C>
+class Signal2D {
+ public:
+  WL_CORE_INLINE explicit Signal2D(int32_t* words, int rowStride = C)
+      : words_(words), rowStride_(rowStride) {}
+  WL_CORE_INLINE Signal at(int row, int column) const {
+    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
+  }
+
+ private:
+  int32_t* words_;
+  int rowStride_;
+};
+// One look at each word; true when all satisfy.
+template <int R, int C>
+WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) {
+      Signal signal = signals.at(r, c);
+      if (!TTEST(signal, value, cmp)) return false;
+    }
   }
   return true;
 }
 
-// dst = src. The tiles are the staging of targets that stage.
-template <typename Dst, typename Src, typename TileT>
-WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) {
-  if constexpr (Dst::kIsRow && Src::kIsRow) {
-    windlass::cuda::instructions::copyBytes(dst.data(), src.data(), src.columns());
-  } else {
-    windlass::cuda::instructions::TMOVE_CVT(dst.view(), src.view(), ping);
+// Looks until the signal satisfies (true) or stop() is true (false).
+template <typename SignalT, typename Stop>
+WL_CORE_INLINE bool TWAIT(SignalT& signal, int32_t value, WaitCmp cmp, const Stop& stop) {
+  while (!TTEST(signal, value, cmp)) {
+    if (stop()) return TTEST(signal, value, cmp);
   }
-}
-// dst = src, where src is a peer's.
-template <typename Dst, typename Src, typename TileT>
-WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& ping, TileT& pong) {
-  TPUT(dst, src, ping, pong);
+  return true;
 }
 
 }  // namespace comm
@@ -414,3 +491,5 @@ WL_CORE_INLINE void runBlock(const Lead& lead, const WorkApart& work) {
 
 }  // namespace cuda
 }  // namespace windlass
+
+#include "native/isa/cuda/tiles.h"

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "native/isa/cuda/memory.h"
+#include "native/isa/enums.h"
 
 namespace windlass::cuda {
 
@@ -33,8 +34,13 @@ enum class JobKind : uint32_t {
   kAdd,
   kLook,
   kNotify,
+  kTile,
   kEnd,
 };
+
+struct Job;
+// A thread's part of a job.
+using Work = void (*)(const Job&, uint32_t thread);
 
 struct Job {
   JobKind kind;
@@ -48,6 +54,11 @@ struct Job {
   uint32_t ndim;
   uint32_t value;   // of signals
   uint32_t answer;  // to a look: 1, or 0 once a thread says so
+  // Of an instruction on tiles that is no move and no fold.
+  pto::RoundMode mode;
+  bool saturates;
+  Work work;
+  uint64_t scalar;  // its bits
   // Of the innermost dimension `head` elements, `groups` whole groups, and the rest.
   uint64_t head;
   uint64_t groups;

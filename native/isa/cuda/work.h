@@ -33,8 +33,6 @@ WL_CORE_INLINE bool isCommonFloat(DType dtype) {
 
 // What is called, by functions of one form and by way of a table: where ptxas knows the function it
 // takes it in line, and then has too few registers for all.
-using Work = void (*)(const Job&, uint32_t thread);
-
 WL_CORE_APART inline void movesEdges(const Job& job, uint32_t thread) {
   moveEdges(job, thread);
 }

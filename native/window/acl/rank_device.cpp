@@ -14,7 +14,8 @@ Code AclRankDevice::open(uint32_t number, wl_error_t* error) {
                       error);
 }
 
-Code AclRankDevice::start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) {
+Code AclRankDevice::start(const char* kernel, const void*, const OffloadedOperation& given,
+                          wl_error_t* error) {
   return device_.start(kernel, kTarget.offload, given.line.cores, window_.context(), &given,
                        sizeof given, error);
 }

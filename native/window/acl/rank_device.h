@@ -57,13 +57,14 @@ class AclRankDevice final : public RankDevice {
     return device_.fromDevice(to, from, bytes, error);
   }
 
-  uint32_t coresAtOnce(uint32_t) const override { return 0; }
+  uint32_t coresAtOnce(uint32_t, const void*) const override { return 0; }
   uint64_t stopWord(uint64_t line) const override { return line; }
   Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override {
     return device_.toDevice(reinterpret_cast<void*>(word), &value, sizeof value, error);
   }
 
-  Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) override;
+  Code start(const char* kernel, const void* image, const OffloadedOperation& given,
+             wl_error_t* error) override;
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override {
     return device_.await(kernel, limitNs, error);
   }

@@ -100,11 +100,11 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
     ++sharers;
     slot_ += rank < rank_ ? 1 : 0;
   }
-  if (gpu_->blocksAtOnce() < sharers) {
+  if (gpu_->own().blocksAtOnce < sharers) {
     return fail(error, WL_UNSUPPORTED,
                 "%u ranks share device %u, which runs %u blocks of Windlass' kernel at a time, and "
                 "each takes one: have fewer ranks, or more devices",
-                sharers, own_.device, gpu_->blocksAtOnce());
+                sharers, own_.device, gpu_->own().blocksAtOnce);
   }
   if (Code code = checkReach(*gpu_, rank_, devices(), error); code != WL_OK) return code;
   const Reach reach = spansProcesses() ? Reach::kAllProcesses : Reach::kThisProcess;

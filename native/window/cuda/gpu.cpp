@@ -95,7 +95,7 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
   if (code != WL_OK) return code;
   code = check(cuda_->cuCtxPushCurrent(context_), "cuCtxPushCurrent", error);
   if (code == WL_OK) {
-    code = load(image, error);
+    code = loadNow(image, &own_, error);
     CuContext popped = nullptr;
     if (code != WL_OK) cuda_->cuCtxPopCurrent(&popped);
   }
@@ -104,28 +104,49 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
 }
 
 Code Gpu::load(const void* image, wl_error_t* error) {
-  Code code = check(cuda_->cuModuleLoadData(&module_, image), "cuModuleLoadData", error);
+  const WatchedLock lock(mutex_);
+  for (const GpuKernels& each : libraries_)
+    if (each.image == image) return WL_OK;
+  libraries_.emplace_back();
+  const Code code = loadNow(image, &libraries_.back(), error);
+  if (code != WL_OK) libraries_.pop_back();
+  return code;
+}
+
+const GpuKernels& Gpu::loaded(const void* image) const {
+  if (image == nullptr) return own_;
+  const WatchedLock lock(mutex_);
+  auto each = libraries_.begin();
+  while (each->image != image) ++each;
+  return *each;
+}
+
+Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
+  CuModule module = nullptr;
+  Code code = check(cuda_->cuModuleLoadData(&module, image), "cuModuleLoadData", error);
   if (code != WL_OK) return code;
+  CuFunction function = nullptr;
   int32_t threads = 0;
   int32_t blocks = 0;
   int32_t multiprocessors = 0;
   code =
-      check(cuda_->cuModuleGetFunction(&kernel_, module_, kKernel), "cuModuleGetFunction", error);
+      check(cuda_->cuModuleGetFunction(&function, module, kKernel), "cuModuleGetFunction", error);
   // Which loads it.
   if (code == WL_OK)
-    code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, kernel_), "cuFuncGetAttribute",
+    code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, function), "cuFuncGetAttribute",
                  error);
   if (code == WL_OK)
-    code =
-        check(cuda_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, kCudaThreads, 0),
-              "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
+    code = check(
+        cuda_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, kCudaThreads, 0),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
   if (code == WL_OK) code = attribute(kMultiprocessors, &multiprocessors, error);
   if (code != WL_OK) {
-    cuda_->cuModuleUnload(module_);
+    cuda_->cuModuleUnload(module);
     return code;
   }
-  blocksAtOnce_ = static_cast<uint32_t>(std::max(blocks, 0)) *
-                  static_cast<uint32_t>(std::max(multiprocessors, 0));
+  *kernels = {image, module, function,
+              static_cast<uint32_t>(std::max(blocks, 0)) *
+                  static_cast<uint32_t>(std::max(multiprocessors, 0))};
   return WL_OK;
 }
 
@@ -133,7 +154,12 @@ Code Gpu::leave(wl_error_t* error) {
   const WatchedLock lock(mutex_);
   GivesBack undo(*this, error);
   const bool isLast = --holders_ == 0;
-  if (isLast) undo(cuda_->cuModuleUnload(module_), "cuModuleUnload");
+  if (isLast) {
+    for (const GpuKernels& each : libraries_)
+      undo(cuda_->cuModuleUnload(each.module), "cuModuleUnload");
+    libraries_.clear();
+    undo(cuda_->cuModuleUnload(own_.module), "cuModuleUnload");
+  }
   CuContext popped = nullptr;
   undo(cuda_->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
   if (isLast) undo(cuda_->cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");

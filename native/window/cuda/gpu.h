@@ -3,11 +3,20 @@
 // process have too, and the kernels that are loaded there.
 #pragma once
 
+#include <list>
 #include <mutex>
 
 #include "native/window/cuda/cuda.h"
 
 namespace windlass::cuda {
+
+// Kernels that a GPU has loaded: windlass_run of one image, and how many of its blocks run at once.
+struct GpuKernels {
+  const void* image;
+  CuModule module;
+  CuFunction function;
+  uint32_t blocksAtOnce;
+};
 
 class Gpu {
  public:
@@ -24,9 +33,13 @@ class Gpu {
   uint32_t number() const { return number_; }
   CuDevice device() const { return device_; }
   CuContext context() const { return context_; }
-  // windlass_run, and how many of its blocks run at a time.
-  CuFunction kernel() const { return kernel_; }
-  uint32_t blocksAtOnce() const { return blocksAtOnce_; }
+  // Those of Windlass.
+  const GpuKernels& own() const { return own_; }
+  // Those of a library, loaded whole by the first rank that asks for them, and there until the last
+  // rank leaves. A thread that has the context. Throws std::bad_alloc.
+  Code load(const void* image, wl_error_t* error);
+  // The same once they are loaded; Windlass' own where `image` is nullptr.
+  const GpuKernels& loaded(const void* image) const;
 
   // Grids of groups that have several GPUs come one after another on each, in one order on all of
   // them: so none waits for peers behind another one there. A stream's next grid begins after the
@@ -43,18 +56,17 @@ class Gpu {
 
  private:
   Code begin(const void* image, wl_error_t* error);
-  Code load(const void* image, wl_error_t* error);
+  Code loadNow(const void* image, GpuKernels* kernels, wl_error_t* error);
   Code attribute(int32_t which, int32_t* value, wl_error_t* error) const;
 
-  std::mutex mutex_;  // guards what follows, which lasts as long as anybody holds it
+  mutable std::mutex mutex_;  // guards what follows, which lasts as long as anybody holds it
   const Cuda* cuda_ = nullptr;
   uint32_t number_ = 0;
   uint32_t holders_ = 0;
   CuDevice device_ = 0;
   CuContext context_ = nullptr;
-  CuModule module_ = nullptr;
-  CuFunction kernel_ = nullptr;
-  uint32_t blocksAtOnce_ = 0;
+  GpuKernels own_ = {};
+  std::list<GpuKernels> libraries_;
 
   std::mutex lastMutex_;  // guards it, and that it is there while a stream is told to wait for it
   CuEvent last_ = nullptr;

@@ -64,7 +64,8 @@ Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* er
   return WL_OK;
 }
 
-Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error) {
+Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores, CuAddress operation,
+                wl_error_t* error) {
   const WatchedLock lock(mutex_);
   bool isLast = false;
   if (Code code = come(slot, operation, &isLast, error); code != WL_OK || !isLast) return code;
@@ -72,7 +73,7 @@ Code Grid::join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* 
   Code code = hasPeersElsewhere_ ? gpu_.followLast(stream_, nullptr, error) : WL_OK;
   if (code == WL_OK) {
     code =
-        gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
+        gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1,
                                                          kCudaThreads, 1, 1, 0, stream_, arguments),
                    "cuLaunchCooperativeKernel", error);
   }

@@ -26,8 +26,10 @@ class Grid {
   uint32_t ranks() const { return ranks_; }
 
   // Has rank `slot`'s cores in the next grid, so many as all others have there, for its
-  // OffloadedOperation that lies at `operation`. The last one to join launches it.
-  Code join(uint32_t slot, uint32_t cores, CuAddress operation, wl_error_t* error);
+  // OffloadedOperation that lies at `operation`. The last one to join launches it: that function,
+  // of which each rank names the same or a copy.
+  Code join(uint32_t slot, CuFunction function, uint32_t cores, CuAddress operation,
+            wl_error_t* error);
 
   // The same on streams of the ranks, native/window/cuda/grid_streams.cpp: the grid begins after
   // all `marks`, and each rank's stream goes on after it. `capture`: the graph that all their

@@ -46,7 +46,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
     code = gpu_.followLast(stream, over, error);
   if (code != WL_OK) return code;
   void* arguments[] = {&joining_, &cores};
-  code = gpu_.check(cuda.cuLaunchCooperativeKernel(gpu_.kernel(), ranks_ * cores, 1, 1,
+  code = gpu_.check(cuda.cuLaunchCooperativeKernel(gpu_.own().function, ranks_ * cores, 1, 1,
                                                    kCudaThreads, 1, 1, 0, stream, arguments),
                     "cuLaunchCooperativeKernel", error);
   if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), "cuEventRecord", error);

@@ -78,7 +78,7 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   const uint64_t bytes = elementsOf(move.views) * sizeOf(move.dtype);
   if (bytes == 0) return WL_OK;
   const uint32_t pieces = pieceCount(bytes, kPieceBytes, kMostBlocks);
-  uint32_t cores = std::min(pieces, gpu.blocksAtOnce());
+  uint32_t cores = std::min(pieces, gpu.own().blocksAtOnce);
   Given given = {};
   OffloadedOperation& operation = given.operation;
   operation.kernel = kMoveKernel;
@@ -100,8 +100,8 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   ranks.operation[0] =
       reinterpret_cast<const OffloadedOperation*>(given_ + offsetof(Given, operation));
   void* arguments[] = {&ranks, &cores};
-  Code code = gpu.check(gpu.cuda().cuLaunchKernel(gpu.kernel(), cores, 1, 1, kCudaThreads, 1, 1, 0,
-                                                  stream_, arguments, nullptr),
+  Code code = gpu.check(gpu.cuda().cuLaunchKernel(gpu.own().function, cores, 1, 1, kCudaThreads, 1,
+                                                  1, 0, stream_, arguments, nullptr),
                         "cuLaunchKernel", error);
   if (code != WL_OK) return code;
   code = awaitStream(gpu, stream_, copyLimitNs, error);

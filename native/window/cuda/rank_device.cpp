@@ -142,8 +142,8 @@ Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
   return WL_OK;
 }
 
-uint32_t CudaRankDevice::coresAtOnce(uint32_t most) const {
-  return std::min(most, gpu_->blocksAtOnce() / window_.grid().ranks());
+uint32_t CudaRankDevice::coresAtOnce(uint32_t most, const void* image) const {
+  return std::min(most, gpu_->loaded(image).blocksAtOnce / window_.grid().ranks());
 }
 
 Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {
@@ -152,7 +152,8 @@ Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {
   return WL_OK;
 }
 
-Code CudaRankDevice::start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) {
+Code CudaRankDevice::start(const char* kernel, const void* image, const OffloadedOperation& given,
+                           wl_error_t* error) {
   if (isStuck_) {
     return fail(error, WL_DEVICE,
                 "device %u still runs a kernel that did not end in time: it takes no %s; close it",
@@ -160,7 +161,8 @@ Code CudaRankDevice::start(const char* kernel, const OffloadedOperation& given, 
   }
   if (Code code = copies_.toDevice(operation_, &given, sizeof given, error); code != WL_OK)
     return code;
-  return window_.grid().join(window_.slot(), given.line.cores, operation_, error);
+  return window_.grid().join(window_.slot(), gpu_->loaded(image).function, given.line.cores,
+                             operation_, error);
 }
 
 Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {

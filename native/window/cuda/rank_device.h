@@ -64,12 +64,14 @@ class CudaRankDevice final : public RankDevice {
   Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices, bool* is,
                  wl_error_t* error) override;
 
-  uint32_t coresAtOnce(uint32_t most) const override;
+  Code load(const void* image, wl_error_t* error) override { return gpu_->load(image, error); }
+  uint32_t coresAtOnce(uint32_t most, const void* image) const override;
   // In memory of the host, which a kernel sees whatever else the device has to do.
   uint64_t stopWord(uint64_t) const override { return stopAddress_; }
   Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override;
 
-  Code start(const char* kernel, const OffloadedOperation& given, wl_error_t* error) override;
+  Code start(const char* kernel, const void* image, const OffloadedOperation& given,
+             wl_error_t* error) override;
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
   void giveUp() override { isStuck_ = true; }
   const char* lasting() const override {

@@ -85,7 +85,7 @@ Code Streams::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) 
 }
 
 uint32_t Streams::coresAtOnce(uint32_t most) const {
-  return std::min(most, gpu_.blocksAtOnce() / window_.grid().ranks());
+  return std::min(most, gpu_.own().blocksAtOnce / window_.grid().ranks());
 }
 
 Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {

@@ -2,6 +2,7 @@
 // Launches of the kernels of tests/kernels.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -10,9 +11,12 @@
 
 namespace windlass_test {
 
-// The file of a library of tests/kernels, of this target.
+// The file of a library of tests/kernels, of this target: where the build has it, or where
+// WINDLASS_TEST_KERNELS says.
 inline std::string fileOf(const std::string& name) {
-  return std::string(WINDLASS_KERNEL_FOLDER "/libwindlass_") + name + "-" + wl_target() + ".so";
+  const char* given = std::getenv("WINDLASS_TEST_KERNELS");
+  const std::string folder = given == nullptr ? WINDLASS_KERNEL_FOLDER : given;
+  return folder + "/libwindlass_" + name + "-" + wl_target() + ".so";
 }
 
 inline const wl_kernel_library_t* library(const std::string& name = "test_kernels") {

@@ -310,7 +310,7 @@ TEST(CudaDevices, RefuseMoreRanksThanTheyRunAtATime) {
   const auto outcomes =
       onRanks(2, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         const Code code = device.makeWindow(exchange, 100, error);
-        EXPECT_EQ(device.coresAtOnce(64), 1u);
+        EXPECT_EQ(device.coresAtOnce(64, nullptr), 1u);
         return code;
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
@@ -400,7 +400,8 @@ TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
   const auto outcomes = onRanks(
       5, 2, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 1 << 16, error);
-        if (code == WL_OK) code = device.start("barrier", meeting(device, rank, 5, 3), error);
+        if (code != WL_OK) return code;
+        code = device.start("barrier", nullptr, meeting(device, rank, 5, 3), error);
         return code == WL_OK ? device.await("barrier", 20'000 * kMs, error) : code;
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
@@ -428,11 +429,11 @@ TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
     if (rank == 2) {
       meet();
       meet();
-      EXPECT_EQ(device.start("barrier", given, error), WL_DEVICE);
+      EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_DEVICE);
       EXPECT_TRUE(says(*error, "another rank that shares it has given up"));
       return WL_OK;
     }
-    EXPECT_EQ(device.start("barrier", given, error), WL_OK);
+    EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
     // Neither gives up before the other one has joined.
     meet();
     EXPECT_EQ(device.await("barrier", 5 * kMs, error), WL_TIMEOUT);
@@ -454,7 +455,7 @@ TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {
   onRanks(2, 1, [&](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK);
     const OffloadedOperation given = meeting(device, rank, 2, 2);
-    EXPECT_EQ(device.start("barrier", given, error), WL_OK);
+    EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
     EXPECT_EQ(device.await("barrier", 20 * kMs, error), WL_TIMEOUT);
     EXPECT_TRUE(says(*error, "barrier did not end on device 0"));
     device.writeStop(given.stop, given.line.sequence, error);

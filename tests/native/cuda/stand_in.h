@@ -17,6 +17,10 @@ inline void devices(int count) {
 inline void blocks(int count) {
   find<void (*)(int)>("standInBlocks")(count);
 }
+// Whether a multiprocessor has room for a block of a library's kernels.
+inline void librariesFit(bool fit) {
+  find<void (*)(int)>("standInLibrariesFit")(fit ? 1 : 0);
+}
 inline void version(int of) {
   find<void (*)(int)>("standInVersion")(of);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "native/base/dtype.h"
+#include "native/isa/checked/arithmetic.h"
 #include "native/isa/sim/loops.h"
 
 #define WL_CORE_TABLE static const
@@ -20,6 +21,7 @@ Job& nextJob();
 void submit();
 }  // namespace windlass::cuda
 #include "native/isa/cuda/fused.h"
+#include "native/isa/cuda/tile_work.h"
 
 namespace windlass {
 namespace cuda {
@@ -32,7 +34,12 @@ Job& nextJob() {
 }
 void submit() {
   for (uint32_t thread = 0; thread < kWorkers; ++thread) {
-    if (!workInLine(job, thread)) workByCalls(job, thread);
+    if (workInLine(job, thread)) continue;
+    if (job.kind == JobKind::kTile) {
+      job.work(job, thread);
+    } else {
+      workByCalls(job, thread);
+    }
   }
 }
 
@@ -357,6 +364,152 @@ TEST_F(CudaLoops, AddAsSimDoes) {
     NoTile tile;
     gpu::TMOVE_ADD(target.in(target.memory), source.view, tile);
     ASSERT_EQ(target.memory, expected) << "seed " << seed_ << " " << nameOf(dtype);
+  }
+}
+
+// Tiles of 5 by 32 elements, of which 3 by 21 are valid, and what is done with them.
+class Tiles {
+ public:
+  static constexpr int64_t kElements = 5 * 32;
+  static constexpr uint64_t kApart = kElements * 8;
+
+  explicit Tiles(std::mt19937_64& random) : sim(4 * kApart) {
+    for (unsigned char& byte : sim) byte = static_cast<unsigned char>(random());
+  }
+  void fillWith(uint32_t tile, DType dtype, std::mt19937_64& random) {
+    fill(sim.data() + tile * kApart, dtype, kElements, random);
+    // Halfway between what the others hold, in part.
+    for (uint64_t i = 0; isFloat(dtype) && i < kElements; i += 3) {
+      const double value = (double(random() % 1024) - 512) / 2;
+      const uint64_t bits = cuda::castBits(DType::kF64, dtype, cuda::bitCast<uint64_t>(value));
+      std::memcpy(sim.data() + tile * kApart + i * sizeOf(dtype), &bits, sizeOf(dtype));
+    }
+    gpu = sim;
+  }
+  checked::TileRef ref(uint32_t tile, DType dtype) const {
+    checked::TileRef ref = {};
+    ref.at.offset = static_cast<uint32_t>(tile * kApart);
+    ref.dtype = dtype;
+    ref.rows = 5;
+    ref.columns = 32;
+    ref.validRows = 3;
+    ref.validColumns = 21;
+    return ref;
+  }
+  // By all threads: of tile 0, of `to`, and 1 and 2.
+  void work(cuda::Work each, DType to, DType from, uint32_t sources, uint64_t scalar,
+            pto::RoundMode mode = pto::RoundMode::CAST_NONE, bool saturates = false) {
+    cuda::Job& job = *gpu::beginJob(cuda::JobKind::kTile, 1, sources, from, to);
+    job.work = each;
+    job.scalar = scalar;
+    job.mode = mode;
+    job.saturates = saturates;
+    const int64_t shape[] = {3, 21};
+    const int64_t strides[] = {32, 1};
+    for (uint32_t view = 0; view <= sources; ++view)
+      job.put(view, {gpu.data() + view * kApart, view == 0 ? to : from, 2, shape, strides});
+    gpu::submitViews(&job);
+  }
+  // A NaN is one, whichever, where `anyNan` says so.
+  void check(DType to, bool anyNan, const std::string& what) {
+    const uint64_t bytes = sizeOf(to);
+    for (uint64_t at = 0; at < sim.size(); at += bytes) {
+      const uint64_t expected = bitsAt(&sim[at], bytes);
+      const uint64_t found = bitsAt(&gpu[at], bytes);
+      if (anyNan && at < kApart && isNanOf(to, expected) && isNanOf(to, found)) continue;
+      ASSERT_EQ(found, expected) << what << " at byte " << at;
+    }
+  }
+
+  Bytes sim, gpu;
+
+ private:
+  static bool isNanOf(DType dtype, uint64_t bits) {
+    return isFloat(dtype) &&
+           cuda::isNan(cuda::castBits(dtype, DType::kF64, bits));
+  }
+};
+
+template <DType kFrom, DType kTo>
+void checkConversions(std::mt19937_64& random) {
+  for (int mode = 1; mode <= 6; ++mode) {
+    const auto how = static_cast<pto::RoundMode>(mode);
+    // That is a cast of TMOVE_CVT.
+    if (isFloat(kFrom) && isFloat(kTo) && how == pto::RoundMode::CAST_RINT) continue;
+    for (const bool saturates : {false, true}) {
+      Tiles tiles(random);
+      tiles.fillWith(1, kFrom, random);
+      checked::convert(tiles.sim.data(), tiles.ref(0, kTo), tiles.ref(1, kFrom), {how, saturates});
+      tiles.work(cuda::convertTile<kFrom, kTo>, kTo, kFrom, 1, 0, how, saturates);
+      tiles.check(kTo, false,
+                  std::string(nameOf(kFrom)) + " to " + nameOf(kTo) + ", mode " +
+                      std::to_string(mode) + (saturates ? ", saturating" : ""));
+    }
+  }
+}
+template <DType kFrom, DType... kTo>
+void checkConversionsTo(std::mt19937_64& random) {
+  (checkConversions<kFrom, kTo>(random), ...);
+}
+template <DType... kFrom>
+void checkAllConversions(std::mt19937_64& random) {
+  (checkConversionsTo<kFrom, kFrom...>(random), ...);
+}
+
+TEST_F(CudaLoops, ConvertTilesAsSimDoes) {
+  for (uint64_t round = 0; round < rounds() / 50; ++round) {
+    begin(round);
+    checkAllConversions<DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kU8,
+                        DType::kI8, DType::kI16, DType::kI32, DType::kU32, DType::kI64>(random_);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed_;
+  }
+}
+
+template <DType kDType>
+void checkTiles(std::mt19937_64& random) {
+  using E = cuda::Element<kDType>;
+  const std::string name = nameOf(kDType);
+  uint64_t scalar = 0;
+  fill(reinterpret_cast<unsigned char*>(&scalar), kDType, 1, random);
+  const auto made = [&] {
+    Tiles tiles(random);
+    tiles.fillWith(1, kDType, random);
+    tiles.fillWith(2, kDType, random);
+    return tiles;
+  };
+  Tiles sub = made();
+  checked::combine(sub.sim.data(), checked::Op::kSub, sub.ref(0, kDType), sub.ref(1, kDType),
+                   sub.ref(2, kDType));
+  sub.work(cuda::subtractTiles<E>, kDType, kDType, 2, 0);
+  sub.check(kDType, false, "TSUB of " + name);
+  const auto withScalar = [&](checked::Op op, cuda::Work work, bool anyNan, const char* what) {
+    Tiles tiles = made();
+    checked::combineScalar(tiles.sim.data(), op, tiles.ref(0, kDType), tiles.ref(1, kDType),
+                           scalar);
+    tiles.work(work, kDType, kDType, 1, scalar);
+    tiles.check(kDType, anyNan, what + (" of " + name));
+  };
+  withScalar(checked::Op::kAddScalar, cuda::combineScalar<E, ReduceOp::kSum>, false, "TADDS");
+  withScalar(checked::Op::kMulScalar, cuda::combineScalar<E, ReduceOp::kProduct>, false, "TMULS");
+  if constexpr (E::kIsFloat)
+    withScalar(checked::Op::kDivScalar, cuda::divideByScalar<E>, true, "TDIVS");
+  Tiles filled = made();
+  checked::fill(filled.sim.data(), filled.ref(0, kDType), scalar);
+  filled.work(cuda::fillTile<E>, kDType, kDType, 0, scalar);
+  filled.check(kDType, false, "TEXPANDS of " + name);
+}
+template <DType... kDTypes>
+void checkAllTiles(std::mt19937_64& random) {
+  (checkTiles<kDTypes>(random), ...);
+}
+
+TEST_F(CudaLoops, ComputeTilesAsSimDoes) {
+  for (uint64_t round = 0; round < rounds(); ++round) {
+    begin(round);
+    checkAllTiles<DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2,
+                  DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kU32, DType::kI64>(
+        random_);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed_;
   }
 }
 

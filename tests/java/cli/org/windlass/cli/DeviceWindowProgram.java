@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.nio.file.Path;
 import java.util.Arrays;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
+import org.windlass.KernelLibrary;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Signals;
@@ -17,6 +19,9 @@ import org.windlass.Window;
 final class DeviceWindowProgram {
   private static final int RANKS = 3;
   private static final int COUNT = 1000;
+  /** Of the core module's build, from the folder of the tests. */
+  private static final Path KERNELS =
+      Path.of("../core/target/cmake/sim/tests/kernels/libwindlass_test_kernels-cuda.so");
 
   private DeviceWindowProgram() {}
 
@@ -58,6 +63,10 @@ final class DeviceWindowProgram {
       if (rank == 0) {
         expect(window, sums, 300, 3);
       }
+      // A kernel of a library takes them too.
+      comm.barrier();
+      comm.launch(KernelLibrary.load(KERNELS, Target.CUDA).kernel("shift"), inbox, sums, 1);
+      expect(window, sums, 100.0 * Math.floorMod(rank - 2, RANKS), 1);
       comm.allReduce(inbox, inbox, ReduceOp.SUM);
       expect(window, inbox, 300, 3);
       comm.barrier();

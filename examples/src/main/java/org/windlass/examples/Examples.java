@@ -114,11 +114,6 @@ public final class Examples {
     return ALL.stream().filter(example -> example.name().equals(name)).findFirst();
   }
 
-  /** Why an example doesn't run on a target that runs the others; empty where it does. */
-  public static Optional<String> lacking(Example example, Target target) {
-    return example.name().equals("own-kernel") ? OwnKernelExample.lacking(target) : Optional.empty();
-  }
-
   /** For an example's {@code main}: reads {@code --target T} (sim) and {@code --ranks N} (4). */
   static void main(Body body, String... args) {
     Target target = Target.SIM;

@@ -5,7 +5,6 @@ import java.io.PrintStream;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.Kernel;
 import org.windlass.KernelLibrary;
@@ -52,15 +51,6 @@ public final class OwnKernelExample {
         shift.name(), ranks, ranks, COUNT);
   }
 
-  /** Why no kernel of one's own runs on the target, if none does. */
-  static Optional<String> lacking(Target target) {
-    return target == Target.CUDA
-        ? Optional.of(
-            "kernels of one's own don't run on cuda yet: its GPUs run those that Windlass brings;"
-                + " --target sim runs this one")
-        : Optional.empty();
-  }
-
   /** The library for a target; the build puts it beside the jar of the examples. */
   static Path library(Target target) {
     Path here;
@@ -74,7 +64,7 @@ public final class OwnKernelExample {
       throw new UnsupportedException(
           "own-kernel: there is no " + library + ": build examples/kernels for " + target
               + " as docs/kernels.md says, and put the library there; scripts/windlass does so for"
-              + " sim, a2a3sim and a5sim");
+              + " sim, a2a3sim and a5sim, and for cuda where CMake finds nvcc");
     }
     return library;
   }

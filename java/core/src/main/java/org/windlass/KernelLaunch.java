@@ -58,7 +58,7 @@ final class KernelLaunch {
     for (int i = 0; i < arguments.length; i++) {
       Object argument = arguments[i];
       if (argument instanceof Tensor tensor) {
-        if (tensor.memory.onDevice) {
+        if (tensor.memory.onDevice && kernel.library.target() != Target.CUDA) {
           throw tensor.onDevice(what(own, kernel), "argument " + i);
         }
         words += TENSOR_WORDS + 2 * tensor.shape.length;

@@ -7,13 +7,10 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Collectors;
 import org.windlass.InvalidArgumentException;
 import org.windlass.KernelProfile;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
-import org.windlass.UnsupportedException;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
@@ -136,14 +133,6 @@ final class ExampleCommand implements Runnable {
     boolean isFirst = group.communicators().get(0).rank() == 0;
     PrintStream stream = stream(isFirst ? out : Writer.nullWriter());
     for (Example example : chosen) {
-      Optional<String> lacking = Examples.lacking(example, Target.loaded());
-      if (lacking.isPresent() && !all) {
-        throw new UnsupportedException(example.name() + ": " + lacking.get());
-      }
-      if (lacking.isPresent()) {
-        stream.println(example.name() + ": left out: " + lacking.get());
-        continue;
-      }
       stream.println(example.name() + ": " + example.summary());
       example.body().run(group, ranks, stream);
       stream.flush();

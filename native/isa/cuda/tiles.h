@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movement between ranks' memory, and instructions on tiles, as the lead of a core calls them: each
+// states a job. A library's kernel has them in the order in which it calls them, each begun once
+// those before are done; its tiles lie in the device's memory, where each core has as much as
+// kLimits says.
+#pragma once
+
+#include <type_traits>
+
+#include "native/isa/cuda/tile_work.h"
+
+namespace windlass::cuda {
+
+#if defined(WINDLASS_IN_KERNEL_LIBRARY)
+constexpr bool kOfLibrary = true;
+#else
+constexpr bool kOfLibrary = false;
+#endif
+
+// What a library's kernel has of its core.
+struct CoreTiles {
+  unsigned char* memory;
+  const Misuses* misuses;
+};
+WL_CORE_INLINE CoreTiles& coreTiles() {
+  __shared__ CoreTiles own;
+  return own;
+}
+
+// False.
+WL_CORE_APART inline bool misused(TileMisuse::What what, int64_t a, int64_t b) {
+  const Misuses* misuses = coreTiles().misuses;
+  misuses->tell(misuses, {Misuse::kTile, 0, 0, {what, a, b}});
+  return false;
+}
+
+// A tile as an instruction has it.
+template <typename TileT>
+WL_CORE_INLINE bool isThere(const TileT& tile) {
+  if (tile.offset < 0 || tile.offset > TileT::kMost || tile.offset % 32 != 0)
+    return misused(TileMisuse::kPlaced, tile.offset, TileT::kMost);
+  const bool isSized = tile.validRows >= 0 && tile.validRows <= TileT::Rows &&
+                       tile.validColumns >= 0 && tile.validColumns <= TileT::Cols;
+  return isSized || misused(TileMisuse::kSized, tile.validRows, tile.validColumns);
+}
+template <typename A, typename B>
+WL_CORE_INLINE bool areAlike(const A& a, const B& b) {
+  const bool alike = a.validRows == b.validRows && a.validColumns == b.validColumns;
+  return isThere(a) && isThere(b) && (alike || misused(TileMisuse::kUnalike, 0, 0));
+}
+
+// Its valid part.
+template <typename TileT>
+struct TileArea {
+  int64_t shape[2];
+  int64_t strides[2];
+  void* data;
+
+  WL_CORE_INLINE explicit TileArea(const TileT& tile)
+      : shape{tile.validRows, tile.validColumns},
+        strides{TileT::Cols, 1},
+        data(coreTiles().memory + tile.offset) {}
+  WL_CORE_INLINE StridedView view() const {
+    return {data, DTypeOf<typename TileT::DType>::value, 2, shape, strides};
+  }
+};
+// The same as a tensor of that shape has it: the rows count its dimensions 0 to 3.
+template <typename TileT, typename Global>
+struct TileRows {
+  int64_t shape[kGlobalDims];
+  int64_t strides[kGlobalDims];
+  void* data;
+  bool fit;
+
+  WL_CORE_INLINE TileRows(const TileT& tile, const Global& tensor)
+      : data(coreTiles().memory + tile.offset) {
+    int64_t step = TileT::Cols;
+    int64_t rows = 1;
+    shape[kGlobalDims - 1] = tensor.GetShape(kGlobalDims - 1);
+    strides[kGlobalDims - 1] = 1;
+    for (int d = kGlobalDims - 2; d >= 0; --d) {
+      shape[d] = tensor.GetShape(d);
+      strides[d] = step;
+      step *= shape[d];
+      rows *= shape[d];
+    }
+    const bool isLike = tile.validRows == rows && tile.validColumns == shape[kGlobalDims - 1];
+    fit = isThere(tile) && (isLike || misused(TileMisuse::kMoved, 0, 0));
+  }
+  WL_CORE_INLINE StridedView view() const {
+    return {data, DTypeOf<typename TileT::DType>::value, kGlobalDims, shape, strides};
+  }
+};
+
+template <typename A, typename B>
+WL_CORE_INLINE bool sameShape(const A& a, const B& b) {
+  for (int d = 0; d < kGlobalDims; ++d)
+    if (a.GetShape(d) != b.GetShape(d)) return misused(TileMisuse::kShapes, 0, 0);
+  return true;
+}
+
+template <pto::AtomicType kAtomic, typename T, typename TileT>
+WL_CORE_INLINE void storeViews(const StridedView& dst, const StridedView& src, TileT& tile) {
+  if constexpr (kAtomic == pto::AtomicType::AtomicAdd) {
+    static_assert(std::is_same<T, float>::value || std::is_same<T, half>::value ||
+                      std::is_same<T, bfloat16_t>::value || std::is_same<T, int32_t>::value ||
+                      std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value,
+                  "atomic add takes f32 f16 bf16 i32 i16 i8");
+    instructions::TMOVE_ADD(dst, src, tile);
+  } else {
+    instructions::TMOVE_CVT(dst, src, tile);
+  }
+}
+
+template <typename Dst, typename A, typename B>
+WL_CORE inline void foldTiles(Dst& dst, A& a, B& b, ReduceOp op) {
+  using T = typename Dst::DType;
+  static_assert(std::is_same<T, typename A::DType>::value &&
+                    std::is_same<T, typename B::DType>::value,
+                "one dtype");
+  finish();
+  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
+  const TileArea<Dst> out(dst);
+  const TileArea<A> left(a);
+  const TileArea<B> right(b);
+  const auto to = [&](uint32_t) { return out.view(); };
+  const auto from = [&](uint32_t s) { return s == 0 ? left.view() : right.view(); };
+  instructions::TFOLD(instructions::viewsAt(1, to), instructions::viewsAt(2, from), op,
+                      DTypeOf<T>::value, dst);
+}
+
+// A job of tiles, of which work() does each thread's part: of dst, and of `sources` others.
+template <typename Dst, typename A, typename B>
+WL_CORE inline void workOnTiles(Dst& dst, A& a, B& b, uint32_t sources, Work work, uint64_t scalar,
+                                pto::RoundMode mode = pto::RoundMode::CAST_NONE,
+                                bool saturates = false) {
+  finish();
+  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
+  Job* job = instructions::beginJob(JobKind::kTile, 1, sources, DTypeOf<typename A::DType>::value,
+                                    DTypeOf<typename Dst::DType>::value);
+  job->work = work;
+  job->scalar = scalar;
+  job->mode = mode;
+  job->saturates = saturates;
+  job->put(0, TileArea<Dst>(dst).view());
+  if (sources > 0) job->put(1, TileArea<A>(a).view());
+  if (sources > 1) job->put(2, TileArea<B>(b).view());
+  instructions::submitViews(job);
+}
+
+template <typename T>
+WL_CORE_INLINE uint64_t bitsOf(T value) {
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+template <typename TileT>
+using ElementOf = Element<DTypeOf<typename TileT::DType>::value>;
+
+template <typename Dst, typename Src>
+WL_CORE inline void convertTiles(Dst& dst, Src& src, pto::RoundMode mode, bool saturates) {
+  constexpr DType kFrom = DTypeOf<typename Src::DType>::value;
+  constexpr DType kTo = DTypeOf<typename Dst::DType>::value;
+  const pto::RoundMode how = roundModeOf(kFrom, kTo, mode);
+  if (isFloat(kFrom) && isFloat(kTo) && how == pto::RoundMode::CAST_RINT) {
+    finish();
+    if (!areAlike(dst, src)) return;
+    instructions::TMOVE_CVT(TileArea<Dst>(dst).view(), TileArea<Src>(src).view(), dst);
+    return;
+  }
+  workOnTiles(dst, src, src, 1, convertTile<kFrom, kTo>, 0, how, saturates);
+}
+
+}  // namespace windlass::cuda
+
+namespace pto {
+
+template <typename TileT, typename Global>
+WL_CORE inline void TLOAD(TileT& tile, Global& src) {
+  static_assert(std::is_same<typename TileT::DType, typename Global::RawDType>::value,
+                "one dtype");
+  windlass::cuda::finish();
+  const windlass::cuda::TileRows<TileT, Global> local(tile, src);
+  if (local.fit) windlass::cuda::instructions::TMOVE_CVT(local.view(), src.view(), tile);
+}
+template <typename TileT, typename Global, AtomicType kAtomic>
+WL_CORE inline void TSTORE(Global& dst, TileT& tile) {
+  using T = typename Global::DType;
+  static_assert(std::is_same<typename TileT::DType, T>::value, "one dtype");
+  windlass::cuda::finish();
+  const windlass::cuda::TileRows<TileT, Global> local(tile, dst);
+  if (local.fit) windlass::cuda::storeViews<kAtomic, T>(dst.view(), local.view(), tile);
+}
+template <typename Global, typename TileT>
+WL_CORE inline void TSTORE(Global& dst, TileT& tile) {
+  TSTORE<TileT, Global, AtomicType::AtomicNone>(dst, tile);
+}
+
+template <typename Dst, typename A, typename B>
+WL_CORE inline void TADD(Dst& dst, A& a, B& b) {
+  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kSum);
+}
+template <typename Dst, typename A, typename B>
+WL_CORE inline void TMUL(Dst& dst, A& a, B& b) {
+  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kProduct);
+}
+template <typename Dst, typename A, typename B>
+WL_CORE inline void TMAX(Dst& dst, A& a, B& b) {
+  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kMax);
+}
+template <typename Dst, typename A, typename B>
+WL_CORE inline void TMIN(Dst& dst, A& a, B& b) {
+  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kMin);
+}
+template <typename Dst, typename A, typename B>
+WL_CORE inline void TSUB(Dst& dst, A& a, B& b) {
+  static_assert(std::is_same<typename Dst::DType, typename A::DType>::value &&
+                    std::is_same<typename Dst::DType, typename B::DType>::value,
+                "one dtype");
+  windlass::cuda::workOnTiles(dst, a, b, 2,
+                              windlass::cuda::subtractTiles<windlass::cuda::ElementOf<Dst>>, 0);
+}
+template <typename Dst, typename Src>
+WL_CORE inline void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
+  using E = windlass::cuda::ElementOf<Dst>;
+  windlass::cuda::workOnTiles(dst, src, src, 1,
+                              windlass::cuda::combineScalar<E, windlass::ReduceOp::kSum>,
+                              windlass::cuda::bitsOf(scalar));
+}
+template <typename Dst, typename Src>
+WL_CORE inline void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
+  using E = windlass::cuda::ElementOf<Dst>;
+  windlass::cuda::workOnTiles(dst, src, src, 1,
+                              windlass::cuda::combineScalar<E, windlass::ReduceOp::kProduct>,
+                              windlass::cuda::bitsOf(scalar));
+}
+template <typename Dst, typename Src>
+WL_CORE inline void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
+  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
+  static_assert(!std::is_integral<typename Src::DType>::value, "it divides floats");
+  windlass::cuda::workOnTiles(dst, src, src, 1,
+                              windlass::cuda::divideByScalar<windlass::cuda::ElementOf<Dst>>,
+                              windlass::cuda::bitsOf(scalar));
+}
+template <typename Dst>
+WL_CORE inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+  windlass::cuda::workOnTiles(dst, dst, dst, 0,
+                              windlass::cuda::fillTile<windlass::cuda::ElementOf<Dst>>,
+                              windlass::cuda::bitsOf(scalar));
+}
+template <typename Dst, typename Src>
+WL_CORE inline void TMOV(Dst& dst, Src& src) {
+  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
+  windlass::cuda::finish();
+  if (!windlass::cuda::areAlike(dst, src)) return;
+  windlass::cuda::instructions::TMOVE_CVT(windlass::cuda::TileArea<Dst>(dst).view(),
+                                          windlass::cuda::TileArea<Src>(src).view(), dst);
+}
+
+// dst = cast(src), with the modes and the saturation of A5.
+template <typename Dst, typename Src>
+WL_CORE inline void TCVT(Dst& dst, Src& src, RoundMode mode) {
+  constexpr bool kWraps = windlass::castWraps(windlass::DTypeOf<typename Src::DType>::value,
+                                              windlass::DTypeOf<typename Dst::DType>::value);
+  windlass::cuda::convertTiles(dst, src, mode, !kWraps);
+}
+template <typename Dst, typename Src>
+WL_CORE inline void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
+  windlass::cuda::convertTiles(dst, src, mode, saturation == SaturationMode::ON);
+}
+// No scratch is needed.
+template <typename Dst, typename Src, typename Scratch>
+WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode) {
+  TCVT(dst, src, mode);
+}
+template <typename Dst, typename Src, typename Scratch>
+WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode, SaturationMode saturation) {
+  TCVT(dst, src, mode, saturation);
+}
+
+namespace comm {
+
+// dst = src, or dst += src. The tiles are the staging of targets that stage.
+template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& tile) {
+  using T = typename Dst::DType;
+  static_assert(std::is_same<T, typename Src::RawDType>::value, "one dtype");
+  if constexpr (windlass::cuda::kOfLibrary) {
+    windlass::cuda::finish();
+    if (!windlass::cuda::sameShape(dst, src)) return;
+  }
+  if constexpr (kAtomic == AtomicType::AtomicNone && Dst::kOneRow && Src::kOneRow) {
+    windlass::cuda::instructions::copyBytes(
+        dst.data(), src.data(),
+        static_cast<uint64_t>(src.GetShape(windlass::kGlobalDims - 1)) * sizeof(T));
+  } else {
+    windlass::cuda::storeViews<kAtomic, T>(dst.view(), src.view(), tile);
+  }
+}
+template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) {
+  TPUT<kAtomic>(dst, src, ping);
+}
+// dst = src, where src is a peer's.
+template <typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& tile) {
+  TPUT(dst, src, tile);
+}
+template <typename Dst, typename Src, typename TileT>
+WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& ping, TileT&) {
+  TPUT(dst, src, ping);
+}
+
+}  // namespace comm
+}  // namespace pto

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a library of kernels brings for cores that the host doesn't compile for: of cuda what nvcc
+// made of the same source, kernels/image.cpp.
+#pragma once
+
+#include <cstdint>
+
+#if defined(WINDLASS_TARGET_CUDA)
+extern "C" {
+extern const unsigned char windlass_cuda_image[];
+extern const uint64_t windlass_cuda_image_bytes;
+}
+#endif
+
+namespace windlass {
+
+#if defined(WINDLASS_TARGET_CUDA)
+constexpr const unsigned char* kLibraryImage = windlass_cuda_image;
+constexpr const uint64_t* kLibraryImageBytes = &windlass_cuda_image_bytes;
+#else
+constexpr const unsigned char* kLibraryImage = nullptr;
+constexpr const uint64_t* kLibraryImageBytes = nullptr;
+#endif
+
+}  // namespace windlass
