@@ -2,6 +2,7 @@
 #include "native/transfer/joining.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_set>
 
 namespace windlass {
@@ -65,19 +66,25 @@ void askOwners(const WordList& boxes, std::vector<WordList>* questions) {
   });
 }
 
-void answer(uint32_t rank, const Group& group, uint64_t at, std::vector<WordList>* questions) {
+void answer(uint32_t rank, const Group& group, uint32_t most, uint64_t at,
+            std::vector<WordList>* questions) {
   std::vector<Asked> asked;
   for (uint32_t from = 0; from < questions->size(); ++from) {
     forEachChunkItem((*questions)[from], at,
                      [&](const ChunkItem& box) { asked.push_back({box, from}); });
   }
   std::unordered_set<Asked*, SourcesHash, SameSources> boxes(asked.size(), {}, {&group});
+  uint64_t turn = rank;
   for (Asked& one : asked) {
-    const auto [place, isNew] = boxes.insert(&one);
+    auto [place, isNew] = boxes.insert(&one);
+    if ((*place)->targets == most) {
+      boxes.erase(place);
+      std::tie(place, isNew) = boxes.insert(&one);
+    }
     Asked& first = **place;
     if (isNew) {
       // Owners begin with different ranks.
-      first.turn = rank + boxes.size();
+      first.turn = ++turn;
     } else {
       first.last->next = &one;
     }

@@ -12,10 +12,12 @@ namespace windlass {
 // see them.
 void askOwners(const WordList& boxes, std::vector<WordList>* questions);
 
-// As owner `rank`: what each rank asks from its word `at` on becomes its answers, box by box:
+// As owner `rank`, who joins no more than `most` targets: what each rank asks from its word `at` on
+// becomes its answers, box by box:
 // targets | part << 32, part being its own number among them; and where they are several, a turn,
 // that of the target whose rank runs the first item, and the words of each target.
-void answer(uint32_t rank, const Group& group, uint64_t at, std::vector<WordList>* questions);
+void answer(uint32_t rank, const Group& group, uint32_t most, uint64_t at,
+            std::vector<WordList>* questions);
 
 // Reads the answers in the order in which the boxes were asked about.
 class Answers {

@@ -113,7 +113,7 @@ class Registration {
     for (const WordList& asked : words_) phases_ = std::max(phases_, asked.front());
     workBytes_.resize((phases_ + kMostPhases - 1) / kMostPhases + 1);
     peers_->dropStages();
-    answer(rank_, comm_.group(), 1, &words_);
+    answer(rank_, comm_.group(), isOffloaded() ? kMostDeviceRanks : UINT32_MAX, 1, &words_);
   }
 
   // Whether the ranks' devices run it: a target has them for transfers where it has their image.
@@ -158,12 +158,11 @@ class Registration {
 
   Code bringImages(wl_error_t* error) {
     uint32_t most = 0;
-    plan_->table.forEachItem([&](const ChunkItem& item, uint32_t) {
-      most = std::max({most, item.targets(), item.sources()});
-    });
+    plan_->table.forEachItem(
+        [&](const ChunkItem& item, uint32_t) { most = std::max(most, item.sources()); });
     if (most > kMostDeviceRanks) {
       return fail(error, WL_UNSUPPORTED,
-                  "an item of the transfer has %u targets or sources: a core of a device takes %u",
+                  "an item of the transfer has %u sources: a core of a device takes %u",
                   most, kMostDeviceRanks);
     }
     for (uint32_t n = 0; n < layouts_.size(); ++n)
