@@ -166,35 +166,45 @@ class CommContextsTest {
   @ParameterizedTest(name = "{0}, seed {1}")
   @MethodSource("loaded")
   void hostTensorsGoInAndComeOutBitForBit(Ranks ranks, long seed) {
-    ranks.run(
-        comm -> {
-          HostTensors hosts = HostTensors.none();
-          Tensor[] tensors = hosts(seed, comm.rank());
-          Tensor[] golden = hosts(seed, (comm.rank() + 1) % comm.size());
-          CommManifest manifest = parse(ALL_DTYPES);
-          for (int i = 0; i < tensors.length; i++) {
-            hosts = hosts.and(manifest.groups().get(0).slots().get(i).name(), tensors[i]);
-          }
-          try (CommContexts contexts = manifest.open(comm, hosts)) {
-            CommContext all = contexts.get(0);
-            int next = (comm.rank() + 1) % comm.size();
-            Tensor[] got = new Tensor[tensors.length];
-            for (int i = 0; i < tensors.length; i++) {
-              DistributedTensor slot = all.tensor(manifest.groups().get(0).slots().get(i).name());
-              assertThat(bits(slot)).as("slot %d, seed %d", i, seed).isEqualTo(bits(tensors[i]));
-              got[i] = Tensor.allocate(slot.dtype(), slot.shape());
-              all.window().get(got[i], next, slot); // loaded on every rank when open returns
-            }
-            all.communicator().barrier();
-            for (int i = 0; i < tensors.length; i++) {
-              all.tensor(manifest.groups().get(0).slots().get(i).name()).copyFrom(got[i]);
-            }
-            contexts.storeToHost();
-          }
-          for (int i = 0; i < tensors.length; i++) {
-            assertThat(bits(tensors[i])).as("slot %d, seed %d", i, seed).isEqualTo(bits(golden[i]));
-          }
-        });
+    ranks.run(comm -> goInAndOut(comm, CommManifest::open, seed));
+  }
+
+  /** How a manifest is opened. */
+  interface Opener {
+    CommContexts open(CommManifest manifest, Communicator communicator, HostTensors hosts);
+  }
+
+  /** On whichever target this process runs. */
+  static void goInAndOut(Communicator comm, Opener opener, long seed) {
+    HostTensors hosts = HostTensors.none();
+    Tensor[] tensors = hosts(seed, comm.rank());
+    Tensor[] golden = hosts(seed, (comm.rank() + 1) % comm.size());
+    CommManifest manifest = parse(ALL_DTYPES);
+    for (int i = 0; i < tensors.length; i++) {
+      hosts = hosts.and(manifest.groups().get(0).slots().get(i).name(), tensors[i]);
+    }
+    try (CommContexts contexts = opener.open(manifest, comm, hosts)) {
+      CommContext all = contexts.get(0);
+      int next = (comm.rank() + 1) % comm.size();
+      Tensor[] got = new Tensor[tensors.length];
+      for (int i = 0; i < tensors.length; i++) {
+        DistributedTensor slot = all.tensor(manifest.groups().get(0).slots().get(i).name());
+        Tensor own = Tensor.allocate(slot.dtype(), slot.shape());
+        all.window().get(own, comm.rank(), slot);
+        assertThat(bits(own)).as("slot %d, seed %d", i, seed).isEqualTo(bits(tensors[i]));
+        got[i] = Tensor.allocate(slot.dtype(), slot.shape());
+        all.window().get(got[i], next, slot); // loaded on every rank when open returns
+      }
+      all.communicator().barrier();
+      for (int i = 0; i < tensors.length; i++) {
+        DistributedTensor slot = all.tensor(manifest.groups().get(0).slots().get(i).name());
+        all.window().put(got[i], comm.rank(), slot);
+      }
+      contexts.storeToHost();
+    }
+    for (int i = 0; i < tensors.length; i++) {
+      assertThat(bits(tensors[i])).as("slot %d, seed %d", i, seed).isEqualTo(bits(golden[i]));
+    }
   }
 
   /** For each slot of {@link #ALL_DTYPES}. */

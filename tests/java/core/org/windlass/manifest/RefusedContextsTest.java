@@ -25,6 +25,7 @@ import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.ResourceException;
 import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
@@ -81,6 +82,36 @@ class RefusedContextsTest {
 
   private static void invalid(Ranks ranks, String message, Hosts hosts) {
     refused(ranks, InvalidArgumentException.class, message, hosts);
+  }
+
+  @OnRanks(2)
+  void slotsOnDevicesWhereThereAreNoneOrNotOfAll(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          CommManifest manifest = CommContextsTest.parse(MANIFEST);
+          HostTensors hosts = right(comm.rank());
+          assertThatThrownBy(() -> manifest.openOnDevices(comm, hosts))
+              .isInstanceOf(UnsupportedException.class)
+              .hasMessage(
+                  "open: target sim has no devices on which callers have tensors; slots in the"
+                      + " memory of hosts are opened by open");
+          assertThatThrownBy(
+                  () -> {
+                    if (comm.rank() == 0) {
+                      manifest.open(comm, hosts);
+                    } else {
+                      manifest.openOnDevices(comm, hosts);
+                    }
+                  })
+              .isInstanceOf(MismatchException.class)
+              .hasMessage(
+                  "open: ranks want slots in different memory: rank 0 in that of hosts, rank 1 in"
+                      + " that of devices; have all call open, or all openOnDevices");
+          assertThat(comm.failure()).isEmpty();
+          CommContexts contexts = manifest.open(comm, hosts);
+          contexts.storeToHost();
+          contexts.close();
+        });
   }
 
   @OnRanks(2)

@@ -98,8 +98,28 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
+  /** Copies a host tensor that fits it into a slot of this rank: by its device, where that has it. */
+  void load(Slot slot, Tensor host) {
+    DistributedTensor own = as(slot, host);
+    if (window.isOnDevice()) {
+      window.put(host, communicator.rank(), own);
+    } else {
+      own.copyFrom(host);
+    }
+  }
+
+  /** Copies a slot of this rank into a host tensor that fits it. */
+  void store(Slot slot, Tensor host) {
+    DistributedTensor own = as(slot, host);
+    if (window.isOnDevice()) {
+      window.get(host, communicator.rank(), own);
+    } else {
+      host.copyFrom(own);
+    }
+  }
+
   /** A slot in the dtype and shape of a host tensor that fits it. */
-  DistributedTensor as(Slot slot, Tensor host) {
+  private DistributedTensor as(Slot slot, Tensor host) {
     return window.tensorAt(tensors.get(slot.name()).offset(), host.dtype(), host.shape());
   }
 

@@ -21,6 +21,7 @@ import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.ResourceException;
+import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
@@ -204,9 +205,42 @@ public record CommManifest(List<CommGroup> groups) {
    * @throws MismatchException if ranks open different manifests; it says where they differ
    */
   public CommContexts open(Communicator communicator, HostTensors hosts, Duration deadline) {
+    return open(SlotMemory.HOSTS, communicator, hosts, deadline);
+  }
+
+  /**
+   * {@link #openOnDevices(Communicator, HostTensors, Duration)} of a manifest that asks for no host
+   * tensor.
+   */
+  public CommContexts openOnDevices(Communicator communicator) {
+    return openOnDevices(communicator, HostTensors.none());
+  }
+
+  /** {@link #openOnDevices(Communicator, HostTensors, Duration)} within the communicator's deadline. */
+  public CommContexts openOnDevices(Communicator communicator, HostTensors hosts) {
+    Objects.requireNonNull(communicator, "communicator");
+    return openOnDevices(communicator, hosts, communicator.deadline());
+  }
+
+  /**
+   * {@link #open(Communicator, HostTensors, Duration)} with slots in the memory of each rank's
+   * device: each group's window is a {@link Communicator#deviceWindow}, and its slots are tensors
+   * there, {@link org.windlass.Tensor#isOnDevice}. Devices copy host tensors to and from them.
+   *
+   * @throws ResourceException if a device has too little memory: it says how much is free there
+   * @throws UnsupportedException if the communicator's target is not {@code cuda}, or devices don't
+   *     reach one another's memory
+   */
+  public CommContexts openOnDevices(
+      Communicator communicator, HostTensors hosts, Duration deadline) {
+    return open(SlotMemory.DEVICES, communicator, hosts, deadline);
+  }
+
+  private CommContexts open(
+      SlotMemory memory, Communicator communicator, HostTensors hosts, Duration deadline) {
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(hosts, "hosts");
     Deadline until = Deadline.of(deadline, WindlassException::of);
-    return new Opening(this, communicator, hosts, until).open();
+    return new Opening(this, communicator, memory, hosts, until).open();
   }
 }

@@ -139,11 +139,11 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
 
   /** Moves the tensor into its slot. */
   void load(CommContext context) {
-    context.as(slot, tensor).copyFrom(tensor);
+    context.load(slot, tensor);
   }
 
   /** Moves its slot into the tensor. */
   void store(CommContext context) {
-    tensor.copyFrom(context.as(slot, tensor));
+    context.store(slot, tensor);
   }
 }

@@ -7,8 +7,6 @@ import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
-import org.windlass.Target;
 import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
@@ -18,11 +16,9 @@ import org.windlass.internal.Native;
  * made, and that all has been made and loaded before the contexts are given out.
  */
 final class Opening {
-  /** What windows are made of. */
-  private static final long PAGE = 4096;
-
   private final CommManifest manifest;
   private final Communicator communicator;
+  private final SlotMemory memory;
   private final HostTensors hosts;
   private final Deadline until;
 
@@ -34,9 +30,15 @@ final class Opening {
 
   private List<CommContext> contexts = List.of();
 
-  Opening(CommManifest manifest, Communicator communicator, HostTensors hosts, Deadline until) {
+  Opening(
+      CommManifest manifest,
+      Communicator communicator,
+      SlotMemory memory,
+      HostTensors hosts,
+      Deadline until) {
     this.manifest = manifest;
     this.communicator = communicator;
+    this.memory = memory;
     this.hosts = hosts;
     this.until = until;
   }
@@ -44,7 +46,7 @@ final class Opening {
   CommContexts open() {
     RankAgreement agreement =
         new RankAgreement(communicator, Native.WL_OP_MANIFEST_OPEN, "open", until);
-    agreement.requireSame(manifest);
+    agreement.requireSame(memory, manifest);
     agreement.carryOut(this::check);
     boolean isOpen = false;
     try {
@@ -67,45 +69,8 @@ final class Opening {
       throw new InvalidArgumentException(
           e.getMessage() + ", the " + ranks + " ranks of the communicator", e);
     }
-    requireMemory();
+    memory.check(communicator.target(), bootstrap);
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
-  }
-
-  /** All ranks live on this machine, and on these targets windows lie in its memory. */
-  private void requireMemory() {
-    Target target = communicator.target();
-    if (target != Target.SIM && target != Target.A2A3SIM && target != Target.A5SIM) {
-      return;
-    }
-    long available = Native.wl_memory_available();
-    long free = available < 0 ? Long.MAX_VALUE : available;
-    long taken = 0;
-    for (int index = 0; index < bootstrap.groups().size(); index++) {
-      Bootstrap.Group group = bootstrap.groups().get(index);
-      int members = group.members().size();
-      for (Bootstrap.Place place : group.slots()) {
-        // Sizes are at most 2^60.
-        long end = (place.offset() + place.slot().bytes() + PAGE - 1) / PAGE * PAGE;
-        if (end > (free - taken) / members) {
-          throw new ResourceException(
-              "slot "
-                  + ManifestNames.quoted(place.slot().name())
-                  + " of "
-                  + bootstrap.label(index)
-                  + " is too large: it takes "
-                  + place.slot().bytes()
-                  + " bytes on each of "
-                  + members
-                  + (members == 1 ? " rank" : " ranks")
-                  + ", and beside the slots before it "
-                  + Math.max(0, (free - taken) / members - place.offset())
-                  + " are left of the "
-                  + free
-                  + " that are free on this machine; make it smaller, or free some");
-        }
-      }
-      taken += (group.windowBytes() + PAGE - 1) / PAGE * PAGE * members;
-    }
   }
 
   /** Makes all communicators, then all windows, in one order on all ranks; loads the slots. */
@@ -125,7 +90,10 @@ final class Opening {
           contexts.set(
               i,
               new CommContext(
-                  bootstrap, i, group, group.window(groups.get(i).windowBytes(), until.left())));
+                  bootstrap,
+                  i,
+                  group,
+                  memory.window(group, groups.get(i).windowBytes(), until.left())));
         }
       }
       for (HostBinding binding : bindings) {

@@ -90,32 +90,48 @@ final class RankAgreement {
   }
 
   /**
-   * Collective: holds the manifests of all ranks against that of rank 0.
+   * Collective: holds the manifests of all ranks against that of rank 0, and where they want slots.
    *
    * @throws MismatchException on every rank, if one differs
    */
-  void requireSame(CommManifest manifest) {
-    byte[][] texts = bytes(manifest.toJson());
+  void requireSame(SlotMemory memory, CommManifest manifest) {
+    byte[] json = manifest.toJson();
+    byte[] own = Arrays.copyOf(json, json.length + 1);
+    own[json.length] = (byte) memory.ordinal();
+    byte[][] said = bytes(own);
     int other = 0;
-    while (other < texts.length && Arrays.equals(texts[other], texts[0])) {
+    while (other < said.length && Arrays.equals(said[other], said[0])) {
       other++;
     }
-    if (other == texts.length) {
+    if (other == said.length) {
       return;
     }
-    throw new MismatchException(
-        call
-            + ": ranks have different manifests: "
-            + ManifestDifference.first(
-                    "rank 0",
-                    CommManifest.parse("rank 0", texts[0]),
-                    "rank " + other,
-                    CommManifest.parse("rank " + other, texts[other]))
-                .orElse("they are written differently")
-            + "; give all ranks one file",
-        null,
-        "",
-        List.of(0, other));
+    String how =
+        memory(said[other]) == memory(said[0])
+            ? "ranks have different manifests: "
+                + ManifestDifference.first(
+                        "rank 0",
+                        manifest("rank 0", said[0]),
+                        "rank " + other,
+                        manifest("rank " + other, said[other]))
+                    .orElse("they are written differently")
+                + "; give all ranks one file"
+            : "ranks want slots in different memory: rank 0 in that of "
+                + memory(said[0])
+                + ", rank "
+                + other
+                + " in that of "
+                + memory(said[other])
+                + "; have all call open, or all openOnDevices";
+    throw new MismatchException(call + ": " + how, null, "", List.of(0, other));
+  }
+
+  private static SlotMemory memory(byte[] said) {
+    return SlotMemory.values()[said[said.length - 1]];
+  }
+
+  private static CommManifest manifest(String rank, byte[] said) {
+    return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
   /** Collective: the bytes of each rank, of which there may be none. */

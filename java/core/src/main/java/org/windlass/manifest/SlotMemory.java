@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.manifest;
+
+import java.time.Duration;
+import java.util.Locale;
+import org.windlass.Communicator;
+import org.windlass.ResourceException;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.Window;
+import org.windlass.internal.Native;
+
+/** The memory in which the slots of a manifest lie, as whoever opens it chooses. */
+enum SlotMemory {
+  /** That of hosts: {@link Communicator#window}. */
+  HOSTS {
+    /** All ranks live on this machine, and on these targets windows lie in its memory. */
+    @Override
+    void check(Target target, Bootstrap bootstrap) {
+      if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
+        requireRoom(bootstrap);
+      }
+    }
+
+    @Override
+    Window window(Communicator group, long bytes, Duration deadline) {
+      return group.window(bytes, deadline);
+    }
+  },
+
+  /** That of each rank's device: {@link Communicator#deviceWindow}, which says where it lacks. */
+  DEVICES {
+    @Override
+    void check(Target target, Bootstrap bootstrap) {
+      if (target != Target.CUDA) {
+        throw new UnsupportedException(
+            "target "
+                + target
+                + " has no devices on which callers have tensors; slots in the memory of hosts are"
+                + " opened by open");
+      }
+    }
+
+    @Override
+    Window window(Communicator group, long bytes, Duration deadline) {
+      return group.deviceWindow(bytes, deadline);
+    }
+  };
+
+  /** What windows of hosts are made of. */
+  private static final long PAGE = 4096;
+
+  /** Refuses what can't be made, before anything is. */
+  abstract void check(Target target, Bootstrap bootstrap);
+
+  /** Collective: the window of a group. */
+  abstract Window window(Communicator group, long bytes, Duration deadline);
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+
+  private static void requireRoom(Bootstrap bootstrap) {
+    long available = Native.wl_memory_available();
+    long free = available < 0 ? Long.MAX_VALUE : available;
+    long taken = 0;
+    for (int index = 0; index < bootstrap.groups().size(); index++) {
+      Bootstrap.Group group = bootstrap.groups().get(index);
+      int members = group.members().size();
+      for (Bootstrap.Place place : group.slots()) {
+        // Sizes are at most 2^60.
+        long end = (place.offset() + place.slot().bytes() + PAGE - 1) / PAGE * PAGE;
+        if (end > (free - taken) / members) {
+          throw new ResourceException(
+              "slot "
+                  + ManifestNames.quoted(place.slot().name())
+                  + " of "
+                  + bootstrap.label(index)
+                  + " is too large: it takes "
+                  + place.slot().bytes()
+                  + " bytes on each of "
+                  + members
+                  + (members == 1 ? " rank" : " ranks")
+                  + ", and beside the slots before it "
+                  + Math.max(0, (free - taken) / members - place.offset())
+                  + " are left of the "
+                  + free
+                  + " that are free on this machine; make it smaller, or free some");
+        }
+      }
+      taken += (group.windowBytes() + PAGE - 1) / PAGE * PAGE * members;
+    }
+  }
+}
