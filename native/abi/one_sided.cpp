@@ -83,6 +83,35 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   return WL_OK;
 }
 
+// What messages call a move, and which side it writes.
+struct Move {
+  const char* what;
+  const char* local;
+  const char* remote;
+  bool writesLocal;
+};
+constexpr Move kPut = {"put", "put: local", "put: remote", false};
+constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote", false};
+constexpr Move kGet = {"get", "get: local", "get: remote", true};
+
+[[gnu::always_inline]] inline Code checkMove(const Move& move, const wl_comm_t* comm,
+                                             const wl_window_t* window, const wl_tensor_t* local,
+                                             int32_t peer, const wl_tensor_t* remote,
+                                             StridedView* view, wl_error_t* error) {
+  if (Code code = checkWindow(move.what, comm, window, peer, error); code != WL_OK) return code;
+  if (Code code = checkTensor(local, move.local, move.writesLocal, error); code != WL_OK)
+    return code;
+  if (Code code = checkTensor(remote, move.remote, !move.writesLocal, error); code != WL_OK)
+    return code;
+  return resolve(move.what, comm, window, local, peer, remote, view, error);
+}
+
+// A view of the window, and where its device reaches it.
+MoveSide sideOf(const wl_window_t& window, const StridedView& view) {
+  using Lies = RankDevice::Lies;
+  return {view, window.window->parts() != nullptr ? Lies::kHere : Lies::kHost};
+}
+
 // *line is the one that `writer` writes in `owner`'s part of the window.
 Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* window,
                  uint64_t signal, uint32_t owner, uint32_t writer, uint32_t** line,
@@ -114,46 +143,83 @@ extern "C" {
 
 int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
                const wl_tensor_t* remote, wl_error_t* error) {
-  if (Code code = checkWindow("put", comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkTensor(local, "put: local", false, error); code != WL_OK) return code;
-  if (Code code = checkTensor(remote, "put: remote", true, error); code != WL_OK) return code;
   StridedView view = {};
-  if (Code code = resolve("put", comm, window, local, peer, remote, &view, error); code != WL_OK)
+  if (Code code = checkMove(kPut, comm, window, local, peer, remote, &view, error); code != WL_OK)
     return code;
-  if (window->window->parts() != nullptr)
-    return putToDevice(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
+  if (window->window->parts() != nullptr) {
+    return putByDevice(comm->comm, static_cast<uint32_t>(peer), sideOf(*window, view),
+                       viewOf(*local), error);
+  }
   return put(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
+}
+
+int32_t wl_device_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                      int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
+  StridedView view = {};
+  if (Code code = checkMove(kPut, comm, window, local, peer, remote, &view, error); code != WL_OK)
+    return code;
+  if (Code code = checkGpus("put", error); code != WL_OK) return code;
+  return putByDevice(comm->comm, static_cast<uint32_t>(peer), sideOf(*window, view), viewOf(*local),
+                     error);
 }
 
 int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
-  if (Code code = checkWindow("accumulate", comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkTensor(local, "accumulate: local", false, error); code != WL_OK) return code;
-  if (Code code = checkTensor(remote, "accumulate: remote", true, error); code != WL_OK)
-    return code;
   StridedView view = {};
-  if (Code code = resolve("accumulate", comm, window, local, peer, remote, &view, error);
+  if (Code code = checkMove(kAccumulate, comm, window, local, peer, remote, &view, error);
       code != WL_OK)
     return code;
   if (!canAccumulate(view.dtype)) return noAtomicAdd(*local, error);
   if (const DeviceParts* parts = window->window->parts(); parts != nullptr) {
-    return accumulateToDevice(comm->comm, static_cast<uint32_t>(peer), *parts, view,
-                              viewOf(*local), error);
+    return accumulateByDevice(comm->comm, static_cast<uint32_t>(peer), parts,
+                              sideOf(*window, view), viewOf(*local), error);
   }
   return accumulate(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
 }
 
+int32_t wl_device_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                             int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
+  StridedView view = {};
+  if (Code code = checkMove(kAccumulate, comm, window, local, peer, remote, &view, error);
+      code != WL_OK)
+    return code;
+  if (!canAccumulate(view.dtype)) return noAtomicAdd(*local, error);
+  if (Code code = checkGpus("accumulate", error); code != WL_OK) return code;
+  return accumulateByDevice(comm->comm, static_cast<uint32_t>(peer), window->window->parts(),
+                            sideOf(*window, view), viewOf(*local), error);
+}
+
 int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
                const wl_tensor_t* remote, wl_error_t* error) {
-  if (Code code = checkWindow("get", comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkTensor(local, "get: local", true, error); code != WL_OK) return code;
-  if (Code code = checkTensor(remote, "get: remote", false, error); code != WL_OK) return code;
   StridedView view = {};
-  if (Code code = resolve("get", comm, window, local, peer, remote, &view, error); code != WL_OK)
+  if (Code code = checkMove(kGet, comm, window, local, peer, remote, &view, error); code != WL_OK)
     return code;
-  if (window->window->parts() != nullptr)
-    return getFromDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local), view, error);
+  if (window->window->parts() != nullptr) {
+    return getByDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local),
+                       sideOf(*window, view), error);
+  }
   return get(comm->comm, static_cast<uint32_t>(peer), viewOf(*local), view, error);
+}
+
+int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                      int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
+  StridedView view = {};
+  if (Code code = checkMove(kGet, comm, window, local, peer, remote, &view, error); code != WL_OK)
+    return code;
+  if (Code code = checkGpus("get", error); code != WL_OK) return code;
+  return getByDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local),
+                     sideOf(*window, view), error);
+}
+
+int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error) {
+  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkTensor(tensor, "tensor", true, error); code != WL_OK) return code;
+  if (Code code = checkGpus("clear", error); code != WL_OK) return code;
+  const StridedView view = viewOf(*tensor);
+  const auto body = [&](RankDevice& device, wl_error_t* own) {
+    return clearByDevice(device, view, own);
+  };
+  return haveDevice(comm->comm, WL_OP_PUT, view, body, error);
 }
 
 int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,

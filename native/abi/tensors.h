@@ -4,6 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
+#include "native/base/target.h"
 #include "native/base/text.h"
 
 namespace windlass {
@@ -35,6 +36,14 @@ inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarg
   if (!empty && tensor->data == nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "%s: data is NULL", name);
   return WL_OK;
+}
+
+// Of what a rank's device does with a caller's tensor.
+inline Code checkGpus(const char* what, wl_error_t* error) {
+  if (kTarget.hasGpus()) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "%s by a device: target %s has no devices on which callers have tensors", what,
+              kTarget.limits.name);
 }
 
 inline StridedView viewOf(const wl_tensor_t& tensor) {

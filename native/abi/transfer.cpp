@@ -3,7 +3,8 @@
 #include <new>
 #include <vector>
 
-#include "native/abi/handles.h"
+#include "native/abi/hashes.h"
+#include "native/base/target.h"
 
 using namespace windlass;
 
@@ -110,6 +111,7 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
   if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
   if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
   if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
   if (count < 1 || count > WL_MAX_RANKS)
     return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
   const Transfer& own = transfer->transfer;
@@ -122,8 +124,17 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
         if (code != WL_OK) return code;
         sources[i] = &boxes[i];
       }
-      return static_cast<Code>(
-          wl_tensor_hash(sources.data(), count, op, wire, dtype, seed, hash, error));
+      std::vector<StridedView> views;
+      Hashed what = {};
+      Code code = checkHashed(sources.data(), count, op, wire, dtype, &views, &what, error);
+      if (code != WL_OK) return code;
+      if (kTarget.hasGpus()) {
+        return transfer->transfer.haveDevice(
+            [&](RankDevice& device) { return hashByDevice(device, what, seed, hash, error); },
+            error);
+      }
+      *hash = hashOf(what, seed);
+      return WL_OK;
     } catch (const std::bad_alloc&) {
       return fail(error, WL_RESOURCE, "out of memory for %u sources", count);
     }

@@ -5,6 +5,10 @@
 // the way, piece by piece.
 #pragma once
 
+#include <functional>
+#include <vector>
+
+#include "native/comm/far.h"
 #include "native/window/device.h"
 
 namespace windlass {
@@ -15,10 +19,23 @@ struct MoveSide {
   RankDevice::Lies lies;
 };
 
-// to = from; or to += from, of which `from` is what the caller has and `to` lies on devices. Both
-// have one dtype and shape. Over once it returns. WL_UNSUPPORTED, with nothing moved, where a
-// kernel would have to reach memory of another device that is no window's. Throws std::bad_alloc.
+// Adds rows from the box to its copy at that address, or back.
+void appendRows(const FarBox& box, uint64_t copy, bool isToCopy,
+                std::vector<RankDevice::Rows>* rows);
+
+// to = from, or to += from, atomically for each element. One side lies on devices, and both have
+// one dtype and shape. Over once it returns. WL_UNSUPPORTED, with nothing moved, where a kernel
+// would have to reach memory of another device that is no window's. Throws std::bad_alloc.
 Code moveByDevice(RankDevice& device, const MoveSide& to, const MoveSide& from, bool adds,
                   wl_error_t* error);
+
+// Brings views of one dtype and shape, wherever they lie, to where the processor reads them, piece
+// by piece in row-major order: visit(views) gets such a piece of each, in their order. No more than
+// kDeviceStageBytes are brought at a time. Throws std::bad_alloc.
+Code readByDevice(RankDevice& device, const std::vector<MoveSide>& from,
+                  const std::function<void(const StridedView* views)>& visit, wl_error_t* error);
+
+// Every bit of the elements becomes 0, which lie on any device of the process.
+Code clearByDevice(RankDevice& device, const StridedView& view, wl_error_t* error);
 
 }  // namespace windlass

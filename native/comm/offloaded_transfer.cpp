@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "native/base/target.h"
+#include "native/comm/device_moves.h"
 
 namespace windlass {
 namespace {
@@ -92,15 +93,8 @@ struct Dense {
 std::vector<RankDevice::Rows> rowsOf(const std::vector<Copied>& boxes, uint64_t image,
                                      bool isToImage) {
   std::vector<RankDevice::Rows> all;
-  for (size_t i = hostsOf(boxes); i < boxes.size(); ++i) {
-    boxes[i].box.forEachRows([&](const FarBox::Rows& rows) {
-      const uint64_t copy = image + boxes[i].at + rows.at;
-      all.push_back(isToImage ? RankDevice::Rows{copy, rows.address, rows.bytes, rows.count,
-                                                 rows.copyStep, rows.step}
-                              : RankDevice::Rows{rows.address, copy, rows.bytes, rows.count,
-                                                 rows.step, rows.copyStep});
-    });
-  }
+  for (size_t i = hostsOf(boxes); i < boxes.size(); ++i)
+    appendRows(boxes[i].box, image + boxes[i].at, isToImage, &all);
   return all;
 }
 

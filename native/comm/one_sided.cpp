@@ -2,7 +2,6 @@
 #include "native/comm/one_sided.h"
 
 #include "native/base/target.h"
-#include "native/comm/device_moves.h"
 #include "native/comm/executor.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
@@ -105,53 +104,77 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
 
 namespace {
 
-// Runs body(device, local's side, error) by the rank's device: the error, as reachPeer() takes it.
+// Runs body(device, error) by the rank's device: the error, as reachPeer() takes it.
 template <class Body>
-wl_error_t byDevice(Comm& comm, const StridedView& local, const Body& body) {
+wl_error_t byDevice(Comm& comm, const Body& body) {
   wl_error_t error = blankError();
-  const auto run = [&](RankDevice& device) {
-    MoveSide side = {local, RankDevice::Lies::kHost};
-    const Code code = device.find(local.data, &side.lies, &error);
-    return code == WL_OK ? body(device, side, &error) : code;
-  };
+  const auto run = [&](RankDevice& device) { return body(device, &error); };
   RankWaits waits(comm.group(), comm.rank());
   comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &error);
   return error;
 }
 
-// What lies in a window all devices reach.
-MoveSide sideOf(const StridedView& remote) {
-  return {remote, RankDevice::Lies::kHere};
+// Where a tensor of the caller's lies: on a device, but for where the host's memory will do.
+Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
+          wl_error_t* error) {
+  *side = {local, RankDevice::Lies::kHost};
+  const Code code = device.find(local.data, &side->lies, error);
+  if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
+  return fail(error, WL_UNSUPPORTED,
+              "the tensor at %p is in no device's memory that the driver knows", local.data);
+}
+
+// Moves between `local`, once it is found where it lies, and `remote`: body(device, local, error).
+template <class Body>
+Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide& remote,
+               const StridedView& local, wl_error_t* error, const Body& body) {
+  const auto run = [&](RankDevice& device, wl_error_t* own) {
+    MoveSide side = {};
+    const bool takesHost = remote.lies != RankDevice::Lies::kHost;
+    const Code code = find(device, local, takesHost, &side, own);
+    return code == WL_OK ? body(device, side, own) : code;
+  };
+  return comm.reachPeer(ofMove(operation, peer, local), error, [&] { return byDevice(comm, run); });
 }
 
 }  // namespace
 
-Code putToDevice(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
                  wl_error_t* error) {
-  const auto move = [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-    return moveByDevice(device, sideOf(remote), from, false, own);
-  };
-  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                        [&] { return byDevice(comm, local, move); });
+  return moveLocal(comm, WL_OP_PUT, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+                     return moveByDevice(device, remote, from, false, own);
+                   });
 }
 
-Code accumulateToDevice(Comm& comm, uint32_t peer, const DeviceParts& parts,
-                        const StridedView& remote, const StridedView& local, wl_error_t* error) {
-  const auto move = [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-    const Code code = device.checkAdds(parts, comm.rank(), peer, own);
-    return code == WL_OK ? moveByDevice(device, sideOf(remote), from, true, own) : code;
-  };
-  return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                        [&] { return byDevice(comm, local, move); });
+Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
+                        const StridedView& local, wl_error_t* error) {
+  return moveLocal(comm, WL_OP_ACCUMULATE, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+                     const Code code = parts == nullptr
+                                           ? WL_OK
+                                           : device.checkAdds(*parts, comm.rank(), peer, own);
+                     return code == WL_OK ? moveByDevice(device, remote, from, true, own) : code;
+                   });
 }
 
-Code getFromDevice(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
-                   wl_error_t* error) {
-  const auto move = [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
-    return moveByDevice(device, to, sideOf(remote), false, own);
+Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
+                 wl_error_t* error) {
+  return moveLocal(comm, WL_OP_GET, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
+                     return moveByDevice(device, to, remote, false, own);
+                   });
+}
+
+Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
+                const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error) {
+  const auto run = [&](RankDevice& device, wl_error_t* own) {
+    MoveSide side = {};
+    const Code code = find(device, view, false, &side, own);
+    return code == WL_OK ? body(device, own) : code;
   };
-  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                        [&] { return byDevice(comm, local, move); });
+  return comm.reachPeer(ofMove(operation, comm.rank(), view), error,
+                        [&] { return byDevice(comm, run); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {

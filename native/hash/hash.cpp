@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "native/base/target.h"
-#include "native/hash/xxh64.h"
 
 namespace windlass {
 namespace {
@@ -93,10 +92,14 @@ void hashInTiles(const Hashed& what, Xxh64* hash) {
 
 uint64_t hashOf(const Hashed& what, uint64_t seed) {
   Xxh64 hash(seed);
+  addTo(what, &hash);
+  return hash.value();
+}
+
+void addTo(const Hashed& what, Xxh64* hash) {
   const StridedView& first = what.views[0];
   const bool empty = std::count(first.shape, first.shape + first.ndim, 0) > 0;
-  if (!empty && !hashInPlace(what, &hash)) hashInTiles(what, &hash);
-  return hash.value();
+  if (!empty && !hashInPlace(what, hash)) hashInTiles(what, hash);
 }
 
 }  // namespace windlass

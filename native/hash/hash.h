@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "native/hash/xxh64.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -19,5 +20,7 @@ struct Hashed {
 
 // Throws std::bad_alloc.
 uint64_t hashOf(const Hashed& what, uint64_t seed);
+// The same of what comes in pieces: `hash` takes the elements of one. Throws std::bad_alloc.
+void addTo(const Hashed& what, Xxh64* hash);
 
 }  // namespace windlass

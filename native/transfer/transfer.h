@@ -8,7 +8,9 @@
 
 #include "native/comm/comm.h"
 #include "native/comm/far.h"
+#include "native/comm/offload_seats.h"
 #include "native/comm/offloaded_transfer.h"
+#include "native/comm/rank_waits.h"
 #include "native/transfer/peers.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"
@@ -61,6 +63,11 @@ class Transfer {
   template <class Body>
   Code readSources(wl_error_t* error, Body&& body) {
     return comm_.readPeers(Descriptor::of(WL_OP_LINK_CHECK, 0), error, body);
+  }
+  // body(device) by this rank's own, where ranks have devices. Throws std::bad_alloc.
+  Code haveDevice(const std::function<Code(RankDevice&)>& body, wl_error_t* error) {
+    RankWaits waits(*group_, comm_.rank());
+    return group_->offloadSeats().offload(comm_.rank()).alone(body, waits, error);
   }
   // Where this process finds what `rank` names; nullptr where that is in another process alone.
   void* addressOf(int32_t rank, Place place) const;

@@ -835,6 +835,27 @@ WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const w
 /* local = remote. On return `local` is complete. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+/* The same by the rank's device where `local` lies in a device's memory, and the window on devices
+ * or in the host's memory: what goes to and from the host passes through pinned memory. On return
+ * the move is over. WL_UNSUPPORTED, with the communicator as it was: a target that has no devices
+ * on which callers have tensors, memory that no device has, and what lies on another device than
+ * the rank's, outside of windows, strided or added to or from what lies on devices. WL_DEVICE ends
+ * the communicator. */
+WL_API int32_t wl_device_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                             int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+WL_API int32_t wl_device_accumulate(wl_comm_t* comm, const wl_window_t* window,
+                                    const wl_tensor_t* local, int32_t peer,
+                                    const wl_tensor_t* remote, wl_error_t* error);
+WL_API int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
+                             int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
+/* What the rank's device does with a tensor of the caller's that lies in a device's memory, of the
+ * rank's own device or of another one: every bit of its elements becomes 0; *hash as wl_tensor_hash
+ * gives it of the tensor alone, in its own dtype, for which the elements pass through pinned memory
+ * piece by piece. Operations of this rank alone, as wl_put and wl_get to itself; errors as of
+ * wl_device_put. */
+WL_API int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error);
+WL_API int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed,
+                              uint64_t* hash, wl_error_t* error);
 
 /* A signal is `size` lines of a window, one for each rank: line r of a rank's own part holds the
  * u32 that rank r, and nobody else, sets there. It starts at 0 and moves forward, by less than 2^30

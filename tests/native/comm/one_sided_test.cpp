@@ -562,5 +562,27 @@ TEST(OneSided, ViewsOfARanksOwnPartMayInterleaveAndNotOverlap) {
   }
 }
 
+TEST(OneSided, ByADeviceTakesATargetThatHasGpus) {
+  if (std::strcmp(wl_target(), "cuda") == 0) GTEST_SKIP() << "it has";
+  static const int64_t kCount = 16;
+  LocalRanks ranks(1);
+  Windows windows(ranks, 64, 1);
+  ranks.run([&](int, wl_comm_t* comm) {
+    Error error;
+    Bytes own(kCount);
+    uint64_t hash = 0;
+    const wl_tensor_t local = bytes(own.data(), &kCount);
+    const wl_tensor_t remote = bytes(windows.at(0, 0), &kCount);
+    wl_window_t* const window = windows.handle(0);
+    EXPECT_EQ(wl_device_put(comm, window, &local, 0, &remote, &error), WL_UNSUPPORTED);
+    EXPECT_TRUE(contains(error.message, "put by a device: target ")) << error.message;
+    EXPECT_EQ(wl_device_get(comm, window, &local, 0, &remote, &error), WL_UNSUPPORTED);
+    EXPECT_EQ(wl_device_accumulate(comm, window, &local, 0, &remote, &error), WL_UNSUPPORTED);
+    EXPECT_EQ(wl_device_clear(comm, &local, &error), WL_UNSUPPORTED);
+    EXPECT_EQ(wl_device_hash(comm, &local, 0, &hash, &error), WL_UNSUPPORTED);
+    EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+  });
+}
+
 }  // namespace
 }  // namespace windlass_test

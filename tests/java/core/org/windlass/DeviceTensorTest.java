@@ -100,9 +100,6 @@ class DeviceTensorTest {
         use("copyFrom: the tensor", (c, w, t) -> t.copyFrom(new float[4])),
         use("copyTo: the tensor", (c, w, t) -> t.copyTo(new float[4])),
         use("asByteBuffer: the tensor", (c, w, t) -> t.asByteBuffer()),
-        use("put: local (f32[4])", (c, w, t) -> w.put(t, 0, w.tensor(DType.F32, 4))),
-        use("get: local", (c, w, t) -> w.get(t, 0, w.tensor(DType.F32, 4))),
-        use("accumulate: local", (c, w, t) -> w.accumulate(t, 0, w.tensor(DType.F32, 4))),
         use(
             "launch of shift on rank 0: argument 0 (f32[4])",
             (c, w, t) -> c.launch(TestKernels.kernel("shift"), t, w.tensor(DType.F32, 4), 0)),
@@ -135,10 +132,15 @@ class DeviceTensorTest {
     }
   }
 
-  static Stream<Arguments> collectives() {
+  static Stream<Arguments> moves() {
     return Stream.of(
         use("allReduce: in (f32[4])", (c, w, t) -> c.allReduce(t, ReduceOp.SUM)),
         use("broadcast: in (f32[4])", (c, w, t) -> c.broadcast(t, 0)),
+        use("put: local (f32[4])", (c, w, t) -> w.put(t, 0, w.tensor(DType.F32, 4))),
+        use("get: local (f32[4])", (c, w, t) -> w.get(t, 0, w.tensor(DType.F32, 4))),
+        use(
+            "accumulate: local (f32[4])",
+            (c, w, t) -> w.accumulate(t, 0, w.tensor(DType.F32, 4))),
         use("allToAll: out (f32[4])", (c, w, t) -> c.allToAll(w.tensor(DType.F32, 4), t)),
         use(
             "add: source of tensor 'w' (f32[4])",
@@ -153,8 +155,8 @@ class DeviceTensorTest {
   }
 
   @ParameterizedTest(name = "{0}")
-  @MethodSource("collectives")
-  void collectivesOfAnotherTargetNameTheirOwnAndTheOneThatTakesIt(String says, Use use) {
+  @MethodSource("moves")
+  void operationsOfAnotherTargetNameTheirOwnAndTheOneThatTakesIt(String says, Use use) {
     try (LocalGroup group = Communicator.local(1)) {
       group.run(
           comm -> {

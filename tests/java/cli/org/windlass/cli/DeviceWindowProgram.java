@@ -38,15 +38,15 @@ final class DeviceWindowProgram {
     int next = (rank + 1) % RANKS;
     int previous = (rank + RANKS - 1) % RANKS;
     try (Window window = comm.deviceWindow(1 << 16);
-        Window host = comm.window(1 << 12);
+        Window host = comm.window(1 << 13);
         Tensor values = Tensor.allocate(DType.F32, 2, COUNT)) {
       Signals signals = host.signals(1);
       DistributedTensor inbox = window.tensor(DType.F32, COUNT);
       DistributedTensor sums = window.tensor(DType.F32, COUNT);
+      DistributedTensor beside = host.tensor(DType.F32, COUNT);
       require(window.isOnDevice() && inbox.isOnDevice() && !host.isOnDevice(), "where it lies");
       refused(() -> inbox.getDouble(0));
       refused(() -> window.signals(1));
-      refused(() -> host.put(inbox, next, host.tensor(DType.F32, COUNT / 10)));
 
       // A column of a matrix, which is strided on the host and whole on the device.
       for (int i = 0; i < COUNT; i++) {
@@ -57,6 +57,20 @@ final class DeviceWindowProgram {
       signals.notify(next, 0, 1);
       signals.await(previous, 0, 1);
       expect(window, inbox, 100.0 * previous, 1);
+
+      // The same to a window of the host, and twice as much back.
+      host.put(inbox, next, beside);
+      comm.barrier();
+      int sender = (rank + RANKS - 2) % RANKS;
+      require(beside.getDouble(8) == 100.0 * sender + 1, "what came to the host");
+      comm.barrier();
+      host.accumulate(inbox, next, beside);
+      comm.barrier();
+      host.get(sums, rank, beside);
+      expect(window, sums, 200.0 * sender, 2);
+      comm.barrier();
+      window.put(Tensor.allocate(DType.F32, COUNT), rank, sums);
+      comm.barrier();
 
       window.accumulate(inbox, 0, sums);
       comm.barrier();

@@ -20,19 +20,19 @@ final class Arguments {
       throw badBuffers(call(operation), in, out);
     }
     if (in != null && in.memory.onDevice) {
-      requireDevices(operation, "in", in);
+      requireDevices(call(operation), "in", in);
     }
     if (out != null && out.memory.onDevice) {
-      requireDevices(operation, "out", out);
+      requireDevices(call(operation), "out", out);
     }
   }
 
   /** A tensor in a device's memory is for kernels that devices run. */
-  private static void requireDevices(int operation, String name, Tensor tensor) {
+  static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
       throw new UnsupportedException(
-          call(operation) + ": " + name + " (" + tensor + ") lies in a device's memory, which kernels of target "
+          what + ": " + name + " (" + tensor + ") lies in a device's memory, which kernels of target "
               + target + " don't get at; those of target " + Target.CUDA + " do");
     }
   }
@@ -105,9 +105,6 @@ final class Arguments {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {
       throw refused(what, "remote (" + remote + ") lies in another window");
-    }
-    if (local.memory.onDevice && !window.isOnDevice()) {
-      throw local.onDevice(what, "local");
     }
   }
 

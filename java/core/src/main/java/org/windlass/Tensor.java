@@ -105,9 +105,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /**
    * A tensor over {@code bytes} bytes of a device's memory at an address of the device, such as
    * those that cuMemAlloc and cudaMalloc give. They must stay allocated as long as {@code owner} is
-   * reachable; the tensor keeps it so. Collectives of target {@code cuda} take it. What reads or
-   * writes elements from Java, and whatever else moves tensors, throws {@link
-   * UnsupportedException}, as collectives of other targets do.
+   * reachable; the tensor keeps it so. Collectives, transfers, links and windows of target {@code
+   * cuda} take it. What reads or writes elements from Java, and whatever else moves tensors, throws
+   * {@link UnsupportedException}, as operations of other targets do.
    *
    * @param owner what the memory belongs to; null if it is never freed
    */

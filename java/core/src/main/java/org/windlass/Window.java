@@ -178,13 +178,24 @@ public final class Window implements AutoCloseable {
    * it returns, {@code local} may be changed; the peer sees the elements once it has waited for a
    * {@link Signals#notify} that follows.
    *
+   * <p>What lies in a device's memory, on either side, this rank's device moves, and what passes
+   * between it and the host goes through pinned memory.
+   *
    * @param local of the same dtype and shape as {@code remote}; strided as either may be
    * @param peer a rank, this one included
    * @param remote a tensor of this window: this rank's own names the same place in the peer's part
+   * @throws UnsupportedException if {@code local} lies in a device's memory, and the target is not
+   *     {@code cuda}; or both sides lie on devices, {@code local} on another one than the rank's,
+   *     and one of them is strided. The communicator lives
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("put", this, local, remote);
-    move("put", Native::wl_put, local, peer, remote);
+    if (local.memory.onDevice) {
+      Arguments.requireDevices("put", "local", local);
+      move("put", Native::wl_device_put, local, peer, remote);
+    } else {
+      move("put", Native::wl_put, local, peer, remote);
+    }
   }
 
   /**
@@ -196,11 +207,17 @@ public final class Window implements AutoCloseable {
    * rest like {@link #put}.
    *
    * @throws UnsupportedException if the dtype is none of f32, f16, bf16, i32, i16 and i8, which
-   *     every target adds atomically
+   *     every target adds atomically; or as {@link #put} does; or both sides lie on devices, and
+   *     {@code local} on another one than the rank's
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("accumulate", this, local, remote);
-    move("accumulate", Native::wl_accumulate, local, peer, remote);
+    if (local.memory.onDevice) {
+      Arguments.requireDevices("accumulate", "local", local);
+      move("accumulate", Native::wl_device_accumulate, local, peer, remote);
+    } else {
+      move("accumulate", Native::wl_accumulate, local, peer, remote);
+    }
   }
 
   /**
@@ -210,10 +227,15 @@ public final class Window implements AutoCloseable {
   public void get(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("get", this, local, remote);
     Arguments.writable("get", "local", local);
-    move("get", Native::wl_get, local, peer, remote);
+    if (local.memory.onDevice) {
+      Arguments.requireDevices("get", "local", local);
+      move("get", Native::wl_device_get, local, peer, remote);
+    } else {
+      move("get", Native::wl_get, local, peer, remote);
+    }
   }
 
-  /** {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
+  /** {@code wl_put}, {@code wl_accumulate} or {@code wl_get}, or one of those by a device. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);
