@@ -50,6 +50,11 @@ class ChecksumTest {
    */
   @RandomSeeds(value = 25, inLong = 250)
   void oneBitOfOneTargetIsFound(long seed) {
+    checkOneBit(seed);
+  }
+
+  /** On whichever target this process runs. */
+  static void checkOneBit(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(random.nextLong(), 8);
     List<TensorSpec[]> specs = new ArrayList<>();
@@ -87,7 +92,11 @@ class ChecksumTest {
                 source.copyFrom(same.doubles(source.numel(), -9, 9).toArray());
               }
               targets.add(part(spec[1], comm.rank()));
-              batch.add(spec[0], source, spec[1], targets.get(targets.size() - 1));
+              batch.add(
+                  spec[0],
+                  BoundViews.of(source),
+                  spec[1],
+                  BoundViews.of(targets.get(targets.size() - 1)));
             }
             try (Transfer transfer = batch.register()) {
               transfer.run(1);
@@ -352,6 +361,11 @@ class ChecksumTest {
   /** One element of one replica differs; the tensors around it are equal. */
   @RandomSeeds(value = 25, inLong = 250)
   void theFirstElementThatDiffersIsNamed(long seed) {
+    checkReplicas(seed);
+  }
+
+  /** On whichever target this process runs. */
+  static void checkReplicas(long seed) {
     Random random = new Random(seed);
     DeviceMesh mesh = DeviceMesh.of("dp", 3, "tp", 2).at(random.nextInt(2));
     long[] shape = {1 + random.nextInt(9), 1 + random.nextInt(9), 4 + random.nextInt(9)};
@@ -402,7 +416,7 @@ class ChecksumTest {
               LinkBatch batch = link.batch();
               if (link.sends()) {
                 batch.add("norm", new long[] {5}, norm, same.layout());
-                batch.add("w", shape, source, layout);
+                batch.add("w", shape, BoundViews.of(source), layout);
               } else {
                 batch.into("norm", new long[] {5}, norms, to).into("w", shape, target, to);
               }
@@ -424,7 +438,8 @@ class ChecksumTest {
                   source == null ? null : norm,
                   TensorSpec.of("norm", DType.F32, to, 5),
                   norms);
-              batch.add(spec, source, TensorSpec.of("w", DType.BF16, to, shape), target);
+              batch.add(
+                  spec, BoundViews.of(source), TensorSpec.of("w", DType.BF16, to, shape), target);
               Transfer transfer = batch.register();
               closes = transfer::close;
               check = transfer::checkReplicas;

@@ -2,10 +2,8 @@
 package org.windlass.redistribute;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -17,7 +15,6 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
@@ -26,7 +23,7 @@ import org.windlass.testing.Launch;
 
 /**
  * Redistribution on target cuda: the random transfers of {@link RedistributionTest} where hosts have
- * all memory and where GPUs have it, and tensors over a device's memory.
+ * all memory, and where GPUs have it and bound views are tensors there.
  */
 @Timeout(180)
 class DeviceRedistributionTest {
@@ -69,12 +66,6 @@ class DeviceRedistributionTest {
     }
   }
 
-  /** The memory of a tensor of the host, which lies on a device here. */
-  private static Tensor onDevice(Tensor host) {
-    long bytes = host.numel() * host.dtype().bytes();
-    return Tensor.ofDevice(host.address(), bytes, host, host.dtype(), host.shape());
-  }
-
   /** Rows to columns, f32 to bf16; each element is a whole number that both hold. */
   private static void moveTensors(Communicator comm) {
     long[] shape = {SIDE, SIDE};
@@ -89,9 +80,9 @@ class DeviceRedistributionTest {
       Batch batch = Batch.of(comm).mode(mode);
       batch.add(
           TensorSpec.of("w", DType.F32, Layout.parse("4:S0"), shape),
-          onDevice(source),
+          BoundViews.of(source),
           TensorSpec.of("w", DType.BF16, Layout.parse("4:S1"), shape),
-          onDevice(target));
+          BoundViews.of(target));
       try (Transfer transfer = batch.register()) {
         transfer.run();
         assertThat(transfer.progress().tensors()).isEqualTo(1);
@@ -102,30 +93,6 @@ class DeviceRedistributionTest {
               .isEqualTo(row * SIDE + comm.rank() * part + column);
         }
       }
-      refusePadding(comm, target);
-    }
-  }
-
-  private static void refusePadding(Communicator comm, Tensor target) {
-    TensorSpec padded =
-        new TensorSpec(
-            "p",
-            Arrays.asList((long) SIDE, (long) SIDE - 1),
-            DType.BF16,
-            Layout.parse("4:S1"),
-            Arrays.asList((long) SIDE, (long) SIDE));
-    TensorSpec plain = TensorSpec.of("p", DType.BF16, Layout.parse("4:S1"), SIDE, SIDE - 1);
-    if (comm.rank() == RANKS - 1) {
-      assertThatThrownBy(
-              () ->
-                  Batch.of(comm)
-                      .add(
-                          plain,
-                          Tensor.allocate(DType.BF16, plain.localShape(comm.rank())),
-                          padded,
-                          onDevice(target)))
-          .isInstanceOf(UnsupportedException.class)
-          .hasMessageContaining("is padded, and lies in a device's memory");
     }
   }
 }

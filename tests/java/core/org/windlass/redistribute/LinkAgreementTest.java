@@ -302,7 +302,6 @@ class LinkAgreementTest {
         new Offer(
             true,
             false,
-            true,
             List.of(
                 new Offer.Sent(
                     TensorSpec.of("w\u00fc", DType.F32, SENT, SQUARE),

@@ -140,7 +140,10 @@ class RedistributionTest {
           .mode(each.mode)
           .bucketBytes(each.bucketBytes)
           .add(
-              each.from, sources.get(sources.size() - 1), each.to, targets.get(targets.size() - 1));
+              each.from,
+              BoundViews.of(sources.get(sources.size() - 1)),
+              each.to,
+              BoundViews.of(targets.get(targets.size() - 1)));
     }
     long staging = batch.stagingBytes();
     try (Transfer transfer = batch.register()) {

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.windlass.MismatchException;
-import org.windlass.UnsupportedException;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 
@@ -55,23 +54,6 @@ final class Agreement {
     }
     requireMembers();
     match();
-    requireHosts();
-  }
-
-  /** Checksums are of what a processor reads. */
-  private void requireHosts() {
-    for (int rank = 0; checksums() && rank < offers.size(); rank++) {
-      if (offers.get(rank).onDevice()) {
-        throw new UnsupportedException(
-            "register: rank "
-                + rank
-                + " has views in a device's memory, where checksums can't read them; do without"
-                + " checksums, or have views on the host",
-            null,
-            "",
-            List.of(rank));
-      }
-    }
   }
 
   /** The pairs, in one order on every rank. */

@@ -6,7 +6,6 @@ import java.util.Arrays;
 import java.util.List;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
@@ -66,13 +65,6 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
       throw refused(call, role, spec, "is read-only");
     }
     Views.requireDevices(call, text(role, spec), view);
-    boolean padded = !Arrays.equals(spec.localRegion(rank).shape(), local);
-    if (role.equals("target") && padded && Views.memory(view).onDevice) {
-      throw new UnsupportedException(
-          call + ": " + text(role, spec) + " (" + view
-              + ") is padded, and lies in a device's memory, where nothing clears its padding;"
-              + " give a target without padding");
-    }
     if (!Views.memory(view).usable()) {
       throw Views.closed(call, text(role, spec), view);
     }

@@ -236,7 +236,7 @@ final class Checksums {
       for (int d = 0; d < box.length().length; d++) {
         part = part.narrow(d, box.targetStart()[d], box.length()[d]);
       }
-      hash = Views.hash("checksums", part, hash);
+      hash = Views.hash(communicator, "checksums", part, hash);
     }
     return hash;
   }

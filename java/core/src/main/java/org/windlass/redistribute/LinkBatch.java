@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
@@ -126,7 +125,8 @@ public final class LinkBatch {
    * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
    * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
    * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
-   * the wire. The sender reads its sources once more, the receiver its targets. Where the terms of
+   * the wire. The sender reads its sources once more, the receiver its targets; what lies in a device's
+   * memory passes through the host's for that, piece by piece. Where the terms of
    * a {@code Partial} lie in several processes, outside windows of {@link Link#communicator},
    * {@link #register} refuses it.
    */
@@ -349,10 +349,7 @@ public final class LinkBatch {
 
   /** What this rank's peers are told of it. */
   private byte[] offer(Share share) {
-    boolean onDevice =
-        Stream.concat(share.sources.values().stream(), share.targets.stream())
-            .anyMatch(view -> view != null && view.isOnDevice());
-    byte[] offer = new Offer(checksums, inPlace, onDevice, share.sends, share.receives).encode();
+    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes "

@@ -22,18 +22,13 @@ import org.windlass.plan.TransferMode;
  *
  * @param checksums whether it asks that what arrives be checked
  * @param inPlace whether it receives into one half
- * @param onDevice whether any of its views lies in a device's memory
  * @param sends tensors of which it holds a part to send
  * @param receives tensors of which it takes a part, one for each view
  */
 record Offer(
-    boolean checksums,
-    boolean inPlace,
-    boolean onDevice,
-    List<Sent> sends,
-    List<TensorSpec> receives) {
+    boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSpec> receives) {
   /** Changes whenever the encoding does. */
-  static final int FORMAT = 2;
+  static final int FORMAT = 3;
 
   /** The most tensors that are read. */
   private static final int MOST = 1 << 24;
@@ -51,7 +46,6 @@ record Offer(
           out.writeInt(FORMAT);
           out.writeBoolean(checksums);
           out.writeBoolean(inPlace);
-          out.writeBoolean(onDevice);
           out.writeInt(sends.size());
           for (Sent sent : sends) {
             write(out, sent.spec);
@@ -80,7 +74,6 @@ record Offer(
       }
       boolean checksums = in.readBoolean();
       boolean inPlace = in.readBoolean();
-      boolean onDevice = in.readBoolean();
       List<Sent> sends = new ArrayList<>();
       for (int left = readCount(in); left > 0; left--) {
         TensorSpec spec = readSpec(in);
@@ -97,7 +90,7 @@ record Offer(
       if (in.available() != 0) {
         throw new InvalidArgumentException(in.available() + " bytes follow its end");
       }
-      return new Offer(checksums, inPlace, onDevice, sends, receives);
+      return new Offer(checksums, inPlace, sends, receives);
     } catch (EOFException e) {
       throw malformed(rank, "it ends early", e);
     } catch (IOException | InvalidArgumentException e) {

@@ -107,8 +107,8 @@ final class Replicas {
     return part;
   }
 
-  private static long hash(Tensor part) {
-    return part == null ? 0 : Views.hash("checkReplicas", part, 0);
+  private long hash(Tensor part) {
+    return part == null ? 0 : Views.hash(communicator, "checkReplicas", part, 0);
   }
 
   private VerificationFailedException failure(Suspects suspects) {

@@ -10,6 +10,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
@@ -39,7 +40,11 @@ public final class Transfer implements AutoCloseable {
   private final List<BoundTensor> tensors;
   private final TransferHandle handle;
   private final Memory[] memories;
+
+  /** Padding of this rank's targets in the host's memory, and in a device's. */
   private final Tensor[] padding;
+
+  private final Tensor[] devicePadding;
   private final Bound bound;
   private final Cleaner.Cleanable cleanable;
   private final long[] tensorBytes;
@@ -56,10 +61,12 @@ public final class Transfer implements AutoCloseable {
     this.tensors = tensors;
     this.handle = handle;
     this.memories = memories;
-    this.padding =
+    Map<Boolean, List<Tensor>> padded =
         tensors.stream()
             .flatMap(t -> t.padding(communicator.rank()).stream())
-            .toArray(Tensor[]::new);
+            .collect(Collectors.partitioningBy(Tensor::isOnDevice));
+    this.padding = padded.get(false).toArray(Tensor[]::new);
+    this.devicePadding = padded.get(true).toArray(Tensor[]::new);
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
@@ -177,6 +184,10 @@ public final class Transfer implements AutoCloseable {
         handle.unpin();
         throw closed;
       }
+      int cleared = clearOnDevice();
+      if (cleared != Native.WL_OK) {
+        throw endpoint.settle(cleared, handle, null);
+      }
       end(Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error));
       lastVersion = version;
     } finally {
@@ -206,6 +217,12 @@ public final class Transfer implements AutoCloseable {
     begin(thread);
     try {
       ClosedException closed = closedView();
+      if (closed == null) {
+        int cleared = clearOnDevice();
+        if (cleared != Native.WL_OK) {
+          throw endpoint.settle(cleared, handle, null);
+        }
+      }
       long cell = endpoint.scratch.out(closed == null ? named : Native.WL_NO_VERSION);
       int code =
           Native.wl_transfer_move(handle.handle, number, cell, deadlineNs, endpoint.error);
@@ -258,6 +275,18 @@ public final class Transfer implements AutoCloseable {
       endpoint.end();
       handle.unpin();
     }
+  }
+
+  /**
+   * Clears padding in a device's memory before anything moves: where that fails, it ends the
+   * communicator, so that nobody takes what this rank has not whole.
+   */
+  private int clearOnDevice() {
+    int code = Native.WL_OK;
+    for (int i = 0; i < devicePadding.length && code == Native.WL_OK; i++) {
+      code = Views.zeroOnDevice(endpoint, devicePadding[i]);
+    }
+    return code;
   }
 
   /** What a run throws where the memory of a view was closed; else null. */

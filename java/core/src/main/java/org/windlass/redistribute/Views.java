@@ -3,11 +3,13 @@ package org.windlass.redistribute;
 
 import java.lang.ref.Reference;
 import org.windlass.ClosedException;
+import org.windlass.Communicator;
 import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
+import org.windlass.internal.Endpoint;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
@@ -45,11 +47,6 @@ final class Views {
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
   }
 
-  /** What a call says that takes views of the host's memory alone. */
-  static RuntimeException onDevice(String call, String name, Tensor view) {
-    return memory(view).notOfHost(call + ": " + name + " (" + view + ")", WindlassException::of);
-  }
-
   /** A view in a device's memory is for kernels that devices run. */
   static void requireDevices(String call, String name, Tensor view) {
     Target target = Target.loaded();
@@ -60,7 +57,7 @@ final class Views {
     }
   }
 
-  /** Clears every bit of memory that is known to be there. */
+  /** Clears every bit of memory of the host that is known to be there. */
   static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
@@ -69,17 +66,35 @@ final class Views {
     }
   }
 
-  /** The XXH64 of the elements in row-major order. */
-  static long hash(String call, Tensor view, long seed) {
-    Memory memory = memory(view);
-    if (memory.onDevice) {
-      throw onDevice(call, "a view", view);
+  /**
+   * The same of a device's, by that of the rank whose call is in progress.
+   *
+   * @return what the call comes to, of which its error record says more
+   */
+  static int zeroOnDevice(Endpoint endpoint, Tensor view) {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_device_clear(endpoint.handle, describe(scratch, 0, view), endpoint.error);
     }
+  }
+
+  /**
+   * The XXH64 of the elements in row-major order.
+   *
+   * @param communicator of the rank whose device reads what lies in a device's memory
+   */
+  static long hash(Communicator communicator, String call, Tensor view, long seed) {
+    Memory memory = memory(view);
     if (!memory.hold()) {
       throw closed(call, "a view", view);
     }
     try (Scratch scratch = Scratch.take()) {
-      scratch.elementLong(describe(scratch, 0, view));
+      long tensor = describe(scratch, 0, view);
+      if (memory.onDevice) {
+        Endpoint endpoint = Access.ENDPOINT.of(communicator);
+        return endpoint.call(
+            (out, error) -> Native.wl_device_hash(endpoint.handle, tensor, seed, out, error));
+      }
+      scratch.elementLong(tensor);
       int dtype = view.dtype().code();
       long out = scratch.out();
       long error = scratch.error();
@@ -89,6 +104,7 @@ final class Views {
     } finally {
       memory.unpin();
       Reference.reachabilityFence(view);
+      Reference.reachabilityFence(communicator);
     }
   }
 
