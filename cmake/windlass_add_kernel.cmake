@@ -2,8 +2,10 @@
 # windlass_add_kernel(NAME name SOURCES file... TARGETS target...)
 #
 # Builds a library of kernels for each of the targets, lib<name>-<target>.so in the current build folder, by the CMake
-# target <name>-<target>; <name> builds them all. org.windlass.KernelLibrary.load reads one.
+# target <name>-<target>; <name> builds them all. org.windlass.KernelLibrary.load reads one. The target cuda takes one source, and
+# nvcc, which compiles it for GPUs beside the host's compiler.
 
+include("${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake")
 set(WINDLASS_KNOWN_TARGETS sim a2a3sim a5sim a2a3 a5 cuda)
 
 function(windlass_add_kernel)
