@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "native/abi/handles.h"
+#include "native/base/target.h"
+#include "native/comm/grids.h"
 #include "native/window/cuda/polling.h"
 
 using namespace windlass;
@@ -190,6 +193,54 @@ int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error
   asked.check(driver->cuDeviceCanAccessPeer(can, asked.device, other.device),
               "cuDeviceCanAccessPeer");
   return asked.code;
+}
+
+int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error) {
+  if (Code code = checkNotNull(cores, "cores", error); code != WL_OK) return code;
+  *cores = 0;
+  if (!kTarget.hasGpus()) {
+    return fail(error, WL_UNSUPPORTED, "%s has no kernels of GPUs: the target cuda has",
+                kTarget.limits.name);
+  }
+  const cuda::Cuda* driver = nullptr;
+  if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;
+  const Asked asked(*driver, device, error);
+  if (asked.code != WL_OK) return asked.code;
+  cuda::Gpu* gpu = nullptr;
+  Code code = cuda::Gpu::take(*driver, device, kTarget.image, &gpu, error);
+  if (code != WL_OK) return code;
+  *cores = gpu->own().blocksAtOnce;
+  return gpu->leave(error);
+}
+
+int32_t wl_cuda_grids_use(const char* table, wl_error_t* error) {
+  try {
+    return Grids::use(table, error);
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for a table of grids");
+  }
+}
+
+int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error) {
+  if (Code code = checkNotNull(rows, "rows", error); code != WL_OK) return code;
+  *rows = 0;
+  try {
+    const auto table = Grids::table();
+    if (table == nullptr) return Grids::check(error);
+    const cuda::Cuda* driver = nullptr;
+    if (Code code = cuda::Cuda::find(&driver, error); code != WL_OK) return code;
+    Asked asked(*driver, device, error);
+    int32_t kind[3] = {};
+    asked.attribute(cuda::kMajor, &kind[0]);
+    asked.attribute(cuda::kMinor, &kind[1]);
+    asked.attribute(cuda::kMultiprocessors, &kind[2]);
+    if (asked.code != WL_OK) return asked.code;
+    *rows = table->rowsOf({static_cast<uint32_t>(kind[0]), static_cast<uint32_t>(kind[1]),
+                           static_cast<uint32_t>(kind[2])});
+    return WL_OK;
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for a table of grids");
+  }
 }
 
 int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,

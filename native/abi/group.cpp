@@ -3,7 +3,7 @@
 #include <new>
 
 #include "native/abi/handles.h"
-#include "native/window/device.h"
+#include "native/comm/grids.h"
 
 using namespace windlass;
 
@@ -14,7 +14,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
   *group = nullptr;
   GroupConfig own;
   if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
-  if (Code code = checkDevices(error); code != WL_OK) return code;
+  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   try {
     auto made = std::make_unique<wl_group>();
     made->group = Group::create(own);

@@ -8,8 +8,8 @@
 
 #include "native/abi/handles.h"
 #include "native/base/process.h"
+#include "native/comm/grids.h"
 #include "native/comm/watch.h"
-#include "native/window/device.h"
 #include "native/window/shared_files.h"
 #include "native/window/shared_mapping.h"
 #include "native/window/shared_memory.h"
@@ -84,7 +84,7 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
   *file = -1;
   GroupConfig own;
   if (Code code = readConfig(config, &own, error); code != WL_OK) return code;
-  if (Code code = checkDevices(error); code != WL_OK) return code;
+  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   int32_t made = -1;
   const uint64_t stages = ControlBlock::stageBytes(own);
   if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, stages); code != WL_OK)
@@ -119,7 +119,7 @@ void wl_file_close(int32_t file) {
 int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   *group = nullptr;
-  if (Code code = checkDevices(error); code != WL_OK) return code;
+  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   try {
     auto mapping = std::make_shared<SharedMapping>();
     if (Code code = mapping->map(file, error); code != WL_OK) return code;

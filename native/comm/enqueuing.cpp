@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "native/base/clock.h"
+#include "native/comm/grids.h"
 #include "native/comm/group.h"
 #include "native/comm/offload_seats.h"
 
@@ -192,7 +193,8 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
       {part + places.in, operation.buffers.in, own_.in},
       {part + places.out, operation.buffers.out, own_.out},
   };
-  own_.cores = streams_->coresAtOnce(operation.cores);
+  own_.cores = Grids::coresOf(device_, operation, peers, stated_,
+                              streams_->coresAtOnce(operation.cores));
   code = streams_->mark(on.stream, own_.capture, place, copies, isOneDevice_ ? 0 : 2, &own_.mark,
                         error);
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;

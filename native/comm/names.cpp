@@ -63,6 +63,12 @@ const char* operationName(int32_t operation) {
   }
 }
 
+int32_t operationNamed(std::string_view name) {
+  int32_t operation = WL_OP_COUNT - 1;
+  while (operation > WL_OP_NONE && name != operationName(operation)) --operation;
+  return operation;
+}
+
 const char* algorithmName(int32_t algorithm) {
   static const char* const names[] = {"auto",      "push",      "pull", "staged",
                                       "one-phase", "two-phase", "ring", "bidirectional ring"};

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace windlass {
 
 const char* operationName(int32_t operation);
 const char* algorithmName(int32_t algorithm);
+// The operation that messages call so; WL_OP_NONE: none.
+int32_t operationNamed(std::string_view name);
 
 // What callers call an operation: "allGather" where messages of several ranks say "all-gather".
 class CallName {

@@ -12,6 +12,7 @@
 #include "native/base/no_signals.h"
 #include "native/base/target.h"
 #include "native/comm/enqueuing.h"
+#include "native/comm/grids.h"
 #include "native/comm/kept_devices.h"
 
 namespace windlass {
@@ -351,6 +352,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   usable_ = cores_;
   if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
+  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));

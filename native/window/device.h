@@ -87,6 +87,14 @@ struct DeviceMove {
 };
 constexpr uint64_t kDeviceStageBytes = uint64_t{4} << 20;
 
+// What a device is among those that differ in how many cores an operation should have there; all 0
+// where its runtime does not say.
+struct DeviceKind {
+  uint32_t major;  // of its compute capability
+  uint32_t minor;
+  uint32_t multiprocessors;
+};
+
 // One thread makes all calls.
 class RankDevice {
  public:
@@ -99,6 +107,8 @@ class RankDevice {
   virtual Code open(uint32_t number, wl_error_t* error) = 0;
   // Gives back what open() took, whatever fails, and tells the first failure. No window is left.
   virtual Code close(wl_error_t* error) = 0;
+  // Once it is open.
+  virtual DeviceKind kind() const { return {}; }
 
   // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
   // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves

@@ -199,6 +199,16 @@ typedef struct wl_cuda_device_info {
 WL_API int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error);
 /* *can: 1 where the driver says that device `from` reaches the memory of device `to`, else 0. */
 WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error);
+/* How many cores, blocks of its kernel, the library runs at a time on the device, among all ranks
+ * of the process that have it. WL_UNSUPPORTED but on the target cuda. */
+WL_API int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error);
+/* Has ranks of this process take as many of those as a table of grids says, docs/cuda.md, from the
+ * next operation on; NULL: as the file says that WINDLASS_CUDA_GRIDS names, or as many as there
+ * are. WL_INVALID_ARGUMENT names the line of `table` that is wrong. */
+WL_API int32_t wl_cuda_grids_use(const char* table, wl_error_t* error);
+/* *rows: how many rows of the table in use are of devices like that one; 0: none, or no table.
+ * WL_INVALID_ARGUMENT where WINDLASS_CUDA_GRIDS names none. */
+WL_API int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error);
 /* *address: `bytes` zeroed bytes of the device whose memory has `beside`, until they are freed.
  * WL_INVALID_ARGUMENT where no device has it. */
 WL_API int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,

@@ -77,9 +77,13 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
   Code code =
       check(cuda_->cuDeviceGet(&device_, static_cast<int32_t>(number_)), "cuDeviceGet", error);
   int32_t major = 0;
+  int32_t minor = 0;
+  int32_t multiprocessors = 0;
   int32_t cooperates = 0;
   int32_t maps = 0;
   if (code == WL_OK) code = attribute(kMajor, &major, error);
+  if (code == WL_OK) code = attribute(kMinor, &minor, error);
+  if (code == WL_OK) code = attribute(kMultiprocessors, &multiprocessors, error);
   if (code == WL_OK) code = attribute(kCooperativeLaunch, &cooperates, error);
   if (code == WL_OK) code = attribute(kVirtualMemory, &maps, error);
   if (code != WL_OK) return code;
@@ -90,6 +94,8 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
                 number_, major, cooperates == 0 ? "without" : "with",
                 maps == 0 ? "without" : "with");
   }
+  kind_ = {static_cast<uint32_t>(major), static_cast<uint32_t>(std::max(minor, 0)),
+           static_cast<uint32_t>(std::max(multiprocessors, 0))};
   code =
       check(cuda_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain", error);
   if (code != WL_OK) return code;
@@ -128,7 +134,6 @@ Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
   CuFunction function = nullptr;
   int32_t threads = 0;
   int32_t blocks = 0;
-  int32_t multiprocessors = 0;
   code =
       check(cuda_->cuModuleGetFunction(&function, module, kKernel), "cuModuleGetFunction", error);
   // Which loads it.
@@ -139,14 +144,12 @@ Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
     code = check(
         cuda_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, kCudaThreads, 0),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
-  if (code == WL_OK) code = attribute(kMultiprocessors, &multiprocessors, error);
   if (code != WL_OK) {
     cuda_->cuModuleUnload(module);
     return code;
   }
   *kernels = {image, module, function,
-              static_cast<uint32_t>(std::max(blocks, 0)) *
-                  static_cast<uint32_t>(std::max(multiprocessors, 0))};
+              static_cast<uint32_t>(std::max(blocks, 0)) * kind_.multiprocessors};
   return WL_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "native/window/cuda/cuda.h"
+#include "native/window/device.h"
 
 namespace windlass::cuda {
 
@@ -33,6 +34,7 @@ class Gpu {
   uint32_t number() const { return number_; }
   CuDevice device() const { return device_; }
   CuContext context() const { return context_; }
+  DeviceKind kind() const { return kind_; }
   // Those of Windlass.
   const GpuKernels& own() const { return own_; }
   // Those of a library, loaded whole by the first rank that asks for them, and there until the last
@@ -65,6 +67,7 @@ class Gpu {
   uint32_t holders_ = 0;
   CuDevice device_ = 0;
   CuContext context_ = nullptr;
+  DeviceKind kind_ = {};
   GpuKernels own_ = {};
   std::list<GpuKernels> libraries_;
 

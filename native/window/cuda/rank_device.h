@@ -18,6 +18,7 @@ class CudaRankDevice final : public RankDevice {
 
   Code open(uint32_t number, wl_error_t* error) override;
   Code close(wl_error_t* error) override;
+  DeviceKind kind() const override { return gpu_->kind(); }
 
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
   uint32_t culprit() const override { return window_.culprit(); }

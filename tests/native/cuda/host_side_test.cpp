@@ -97,11 +97,13 @@ TEST(CudaCalls, OfARankComeInOrder) {
   // The driver may be open from another test.
   while (!lines.empty() && lines.front().rfind("cuDeviceGet ", 0) != 0) lines.erase(lines.begin());
   EXPECT_EQ(lines,
-            (Lines{"cuDeviceGet 0", "cuDeviceGetAttribute 75 0", "cuDeviceGetAttribute 95 0",
-                   "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0", "cuCtxPushCurrent 0",
+            (Lines{"cuDeviceGet 0", "cuDeviceGetAttribute 75 0", "cuDeviceGetAttribute 76 0",
+                   "cuDeviceGetAttribute 16 0", "cuDeviceGetAttribute 95 0",
+                   "cuDeviceGetAttribute 102 0", "cuDevicePrimaryCtxRetain 0",
+                   "cuCtxPushCurrent 0",
                    // All kernels are loaded before any runs.
                    "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
-                   "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0", "cuDeviceGetAttribute 16 0",
+                   "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0",
                    "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
                    "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
                    "cuMemHostGetDevicePointer 0",
