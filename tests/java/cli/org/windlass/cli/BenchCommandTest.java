@@ -293,6 +293,7 @@ class BenchCommandTest {
         "all-reduce --dtype f8e5m2 --algorithm ring",
         "all-reduce --dtype bf16 --algorithm bidirectional-ring --ranks 40",
         "barrier --target cuda",
+        "all-reduce --tune-grids grids",
         "cast --dtype i32 --wire f32",
         "all-to-all --dtype f4",
       })
@@ -307,6 +308,7 @@ class BenchCommandTest {
         "barrier --ranks 0",
         "put --ranks 1",
         "put --algorithm push",
+        "put --tune-grids grids",
         "all-to-all --ranks -2",
         "barrier --deadline 0",
         "barrier --seconds 0",

@@ -7,6 +7,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.windlass.CudaDriver;
 import org.windlass.DeviceException;
+import org.windlass.InvalidArgumentException;
 import org.windlass.cli.out.JsonLine;
 
 /** What doctor says of GPUs, of machines as they may be. */
@@ -48,6 +49,27 @@ class CudaReportTest {
     assertThat(report.lines().get("GPU 1")).endsWith("GiB free, reaches no other");
     assertThat(report.lines().get("GPU 2")).endsWith("GiB free, reaches 0");
     assertThat(json(report)).contains("\"reaches\":[2]", "\"reaches\":[]", "\"reaches\":[0]");
+  }
+
+  @Test
+  void itsTableOfGridsIsToldOf() {
+    assertThat(CudaReport.grids("", 2, gpu -> 7))
+        .isEqualTo("WINDLASS_CUDA_GRIDS is not set: a rank takes as many cores as run at a time");
+    assertThat(CudaReport.grids("/g", 2, gpu -> 7 * gpu))
+        .isEqualTo("/g, rows: none for GPU 0, 7 for GPU 1");
+    assertThat(CudaReport.grids("/g", 2, gpu -> 0))
+        .startsWith("/g has no row for a GPU like these: it is not used");
+    assertThat(
+            CudaReport.grids(
+                "/g",
+                1,
+                gpu -> {
+                  throw new InvalidArgumentException("line 3 is wrong");
+                }))
+        .isEqualTo("refused: line 3 is wrong");
+    CudaReport report = CudaReport.of(1, gpu -> H100, (from, to) -> true).withGrids("told");
+    assertThat(report.lines()).containsEntry("grids", "told");
+    assertThat(json(report)).contains("],\"grids\":\"told\",\"note\":");
   }
 
   @Test

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -14,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.examples.Examples;
 
@@ -94,6 +96,60 @@ class DeviceExamplesTest {
         run(0, "cuda", "bench", operation, "--target", "cuda", "--ranks", "3", "--bytes", "12K",
             "--seconds", "0.05", "--buffers", "device", "--json");
     assertThat(said).contains("\"buffers\":\"device\"", "\"floor_us\":", "\"verified\":true");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"threads, 2, 16", "processes, 1, 32"})
+  void aBenchWritesATableOfGridsThatOthersGoBy(String launch, int sharers, int most)
+      throws Exception {
+    Path table = folder.resolve("grids");
+    String said = tune(table, launch, "all-reduce", "--bytes", "4K,64K");
+    assertThat(said)
+        .containsPattern("(?m)^all-reduce +2 +4K +\\d+ +\\d+\\.\\d\\d +" + most + " +\\d+\\.\\d\\d$")
+        .containsPattern("(?m)^all-reduce +2 +64K +\\d+ ")
+        .containsPattern("(?m)^\\S+grids has [12] rows; WINDLASS_CUDA_GRIDS=.*: 9\\.0 16, Stand-in 0$");
+    String row = "9\\.0 16 %s 2 " + sharers + " \\d+ %d \\d+";
+    assertThat(table).content().containsPattern("(?m)^" + String.format(row, "all-reduce", 65536) + "$");
+    assertThat(tune(table, launch, "all-gather", "--bytes", "4K", "--json"))
+        .startsWith(
+            "{\"op\":\"all-gather\",\"target\":\"cuda\",\"launch\":\"" + launch
+                + "\",\"buffers\":\"device\",\"ranks\":2,\"bytes\":4096,\"dtype\":\"f32\",\"cores\":")
+        .containsPattern("\"median_us_of_cores\":\\{\"1\":\\d+\\.\\d\\d,\"2\":.*\"" + most + "\":[0-9.]+\\}\\}\n$");
+    assertThat(table)
+        .content()
+        .containsPattern("(?m)^" + String.format(row, "all-reduce", 65536) + "$")
+        .containsPattern("(?m)^" + String.format(row, "all-gather", 8192) + "$");
+    assertThat(withTable(0, table, "doctor"))
+        .containsPattern("\\n  grids +" + table + ", rows: [23] for GPU 0\n");
+    assertThat(
+            withTable(
+                0, table, "bench", "all-reduce", "--target", "cuda", "--bytes", "4K,64K,1M",
+                "--launch", launch, "--buffers", "device", "--seconds", "0.01", "--json"))
+        .containsPattern("(?s)(\"verified\":true.*){3}");
+    Files.writeString(table, Files.readString(table).replace("\nend", "\nthe end"));
+    assertThat(withTable(2, table, "bench", "all-reduce", "--target", "cuda", "--launch", launch))
+        .contains("WINDLASS_CUDA_GRIDS names " + table + ", which is no table of grids")
+        .contains("line ", ": 'the' is no compute capability");
+    assertThat(withTable(0, table, "doctor")).contains("refused: WINDLASS_CUDA_GRIDS names ");
+  }
+
+  private String tune(Path table, String launch, Object... operation) throws Exception {
+    List<Object> command = new ArrayList<>(List.of("bench"));
+    command.addAll(List.of(operation));
+    command.addAll(List.of("--target", "cuda", "--launch", launch, "--seconds", "0.01"));
+    command.addAll(List.of("--tune-grids", table));
+    return run(0, "cuda", command.toArray());
+  }
+
+  private String withTable(int status, Path table, Object... command) throws Exception {
+    return run(
+        status,
+        "cuda",
+        natives -> {
+          ProcessBuilder builder = ChildCommand.withNatives(natives, command);
+          builder.environment().put("WINDLASS_CUDA_GRIDS", table.toString());
+          return builder;
+        });
   }
 
   @Test

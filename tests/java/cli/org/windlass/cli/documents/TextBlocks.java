@@ -13,6 +13,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.windlass.CudaGrids;
+import org.windlass.bench.GridRows;
 
 /** The blocks of plain text: output, held against that of a run by its shape, and notations. */
 final class TextBlocks {
@@ -23,6 +25,7 @@ final class TextBlocks {
           "hang", "what is said of a rank that doesn't come",
           "report", "what windlass report prints of a job with a stopped rank",
           "grammar", "the grammar of layouts",
+          "grids", "a table of grids",
           "folders", "folders of the checkout, a name and / at the beginning of a line",
           "mistake", "what a kernel of tests/kernels/mistakes.cpp is told");
 
@@ -54,6 +57,14 @@ final class TextBlocks {
         yield new Treatment(READ, "Layout.parse agrees");
       }
       case "folders" -> folders(block);
+      case "grids" -> {
+        try {
+          assertThat(GridRows.of(block.text()).rows()).as("%s", block).isNotEmpty();
+        } finally {
+          CudaGrids.useVariable();
+        }
+        yield new Treatment(READ, "CudaGrids.use takes it");
+      }
       case "mistake" -> mistake(block);
       default ->
           fail(

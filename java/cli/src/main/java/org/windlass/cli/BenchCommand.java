@@ -86,6 +86,11 @@ import picocli.CommandLine.Spec;
       "  overlap %%   [overlap_cycles] of the time of loads or stores, whichever are",
       "              shorter, in which the others are busy too",
       "  UB          [buffer_bytes] on-core memory, the most of any core",
+      "%n--tune-grids tries each size with 1, 2, 4 and so on cores a rank, up to as many as run at a"
+          + " time on its GPU. A line tells the fewest [cores] whose median is within 3 %% of the least;"
+          + " --json the medians of all [median_us_of_cores]. FILE gets rows for this GPU, OP and number"
+          + " of ranks, in place of any that it has of them, and keeps its others; what is no such"
+          + " table is not replaced.",
       "%n--ops-csv replaces FILE, once all is measured, by lines of"
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
@@ -115,6 +120,9 @@ public final class BenchCommand implements Runnable {
           Map.entry("--bytes", SIZED),
           Map.entry("--dtype", BUFFERED),
           Map.entry("--buffers", BUFFERED),
+          Map.entry(
+              TuneGridsOption.NAME,
+              Stream.of(Operation.values()).map(Operation::toString).toList()),
           Map.entry("--from", List.of("redistribute")),
           Map.entry("--to", List.of("redistribute")),
           Map.entry("--shape", List.of("redistribute")),
@@ -189,6 +197,8 @@ public final class BenchCommand implements Runnable {
       description = "Time for the samples of one size (${DEFAULT-VALUE}).")
   private double seconds;
 
+  @Mixin private TuneGridsOption tuning;
+
   @Mixin private LayoutOptions layouts;
 
   @Mixin private ModeOption mode;
@@ -213,9 +223,31 @@ public final class BenchCommand implements Runnable {
     List<Workload> workloads = workloads();
     requireFitting();
     BenchCase measured =
-        new BenchCase(op, target, moving.launch(), buffers, dtype(), details());
+        new BenchCase(op, target, moving.launch(), buffers(), dtype(), details());
+    if (tuning.isGiven()) {
+      tuning.require(target, buffers(), algorithm, opsCsv != null);
+    }
     moving.onRanks(
-        spec, workloads.get(0).ranks(), group -> measure(group, workloads, measured));
+        spec,
+        workloads.get(0).ranks(),
+        group -> {
+          if (tuning.isGiven()) {
+            tune(group, workloads, measured);
+          } else {
+            measure(group, workloads, measured);
+          }
+        });
+  }
+
+  private void tune(LocalGroup group, List<Workload> workloads, BenchCase measured) {
+    tuning.run(
+        group,
+        Operation.named(op).orElseThrow(),
+        workloads,
+        workload -> sampler(group, workload),
+        measured,
+        json.isGiven(),
+        spec.commandLine().getOut());
   }
 
   private void measure(LocalGroup group, List<Workload> workloads, BenchCase measured) {
@@ -276,8 +308,8 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    requireOneOf("--buffers", buffers, "window", "plain", "device");
-    if (isOnDevices() && Operation.named(op).isEmpty()) {
+    requireOneOf("--buffers", buffers(), "window", "plain", "device");
+    if (isOnDevices() && !tuning.isGiven() && Operation.named(op).isEmpty()) {
       throw new UnsupportedException(
           "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())
               .map(Operation::toString).collect(Collectors.joining(", ")));
@@ -414,12 +446,17 @@ public final class BenchCommand implements Runnable {
     return ranks == null ? 2 : ranks;
   }
 
+  private String buffers() {
+    boolean isGiven = spec.commandLine().getParseResult().hasMatchedOption("--buffers");
+    return tuning.isGiven() && !isGiven ? "device" : buffers;
+  }
+
   private boolean isPlain() {
-    return buffers.equals("plain");
+    return buffers().equals("plain");
   }
 
   private boolean isOnDevices() {
-    return buffers.equals("device");
+    return buffers().equals("device");
   }
 
   private DType wireOr(DType otherwise) {

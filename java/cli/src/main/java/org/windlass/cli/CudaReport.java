@@ -9,8 +9,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.IntFunction;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
 import org.windlass.CudaDriver;
+import org.windlass.CudaGrids;
 import org.windlass.WindlassException;
 
 /**
@@ -18,8 +20,9 @@ import org.windlass.WindlassException;
  *
  * @param refusal why no GPU is to be had; empty if one is
  * @param gpus those that this process sees, by number
+ * @param grids what there is of a table of grids for them; empty where nobody has asked
  */
-record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
+record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> grids) {
   private static final String SHARED =
       "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
           + " for one another are slow: have them be threads of one process";
@@ -37,11 +40,48 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
   static CudaReport ofMachine() {
     return CudaDriver.refusal()
         .map(CudaReport::refused)
-        .orElseGet(() -> of(CudaDriver.deviceCount(), CudaDriver::device, CudaDriver::reaches));
+        .orElseGet(
+            () -> {
+              int count = CudaDriver.deviceCount();
+              CudaReport report = of(count, CudaDriver::device, CudaDriver::reaches);
+              String file = System.getenv().getOrDefault(CudaGrids.VARIABLE, "");
+              return report.withGrids(grids(file, count, CudaGrids::rows));
+            });
+  }
+
+  CudaReport withGrids(String told) {
+    return new CudaReport(refusal, gpus, Optional.of(told));
+  }
+
+  /**
+   * What of a table of grids is for these GPUs.
+   *
+   * @param file that has it; empty: none
+   * @param rows how many of its rows are for a GPU
+   */
+  static String grids(String file, int count, IntUnaryOperator rows) {
+    if (file.isEmpty()) {
+      return CudaGrids.VARIABLE + " is not set: a rank takes as many cores as run at a time";
+    }
+    try {
+      List<String> of = new ArrayList<>();
+      int all = 0;
+      for (int gpu = 0; gpu < count; gpu++) {
+        int own = rows.applyAsInt(gpu);
+        all += own;
+        of.add((own == 0 ? "none" : String.valueOf(own)) + " for GPU " + gpu);
+      }
+      return all == 0
+          ? file + " has no row for a GPU like these: it is not used, and a rank takes as many cores as"
+              + " run at a time"
+          : file + ", rows: " + String.join(", ", of);
+    } catch (WindlassException refused) {
+      return "refused: " + refused.getMessage();
+    }
   }
 
   static CudaReport refused(String why) {
-    return new CudaReport(Optional.of(why), List.of());
+    return new CudaReport(Optional.of(why), List.of(), Optional.empty());
   }
 
   /** Whether one GPU reaches another's memory. */
@@ -59,7 +99,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
         gpus.add(new Gpu(null, refused.getMessage(), List.of()));
       }
     }
-    return new CudaReport(Optional.empty(), gpus);
+    return new CudaReport(Optional.empty(), gpus, Optional.empty());
   }
 
   private static List<Integer> reached(int from, int count, Peers peers) {
@@ -79,6 +119,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
     for (int gpu = 0; gpu < gpus.size(); gpu++) {
       lines.put("GPU " + gpu, text(gpus.get(gpu)));
     }
+    grids.ifPresent(told -> lines.put("grids", told));
     if (!gpus.isEmpty()) {
       lines.put("note", SHARED);
     }
@@ -118,6 +159,9 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus) {
         write(generator, gpu);
       }
       generator.writeEndArray();
+      if (grids.isPresent()) {
+        generator.writeStringField("grids", grids.get());
+      }
       generator.writeStringField("note", SHARED);
     }
     generator.writeEndObject();

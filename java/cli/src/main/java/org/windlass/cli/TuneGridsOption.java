@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Function;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.Target;
+import org.windlass.UnsupportedException;
+import org.windlass.bench.BenchCase;
+import org.windlass.bench.ByteSize;
+import org.windlass.bench.GridRows;
+import org.windlass.bench.GridTuner;
+import org.windlass.bench.GridTuner.Choice;
+import org.windlass.bench.GridTuner.Tried;
+import org.windlass.bench.Operation;
+import org.windlass.bench.Sampler;
+import org.windlass.bench.Workload;
+import org.windlass.checkpoint.FileFault;
+import org.windlass.cli.out.JsonLine;
+import org.windlass.cli.out.WholeFile;
+import picocli.CommandLine.Option;
+
+/** The option by which a bench tries grids, and what comes of it: a line for each size, and a file. */
+final class TuneGridsOption {
+  static final String NAME = "--tune-grids";
+
+  private static final String ROW = "%-14s %5s %8s %6s %10s %10s %12s%n";
+  private static final long MOST_BYTES = 1 << 20;
+
+  @Option(
+      names = NAME,
+      paramLabel = "FILE",
+      description =
+          "Collectives on cuda: tries how many cores a rank is best given on device tensors, and writes"
+              + " FILE, a table that WINDLASS_CUDA_GRIDS may name.")
+  private Path file;
+
+  boolean isGiven() {
+    return file != null;
+  }
+
+  /** Refuses what no table comes of. */
+  void require(Target target, String buffers, String algorithm, boolean writesStamps) {
+    if (target != Target.CUDA) {
+      throw new UnsupportedException(
+          NAME + " measures grids of GPUs, which target " + target + " has none of: it takes"
+              + " --target cuda");
+    }
+    if (!buffers.equals("device")) {
+      throw new InvalidArgumentException(
+          "--buffers " + buffers + ": " + NAME + " measures what lies on devices");
+    }
+    if (!algorithm.equals("auto")) {
+      throw new InvalidArgumentException(
+          "--algorithm " + algorithm + ": a table has rows of operations, so " + NAME
+              + " takes auto");
+    }
+    if (writesStamps) {
+      throw new InvalidArgumentException("--ops-csv: " + NAME + " writes no stamps");
+    }
+    present();
+  }
+
+  /** What the file says so far. */
+  private GridRows present() {
+    if (!Files.exists(file)) {
+      return GridRows.none();
+    }
+    try {
+      if (Files.size(file) > MOST_BYTES) {
+        throw new InvalidArgumentException("it has " + Files.size(file) + " bytes");
+      }
+      return GridRows.of(Files.readString(file, StandardCharsets.ISO_8859_1));
+    } catch (IOException fault) {
+      throw FileFault.reading(file, fault);
+    } catch (InvalidArgumentException wrong) {
+      throw new InvalidArgumentException(
+          NAME + ": " + file + " is there and no table of grids, which alone is replaced: "
+              + wrong.getMessage());
+    }
+  }
+
+  /** Of the ranks of this process, to {@code out} where rank 0 is one of them. */
+  void run(
+      LocalGroup group,
+      Operation operation,
+      List<Workload> workloads,
+      Function<Workload, Sampler> samplers,
+      BenchCase measured,
+      boolean isJson,
+      PrintWriter out) {
+    boolean isFirst = group.communicators().get(0).rank() == 0;
+    try (Unfinished unfinished = new Unfinished();
+        WholeFile table = isFirst ? WholeFile.create(file) : null;
+        GridTuner tuner = new GridTuner(group, operation)) {
+      if (table != null) {
+        unfinished.add(table);
+      }
+      List<Choice> choices = new ArrayList<>();
+      for (Workload workload : workloads) {
+        Choice choice = tuner.choose(workload, samplers);
+        if (isFirst) {
+          out.print(
+              isJson
+                  ? json(measured, workload.ranks(), choice)
+                  : (choices.isEmpty() ? head() : "") + line(operation, workload.ranks(), choice));
+          out.flush();
+        }
+        choices.add(choice);
+      }
+      if (isFirst) {
+        GridRows rows = tuner.into(present(), choices);
+        table.write(rows.text());
+        table.commit();
+        if (!isJson) {
+          out.printf(
+              "%s has %d rows; WINDLASS_CUDA_GRIDS=%s has ranks go by them on GPUs like this one: %s%n",
+              file, rows.rows().size(), file, tuner.gpu());
+          out.flush();
+        }
+      }
+    }
+  }
+
+  private static String head() {
+    return String.format(ROW, "op", "ranks", "bytes", "cores", "median us", "most cores", "median us");
+  }
+
+  private static String line(Operation operation, int ranks, Choice choice) {
+    return String.format(
+        ROW,
+        operation,
+        ranks,
+        ByteSize.format(choice.bytes()),
+        choice.chosen().cores(),
+        micros(choice.chosen()),
+        choice.whole().cores(),
+        micros(choice.whole()));
+  }
+
+  private static String micros(Tried tried) {
+    return String.format(Locale.ROOT, "%.2f", tried.medianMicros());
+  }
+
+  private static String json(BenchCase measured, int ranks, Choice choice) {
+    return JsonLine.of(
+            json -> {
+              json.writeStringField("op", measured.op());
+              json.writeStringField("target", measured.target().toString());
+              json.writeStringField("launch", measured.launch());
+              json.writeStringField("buffers", measured.buffers());
+              json.writeNumberField("ranks", ranks);
+              json.writeNumberField("bytes", choice.bytes());
+              json.writeStringField("dtype", measured.dtype().toString());
+              json.writeNumberField("cores", choice.chosen().cores());
+              json.writeObjectFieldStart("median_us_of_cores");
+              for (Tried tried : choice.tried()) {
+                json.writeFieldName(String.valueOf(tried.cores()));
+                json.writeNumber(micros(tried));
+              }
+              json.writeEndObject();
+            })
+        + "\n";
+  }
+}
