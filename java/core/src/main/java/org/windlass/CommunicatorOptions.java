@@ -4,6 +4,7 @@ package org.windlass;
 import java.time.Duration;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Start;
 
 /**
  * The choices of how a communicator behaves. Start from {@link #defaults()} and change what
@@ -70,5 +71,15 @@ public record CommunicatorOptions(
   /** These options with another say over callers' threads. */
   public CommunicatorOptions withAdjustThreads(boolean adjustThreads) {
     return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+  }
+
+  /** What ranks that start compare. */
+  Start.Config config() {
+    return new Start.Config(
+        firstSequence,
+        cores,
+        blocks,
+        Deadline.nanos(deadline, WindlassException::of),
+        adjustThreads);
   }
 }

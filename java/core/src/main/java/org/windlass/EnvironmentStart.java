@@ -236,12 +236,7 @@ final class EnvironmentStart {
         open,
         own,
         size,
-        new Start.Config(
-            options.firstSequence(),
-            options.cores(),
-            options.blocks(),
-            Deadline.nanos(options.deadline(), WindlassException::of),
-            options.adjustThreads()),
+        options.config(),
         until.left(),
         WindlassException::of);
   }

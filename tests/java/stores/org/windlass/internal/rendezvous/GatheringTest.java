@@ -61,7 +61,7 @@ class GatheringTest {
   void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Two two = Two.of(meeting);
-      Gathering.Refused refused = new Gathering.Refused(Native.WL_RESOURCE, "no room");
+      StartSteps.Refused refused = new StartSteps.Refused(Native.WL_RESOURCE, "no room");
       CompletableFuture<Throwable> other =
           CompletableFuture.supplyAsync(
               () -> catchThrowable(() -> two.rank1.gather("share", own(1), refused)));

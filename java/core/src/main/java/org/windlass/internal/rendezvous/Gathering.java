@@ -34,7 +34,7 @@ import org.windlass.internal.store.Store;
  * is gone, and so is one in which another member speaks. Who comes while a start is decided already
  * waits for the next. Nothing is left in the store once all that came have called {@link #leave}.
  */
-final class Gathering {
+final class Gathering implements StartSteps {
   /** How often one who waits for ranks that have not come sees to it that they still may. */
   private static final Duration LOOK = Duration.ofMillis(200);
 
@@ -133,16 +133,8 @@ final class Gathering {
     return outcome != null && outcome.kind() == Outcome.Kind.OPEN;
   }
 
-  /** A failure as ranks tell it. */
-  record Refused(int code, String message) {}
-
-  /**
-   * What each rank says, in rank order.
-   *
-   * @param own what those of this process say
-   * @param refused what makes the step fail on all ranks; null for nothing
-   */
-  List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused) {
+  @Override
+  public List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused) {
     boolean isRankZero = own.containsKey(0);
     Outcome outcome;
     try {
@@ -519,7 +511,7 @@ final class Gathering {
             step,
             new Outcome.Failed(
                 word.refused().code(),
-                "rank " + rank + ": " + word.refused().message(),
+                word.refused().of(rank),
                 List.of(rank)));
       }
       words.add(word);

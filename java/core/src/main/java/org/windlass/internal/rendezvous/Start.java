@@ -20,22 +20,22 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.store.Store;
 
 /**
- * The start of a communicator whose ranks live in several processes of one host. They meet at a
- * store: each says what it is, rank 0's process makes the memory that all share, each attaches to
- * it, joins its ranks and watches the others' processes. All of it, or none: a rank that fails
- * tells the others.
+ * The start of a communicator whose ranks live in several processes of one host, in three steps:
+ * each says what it is, rank 0's process makes the memory that all share, each attaches to it, joins
+ * its ranks and watches the others' processes. All of it, or none: a rank that fails tells the
+ * others.
  */
 public final class Start {
   /** What the communicator is to be like, the same on all ranks; numbers as the C ABI takes them. */
   public record Config(
       int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {}
 
-  private final Gathering ranks;
+  private final StartSteps ranks;
   private final int size;
   private final Config config;
   private final FailureMaker failures;
 
-  private Start(Gathering ranks, int size, Config config, FailureMaker failures) {
+  Start(StartSteps ranks, int size, Config config, FailureMaker failures) {
     this.ranks = ranks;
     this.size = size;
     this.config = config;
@@ -43,8 +43,9 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks. Rank 0's process returns, or throws, once the others have heard all that
-   * they are to hear, so that it may close the store. Nothing of the start is left in it.
+   * Meets the other ranks at a store. Rank 0's process returns, or throws, once the others have
+   * heard all that they are to hear, so that it may close the store. Nothing of the start is left in
+   * it.
    *
    * @param store where they meet
    * @param prefix of the keys of these ranks' starts alone, of which one is at a time
@@ -94,21 +95,36 @@ public final class Start {
   }
 
   private long[] join(List<Integer> own) {
-    ProcessName process = ProcessName.own(failures);
+    return make(own, arrive(own));
+  }
+
+  /** The first step: what each rank is, in rank order, which fits together. */
+  List<Arrival> arrive(List<Integer> own) {
     Map<Integer, byte[]> said = new LinkedHashMap<>();
-    for (int rank : own) {
-      said.put(rank, Arrival.own(rank, process, config.toString(), failures).toBytes());
+    StartSteps.Refused refused = null;
+    try {
+      ProcessName process = ProcessName.own(Unable.MAKER);
+      for (int rank : own) {
+        said.put(rank, Arrival.own(rank, process, config.toString(), Unable.MAKER).toBytes());
+      }
+    } catch (Unable e) {
+      said = alike(own, new byte[0]);
+      refused = e.refused();
     }
-    List<byte[]> told = ranks.gather("arrive", said, null);
+    List<byte[]> told = ranks.gather("arrive", said, refused);
     List<Arrival> all = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
       all.add(Arrival.of(rank, told.get(rank), failures));
     }
     compare(all);
+    return all;
+  }
 
+  /** The other steps: a {@code wl_comm_t*} for each of {@code own}. */
+  long[] make(List<Integer> own, List<Arrival> all) {
     int file = -1;
     try {
-      Gathering.Refused refused = null;
+      StartSteps.Refused refused = null;
       if (own.contains(0)) {
         try {
           file = share(Arrival.cores(all));
@@ -118,7 +134,7 @@ public final class Start {
       }
       List<byte[]> files =
           ranks.gather("share", alike(own, SharedFile.of(file).toBytes()), refused);
-      return attach(own, process, all, SharedFile.of(files.get(0), failures));
+      return attach(own, all, SharedFile.of(files.get(0), failures));
     } finally {
       if (file >= 0) {
         Native.wl_file_close(file);
@@ -169,6 +185,9 @@ public final class Start {
   private static final class Unable extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    static final FailureMaker MAKER =
+        (code, message, cause, operation, culprits) -> new Unable(code, message);
+
     private final int code;
 
     Unable(int code, String message) {
@@ -176,8 +195,8 @@ public final class Start {
       this.code = code;
     }
 
-    Gathering.Refused refused() {
-      return new Gathering.Refused(code, getMessage());
+    StartSteps.Refused refused() {
+      return new StartSteps.Refused(code, getMessage());
     }
   }
 
@@ -227,13 +246,13 @@ public final class Start {
     }
   }
 
-  private long[] attach(
-      List<Integer> own, ProcessName process, List<Arrival> all, SharedFile shared) {
+  private long[] attach(List<Integer> own, List<Arrival> all, SharedFile shared) {
+    ProcessName process = ProcessName.own(failures);
     long group = 0;
     long[] handles = new long[own.size()];
     boolean isDone = false;
     try {
-      Gathering.Refused refused = null;
+      StartSteps.Refused refused = null;
       try {
         group = open(process, all.get(0).process(), shared);
         for (int i = 0; i < handles.length; i++) {
@@ -318,11 +337,6 @@ public final class Start {
   }
 
   private static void check(int code, Scratch scratch) {
-    if (code != Native.WL_OK) {
-      throw Failures.of(
-          code,
-          scratch.errorBuffer(),
-          (number, message, cause, operation, culprits) -> new Unable(number, message));
-    }
+    Failures.check(code, scratch, Unable.MAKER);
   }
 }

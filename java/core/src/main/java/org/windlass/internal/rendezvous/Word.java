@@ -16,7 +16,7 @@ import org.windlass.internal.store.MalformedException;
  * @param value what it tells the others; empty where it has failed
  * @param refused what it has failed of; null for nothing
  */
-record Word(UUID start, UUID member, String step, byte[] value, Gathering.Refused refused) {
+record Word(UUID start, UUID member, String step, byte[] value, StartSteps.Refused refused) {
   static final UUID NO_START = new UUID(0, 0);
 
   private static final byte SAID = 0;
@@ -48,7 +48,7 @@ record Word(UUID start, UUID member, String step, byte[] value, Gathering.Refuse
           return new Word(start, member, step, Encoding.array(in), null);
         }
         case FAILED -> {
-          Gathering.Refused refused = new Gathering.Refused(in.readInt(), in.readUTF());
+          StartSteps.Refused refused = new StartSteps.Refused(in.readInt(), in.readUTF());
           return new Word(start, member, step, new byte[0], refused);
         }
         default -> throw new MalformedException("a word of no kind");
