@@ -18,6 +18,7 @@ class NullArgumentsTest extends NullArguments {
             "Tensor.of(owner)",
             "Tensor.ofDevice(owner)",
             "Communicator.abort(reason)",
+            "Communicator.abortAll(reason)",
             "ExpertParallel.dispatch(weights)",
             "ExpertParallel.dispatchAsync(weights)"));
   }

@@ -4,6 +4,7 @@ package org.windlass;
 import static java.time.Duration.ofSeconds;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -142,6 +143,7 @@ final class Samples extends SampleValues {
     put(ExpertParallel.class, parallel);
     put(ExpertRouting.class, once(() -> parallel.get().routing()));
     put(CommunicatorOptions.class, () -> options);
+    put(Rendezvous.class, Samples::alone);
     put(LocalGroup.class, group);
     put(Communicator.class, one);
     put(Collectives.class, one);
@@ -181,6 +183,26 @@ final class Samples extends SampleValues {
         "java.util.function.Function<? super org.windlass.Collectives, ? extends T>", () -> same);
     generic("org.windlass.RankBody<E>", () -> body);
     generic("org.windlass.RankFunction<T, E>", () -> rank);
+  }
+
+  /** That of one rank. */
+  static Rendezvous alone() {
+    return new Rendezvous() {
+      @Override
+      public int rank() {
+        return 0;
+      }
+
+      @Override
+      public int size() {
+        return 1;
+      }
+
+      @Override
+      public List<byte[]> allGather(byte[] own, Duration deadline) {
+        return List.of(own);
+      }
+    };
   }
 
   /** Of two ranks in this process, which end meanwhile. */

@@ -20,6 +20,11 @@ class WithoutNativesTest {
     public static void main(String[] arguments) {
       Map<String, Runnable> calls = new LinkedHashMap<>();
       calls.put("Communicator.local", () -> Communicator.local(2).close());
+      calls.put(
+          "Communicator.meet",
+          () ->
+              Communicator.meet(
+                  Samples.alone(), CommunicatorOptions.defaults(), Duration.ofSeconds(1)));
       calls.put("Tensor.allocate", () -> Tensor.allocate(DType.F32, 4));
       calls.put("Tensor.of", () -> Tensor.of(ByteBuffer.allocateDirect(8), DType.U8, 8));
       calls.put("Tensor.of address", () -> Tensor.of(8, 8, null, DType.U8, 8));
@@ -33,6 +38,6 @@ class WithoutNativesTest {
 
   @Test
   void eachCallIsRefusedInTheSameWords() throws Exception {
-    WithoutNatives.requireRefused(Caller.class, 8, folder);
+    WithoutNatives.requireRefused(Caller.class, 9, folder);
   }
 }

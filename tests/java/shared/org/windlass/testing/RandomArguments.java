@@ -207,9 +207,13 @@ public final class RandomArguments {
                 case "equals" -> proxy == args[0];
                 case "hashCode" -> 0;
                 case "toString" -> "proxy";
-                default -> null;
+                default -> answer(method.getReturnType());
               });
     }
     return known == null && type == Object.class ? "object" : known;
+  }
+
+  private Object answer(Class<?> type) {
+    return type.isPrimitive() && type != void.class ? ofClass(type) : null;
   }
 }

@@ -15,6 +15,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.PeerMemory;
 import org.windlass.internal.RankLook;
+import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
@@ -113,6 +114,45 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Objects.requireNonNull(options, "options");
     Objects.requireNonNull(deadline, "deadline");
     return new EnvironmentStart(System.getenv(), 1, options, deadline).join();
+  }
+
+  /**
+   * Collective: meets the other ranks of one host by what has started them; each calls it on a
+   * thread of its own, with its own {@link Rendezvous}. Ranks of one process share memory as threads
+   * do, those of several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
+   *
+   * @param rendezvous called three times at most; another start of the same ranks waits until this
+   *     one is over
+   * @param options the same on all ranks; cores 0 means those that all ranks together may use
+   * @param deadline for all ranks to have come
+   * @throws DeadlineExceededException if some have not
+   * @throws MismatchException if ranks run different versions, ask for different options, or say
+   *     what is no part of a start
+   * @throws UnsupportedException if ranks live on different hosts, in different pid namespaces, or
+   *     in one process under several class loaders; or the natives don't load for one of them
+   */
+  public static Communicator meet(
+      Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
+    Objects.requireNonNull(rendezvous, "rendezvous");
+    Objects.requireNonNull(options, "options");
+    Objects.requireNonNull(deadline, "deadline");
+    int rank = rendezvous.rank();
+    int size = rendezvous.size();
+    if (size < 1 || size > Native.WL_MAX_RANKS || rank < 0 || rank >= size) {
+      throw new InvalidArgumentException(
+          "meet: the rendezvous has rank " + rank + " of " + size + "; there are 1 to "
+              + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
+    }
+    long handle =
+        AllGatherStart.join(
+            rendezvous::allGather,
+            rank,
+            size,
+            options.config(),
+            () -> LocalHandles.create(size, options),
+            deadline,
+            WindlassException::of);
+    return new Communicator(handle, options.deadline(), null, "meet");
   }
 
   /** How long an operation may take when its call names no deadline. */
@@ -382,8 +422,11 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Reference.reachabilityFence(this);
   }
 
-  /** Aborts this communicator and those that this rank is in by {@link #split} and the like. */
-  void abortAll(String reason) {
+  /**
+   * {@link #abort} of this communicator and of those that this rank has come to from it, by {@link
+   * #split} and the like: for a rank that ends with an error, whose peers may wait in any of them.
+   */
+  public void abortAll(String reason) {
     abort(reason);
     membership.children().forEach(child -> child.abortAll(reason));
   }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
+import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Waits;
+
+/**
+ * The start of one rank among ranks that tell one another by an all-gather which somebody else has.
+ * Several may live in one process, each on a thread of its own: the first of them does what is done
+ * once a process, and hands the others what is theirs.
+ */
+public final class AllGatherStart {
+  /** A call that all ranks make, which gives each of them what all have said, in rank order. */
+  @FunctionalInterface
+  public interface AllGather {
+    List<byte[]> call(byte[] own, Duration deadline) throws Exception;
+  }
+
+  /** By their members, what those of this process wait for: a {@code wl_comm_t*} each. */
+  private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
+
+  /** Of a rank that waits no more. */
+  private static final CompletableFuture<Long> GONE = CompletableFuture.completedFuture(0L);
+
+  private final AllGatherSteps steps;
+  private final int rank;
+  private final int size;
+  private final Start start;
+  private final Supplier<long[]> alone;
+  private final Deadline until;
+  private final FailureMaker failures;
+
+  /** Cancelled where this rank has given up. */
+  private final CompletableFuture<Long> handle = new CompletableFuture<>();
+
+  private AllGatherStart(
+      AllGatherSteps steps,
+      int rank,
+      int size,
+      Start start,
+      Supplier<long[]> alone,
+      Deadline until,
+      FailureMaker failures) {
+    this.steps = steps;
+    this.rank = rank;
+    this.size = size;
+    this.start = start;
+    this.alone = alone;
+    this.until = until;
+    this.failures = failures;
+  }
+
+  /**
+   * Meets the other ranks.
+   *
+   * @param alone makes a {@code wl_comm_t*} for each rank where all live in this process
+   * @param failures makes what is thrown: Mismatch where ranks differ in what all have to be alike,
+   *     or what they say is none of this; Unsupported where they live on several hosts, in several
+   *     pid namespaces, or in one process under several class loaders; Timeout; Resource
+   * @return a {@code wl_comm_t*}
+   */
+  public static long join(
+      AllGather all,
+      int rank,
+      int size,
+      Start.Config config,
+      Supplier<long[]> alone,
+      Duration deadline,
+      FailureMaker failures) {
+    Deadline until = Deadline.of(deadline, failures);
+    AllGatherSteps steps = new AllGatherSteps(all, rank, size, until, failures);
+    Start start = new Start(steps, size, config, failures);
+    return new AllGatherStart(steps, rank, size, start, alone, until, failures).join();
+  }
+
+  private long join() {
+    STARTING.put(steps.member(), handle);
+    boolean isTaken = false;
+    try {
+      Natives.refusal().ifPresent(this::tellThatNothingLoads);
+      Natives.require(failures);
+      List<Arrival> all = start.arrive(List.of(rank));
+      requireLoadedTogether(all);
+      List<Integer> here = here(all);
+      if (here.get(0) == rank) {
+        lead(here, all);
+      } else if (here.size() < size) {
+        say("share", null);
+        say("attach", null);
+      }
+      long taken = awaited(here.get(0));
+      isTaken = true;
+      return taken;
+    } finally {
+      STARTING.remove(steps.member());
+      if (!isTaken && !handle.cancel(false) && !handle.isCompletedExceptionally()) {
+        Native.wl_comm_free(handle.join());
+      }
+    }
+  }
+
+  private void tellThatNothingLoads(String why) {
+    try {
+      say("arrive", new StartSteps.Refused(Native.WL_UNSUPPORTED, why));
+    } catch (RuntimeException e) {
+      // It is thrown here whether the others have heard of it or not.
+    }
+  }
+
+  /** Takes part in a step in which this rank has nothing to tell. */
+  private void say(String step, StartSteps.Refused refused) {
+    steps.gather(step, Map.of(rank, new byte[0]), refused);
+  }
+
+  /** Those of this process. */
+  private List<Integer> here(List<Arrival> all) {
+    ProcessName process = all.get(rank).process();
+    return all.stream()
+        .filter(each -> each.process().equals(process))
+        .map(Arrival::rank)
+        .toList();
+  }
+
+  private void requireLoadedTogether(List<Arrival> all) {
+    Map<ProcessName, Integer> first = new HashMap<>();
+    for (Arrival each : all) {
+      Integer before = first.putIfAbsent(each.process(), each.rank());
+      if (before != null && !steps.areLoadedTogether(before, each.rank())) {
+        throw failures.make(
+            Native.WL_UNSUPPORTED,
+            "ranks " + before + " and " + each.rank() + " live in one process, in which each has"
+                + " loaded windlass by a class loader of its own; have one load it for both",
+            null,
+            "",
+            List.of(before, each.rank()));
+      }
+    }
+  }
+
+  /** As the first of this process. */
+  private void lead(List<Integer> here, List<Arrival> all) {
+    List<CompletableFuture<Long>> waiting = new ArrayList<>();
+    try {
+      for (int other : here) {
+        CompletableFuture<Long> its = STARTING.get(steps.member(other));
+        waiting.add(its != null ? its : GONE);
+      }
+      long[] handles = here.size() == size ? alone.get() : start.make(here, all);
+      for (int i = 0; i < handles.length; i++) {
+        if (!waiting.get(i).complete(handles[i])) {
+          Native.wl_comm_free(handles[i]); // that rank has given up
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      waiting.forEach(its -> its.completeExceptionally(e));
+      throw e;
+    }
+  }
+
+  private long awaited(int leader) {
+    RuntimeException failure;
+    try {
+      return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      throw failures.make(
+          Native.WL_ABORTED,
+          "rank " + leader + " of this process did not start: " + e.getCause().getMessage(),
+          e.getCause(),
+          "",
+          List.of(leader));
+    } catch (TimeoutException e) {
+      failure =
+          failures.make(
+              Native.WL_TIMEOUT,
+              "rank " + leader + ", which starts for all ranks of this process, had not done so"
+                  + " when the deadline of " + Deadline.text(until.deadline())
+                  + " passed; give more time",
+              e,
+              "",
+              List.of(leader));
+    } catch (InterruptedException e) {
+      failure = Waits.interrupted("the start", failures);
+    }
+    if (handle.cancel(false)) {
+      throw failure;
+    }
+    return awaited(leader); // what has come meanwhile
+  }
+}
