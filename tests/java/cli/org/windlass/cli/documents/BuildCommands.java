@@ -108,6 +108,7 @@ record BuildCommands(
       case "scripts/demo" -> "DemoTest, as windlass demo";
       case "scripts/test" -> ".ci/run";
       case "scripts/bench" -> "suite scripts, shortened";
+      case "scripts/spark" -> "suite scripts";
       default -> "suite " + name.replaceFirst("tests/(\\w+)/.*", "$1");
     };
   }

@@ -25,6 +25,7 @@ final class SourceBlocks {
   static {
     QUOTABLE.put("examples/src/main/java", "ExamplesTest");
     QUOTABLE.put("examples/cuda/src/main/java", "PresetsAllReduceTest");
+    QUOTABLE.put("examples/spark/src/main/java", "SparkExamplesTest");
     QUOTABLE.put("kernels", "suite maven");
     QUOTABLE.put("tests/kernels", "suite maven");
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");

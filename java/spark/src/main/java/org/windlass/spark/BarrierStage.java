@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.spark;
+
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Objects;
+import org.apache.spark.BarrierTaskContext;
+import org.apache.spark.HashPartitioner;
+import org.apache.spark.Partitioner;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.rdd.RDD;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
+
+/** A barrier stage as Java calls it, whose API of Spark has none. */
+public final class BarrierStage {
+  private BarrierStage() {}
+
+  /**
+   * The work of one task.
+   *
+   * @param <T> what its partition has
+   * @param <R> its result
+   */
+  @FunctionalInterface
+  public interface Body<T, R> extends Serializable {
+    /** Runs in the task whose partition has {@code rows}. */
+    R run(Iterator<T> rows) throws Exception;
+  }
+
+  /**
+   * Runs {@code body} on every partition of {@code rows}, on all of them at once: the executors have
+   * a slot for each. Where one fails, Spark tries all anew, {@code
+   * spark.stage.maxConsecutiveAttempts} times at most: so it does with a barrier stage that ends in a
+   * shuffle, as this one does, and with no other.
+   *
+   * @return what each partition's has returned, in their order; serializable
+   */
+  public static <T, R> List<R> call(JavaRDD<T> rows, Body<T, R> body) {
+    Objects.requireNonNull(body, "body");
+    ClassTag<Tuple2<Integer, R>> pair = ClassTag$.MODULE$.apply(Tuple2.class);
+    RDD<Tuple2<Integer, R>> results =
+        rows.rdd().barrier().mapPartitions(new Task<>(body), false, pair);
+    Partitioner each = new HashPartitioner(rows.getNumPartitions());
+    return JavaPairRDD.fromJavaRDD(results.toJavaRDD()).partitionBy(each).values().collect();
+  }
+
+  /** A body as Spark calls it: its result behind the partition that it is of. */
+  private static final class Task<T, R>
+      extends AbstractFunction1<
+          scala.collection.Iterator<T>, scala.collection.Iterator<Tuple2<Integer, R>>>
+      implements Serializable {
+    private static final long serialVersionUID = 1;
+
+    private final Body<T, R> body;
+
+    Task(Body<T, R> body) {
+      this.body = body;
+    }
+
+    @Override
+    public scala.collection.Iterator<Tuple2<Integer, R>> apply(
+        scala.collection.Iterator<T> rows) {
+      int partition = BarrierTaskContext.get().partitionId();
+      try {
+        R result = body.run(CollectionConverters.asJava(rows));
+        return CollectionConverters.asScala(
+            List.of(new Tuple2<>(partition, result)).iterator());
+      } catch (RuntimeException e) {
+        throw e;
+      } catch (Exception e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.spark.BarrierTaskContext;
+import org.windlass.Rendezvous;
+
+/** The all-gather of a barrier stage, as one of its tasks has it. */
+final class StageRendezvous implements Rendezvous {
+  private final BarrierTaskContext task;
+
+  StageRendezvous(BarrierTaskContext task) {
+    this.task = task;
+  }
+
+  @Override
+  public int rank() {
+    return task.partitionId();
+  }
+
+  @Override
+  public int size() {
+    return task.getTaskInfos().length;
+  }
+
+  /** On a thread of its own: Spark's call takes neither a deadline nor an interrupt. */
+  @Override
+  public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
+    String said = Base64.getEncoder().encodeToString(own);
+    FutureTask<String[]> gathering = new FutureTask<>(() -> task.allGather(said));
+    Thread thread = new Thread(gathering, "windlass-start-of-task-" + task.taskAttemptId());
+    thread.setDaemon(true);
+    thread.start();
+    try {
+      return Arrays.stream(gathering.get(deadline.toNanos(), TimeUnit.NANOSECONDS))
+          .map(StageRendezvous::decoded)
+          .toList();
+    } catch (TimeoutException e) {
+      String why = "not all tasks of stage " + task.stageId() + " have called it";
+      // Ends the call, which else goes on: this task has no part in the stage any more.
+      task.markInterrupted(why);
+      throw new TimeoutException(why);
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof Exception cause) {
+        throw cause;
+      }
+      throw e;
+    }
+  }
+
+  /** Of what is no start's, its letters: whoever reads it says so. */
+  private static byte[] decoded(String said) {
+    try {
+      return Base64.getDecoder().decode(said);
+    } catch (IllegalArgumentException e) {
+      return said.getBytes(StandardCharsets.UTF_8);
+    }
+  }
+}
