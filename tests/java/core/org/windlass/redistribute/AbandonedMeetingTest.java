@@ -101,7 +101,8 @@ class AbandonedMeetingTest {
             ProcessHandle.current().pid(),
             3,
             "",
-            GHOSTS);
+            GHOSTS,
+            false);
     return new Pairing(store, "policy", said, SOON, WindlassException::of);
   }
 

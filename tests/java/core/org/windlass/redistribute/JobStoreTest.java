@@ -219,7 +219,7 @@ class JobStoreTest {
             Until until = new Until(Duration.ofMillis(300).toNanos());
             StepsMemo memo = new StepsMemo();
             assertThatThrownBy(
-                    () -> Link.between("policy", "", both, side, 1, null, null, memo, until))
+                    () -> Link.between("policy", "", both, side, 1, false, null, null, memo, until))
                 .isInstanceOf(DeadlineExceededException.class);
             over.countDown();
             assertThat(Duration.ofNanos(System.nanoTime() - startNs))

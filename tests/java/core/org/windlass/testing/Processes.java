@@ -218,6 +218,17 @@ public final class Processes implements AutoCloseable {
     return start(0, command, variables);
   }
 
+  /** A guest, which runs a function of tests/python/guests.py, with words behind its name. */
+  public Rank startGuest(int rank, String function, Map<String, String> variables)
+      throws IOException {
+    Map<String, String> all = new HashMap<>(variables);
+    all.put("WINDLASS_LIBRARY_PATH", System.getProperty("org.windlass.library.path"));
+    Path program = Path.of(System.getProperty("windlass.root"), "tests/python/guests.py");
+    List<String> command = new ArrayList<>(List.of(Python.required(), program.toString()));
+    command.addAll(List.of(function.split(" ")));
+    return start(rank, command, all);
+  }
+
   private List<String> command(String body) {
     return List.of(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),

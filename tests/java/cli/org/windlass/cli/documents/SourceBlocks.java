@@ -31,6 +31,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
+    QUOTABLE.put("tests/python", "GuestsTest and GuestJobsTest");
   }
 
   /** A source without its white space. */
@@ -42,7 +43,7 @@ final class SourceBlocks {
     for (Map.Entry<String, String> place : QUOTABLE.entrySet()) {
       try (Stream<Path> files = Files.walk(Pages.ROOT.resolve(place.getKey()))) {
         for (Path file :
-            files.filter(file -> file.toString().matches(".*\\.(java|cpp|h)")).toList()) {
+            files.filter(file -> file.toString().matches(".*\\.(java|cpp|h|py)")).toList()) {
           String name = Pages.ROOT.relativize(file).toString();
           if (!name.contains("/target/")) {
             sources.add(new Text(name, flat(Files.readString(file)), place.getValue()));

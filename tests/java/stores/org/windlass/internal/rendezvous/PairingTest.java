@@ -27,7 +27,7 @@ class PairingTest {
   private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1, false);
 
   private static Announcement job(String name, String instance, String versions) {
-    return new Announcement(versions, name, instance, 17, 2, "", OPTIONS);
+    return new Announcement(versions, name, instance, 17, 2, "", OPTIONS, false);
   }
 
   private static Pairing pairing(Store store, Announcement own, Duration deadline) {
@@ -86,7 +86,7 @@ class PairingTest {
       byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
       store.close();
       other.awaitOther("pair/policy/source", said, Meeting.LONG);
-      Announcement second = new Announcement("1", "second", "second", 18, 2, "", OPTIONS);
+      Announcement second = new Announcement("1", "second", "second", 18, 2, "", OPTIONS, false);
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, second, MOMENT).source(null))
           .contains("no job receives it here that is not linked already: job 'a' (2 ranks, rank 0")
           .contains("has met job 'source' (2 ranks, rank 0 is process 17)")

@@ -58,6 +58,8 @@ import org.windlass.plan.Plan;
  * long as rank 0's process has its job open. Once jobs have met, they do without it. Where it is
  * lost, meetings go on at a new one, which one of the jobs opens that are left.
  *
+ * <p>The source may be a job of processes that are no JVM, for which the target makes the plans.
+ *
  * <p>When a rank of either job is lost, or closes, their link ends, and each side may meet again:
  * the one that is started anew as the one that went on.
  */
@@ -65,7 +67,7 @@ public final class Job implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
-  private static final int PROTOCOL = 2;
+  private static final int PROTOCOL = 3;
 
   /**
    * What has become of a meeting on a rank: what a store that is lost, the other job that gives up
@@ -429,7 +431,8 @@ public final class Job implements AutoCloseable {
             options.cores(),
             options.blocks(),
             Deadline.nanos(options.deadline(), WindlassException::of),
-            options.adjustThreads()));
+            options.adjustThreads()),
+        false);
   }
 
   /** Of all that two jobs have to have alike. */
@@ -608,7 +611,16 @@ public final class Job implements AutoCloseable {
       }
       link =
           Link.between(
-              pair, whose, both, side, source.ranks(), layout(source), layout(target), memo, until);
+              pair,
+              whose,
+              both,
+              side,
+              source.ranks(),
+              source.areGuests(),
+              layout(source),
+              layout(target),
+              memo,
+              until);
       return link;
     } catch (OthersGoneException e) {
       close(side);

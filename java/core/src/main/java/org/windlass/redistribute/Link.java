@@ -70,6 +70,9 @@ public final class Link implements AutoCloseable {
   /** Between two jobs; null where both sides are of one communicator. */
   private final Handover handover;
 
+  /** Whether the senders are guests, whose parts of a plan the receivers make. */
+  private final boolean hasGuests;
+
   /** For tensors of which no layout is named; null for none. */
   private final Layout layout;
 
@@ -116,6 +119,7 @@ public final class Link implements AutoCloseable {
       Side receiving,
       Communicator communicator,
       Handover handover,
+      boolean hasGuests,
       Layout layout,
       StepsMemo memo) {
     this.name = name;
@@ -124,6 +128,7 @@ public final class Link implements AutoCloseable {
     this.receiving = receiving;
     this.communicator = communicator;
     this.handover = handover;
+    this.hasGuests = hasGuests;
     this.layout = layout;
     this.memo = memo;
     this.senderRanks = sending.linked();
@@ -148,6 +153,7 @@ public final class Link implements AutoCloseable {
    * @param whose what messages say of the ranks
    * @param communicator of both, which the link takes over
    * @param side the ranks of this job, which the link takes over
+   * @param hasGuests whether the senders are guests
    * @param from layout of the source, for tensors of which none is named; may be null
    * @param to of the target
    * @param memo of this job
@@ -158,6 +164,7 @@ public final class Link implements AutoCloseable {
       Communicator communicator,
       Communicator side,
       int senders,
+      boolean hasGuests,
       Layout from,
       Layout to,
       StepsMemo memo,
@@ -167,9 +174,9 @@ public final class Link implements AutoCloseable {
           "meets as '"
               + name
               + "' from layout "
-              + Objects.toString(from, "none")
+              + qualified(from)
               + " to layout "
-              + Objects.toString(to, "none")
+              + qualified(to)
               + whose;
       agree(communicator, until, new Fingerprint().add(here), here);
       return new Link(
@@ -179,6 +186,7 @@ public final class Link implements AutoCloseable {
           Side.ofJob(communicator.size() - senders, senders),
           communicator,
           new Handover(communicator, side, senders, until),
+          hasGuests,
           communicator.rank() < senders ? from : to,
           memo);
     } catch (RuntimeException | Error e) {
@@ -187,6 +195,11 @@ public final class Link implements AutoCloseable {
         throw failed(communicator, "link '" + name + "'", e, List.of());
       }
     }
+  }
+
+  /** As jobs tell one another; guests, which parse none, compare it too. */
+  private static String qualified(Layout layout) {
+    return layout == null ? "none" : layout.qualified();
   }
 
   /**
@@ -248,6 +261,7 @@ public final class Link implements AutoCloseable {
           new Side(receivers, ranks, 0),
           own,
           null,
+          false,
           null,
           null);
     } catch (RuntimeException | Error e) {
@@ -423,6 +437,14 @@ public final class Link implements AutoCloseable {
 
   int[] senderRanks() {
     return senderRanks;
+  }
+
+  int firstReceiver() {
+    return receiving.linked()[0];
+  }
+
+  boolean hasGuests() {
+    return hasGuests;
   }
 
   /** {@code what} as messages name it: "register on link 'policy'". */

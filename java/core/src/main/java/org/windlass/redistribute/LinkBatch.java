@@ -125,10 +125,10 @@ public final class LinkBatch {
    * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
    * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
    * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
-   * the wire. The sender reads its sources once more, the receiver its targets; what lies in a device's
-   * memory passes through the host's for that, piece by piece. Where the terms of
-   * a {@code Partial} lie in several processes, outside windows of {@link Link#communicator},
-   * {@link #register} refuses it.
+   * the wire. The sender reads its sources once more, the receiver its targets; what lies in a
+   * device's memory passes through the host's for that, piece by piece. Where the terms of a {@code
+   * Partial} lie in several processes, outside windows of {@link Link#communicator}, or the senders
+   * are no JVMs, {@link #register} refuses it.
    */
   public LinkBatch checksums() {
     checksums = true;
@@ -319,21 +319,39 @@ public final class LinkBatch {
     registered = true;
     List<Transfer> transfers = new ArrayList<>();
     try {
-      Agreement agreement =
-          new Agreement(
-              Gathered.bytes(
-                  link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, offer));
+      byte[][] offers =
+          Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, offer);
+      Planned planned =
+          link.hasGuests()
+              ? GuestTables.told(link, until, () -> planned(share, offers, views))
+              : planned(share, offers, views);
       StepsMemo memo = link.memo();
-      for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
-        transfers.add(batch(share, agreement, views, half).register(memo, until.leftNs()));
+      for (Batch half : planned.halves()) {
+        transfers.add(half.register(memo, until.leftNs()));
       }
-      LinkPart part = new LinkPart(link, transfers, agreement.checksums());
+      LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
       part.checkSources(until);
       return part;
     } catch (RuntimeException | Error e) {
       transfers.forEach(Transfer::close);
       throw e;
     }
+  }
+
+  /**
+   * What all ranks of a link have come to, before any of it is bound to memory.
+   *
+   * @param halves each the same tensors, into the targets of one half
+   */
+  record Planned(Agreement agreement, List<Batch> halves) {}
+
+  private static Planned planned(Share share, byte[][] offers, Targets views) {
+    Agreement agreement = new Agreement(offers);
+    List<Batch> halves = new ArrayList<>();
+    for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
+      halves.add(batch(share, agreement, views, half));
+    }
+    return new Planned(agreement, halves);
   }
 
   /** This rank's targets on all links. */

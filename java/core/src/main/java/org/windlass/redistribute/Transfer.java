@@ -115,14 +115,17 @@ public final class Transfer implements AutoCloseable {
    * index on all ranks.
    */
   private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
-    int dtype = spec.dtype().code();
     if (view == null || view.numel() == 0) {
-      long[] empty = new long[Math.max(1, spec.extents().length)];
-      return new TransferWords.Binding(dtype, 0, 0, 0, empty, empty);
+      return TransferWords.Binding.empty(spec);
     }
     Memory memory = Views.memory(view);
     return new TransferWords.Binding(
-        dtype, view.address(), memory.address, memory.bytes, view.shape(), view.strides());
+        spec.dtype().code(),
+        view.address(),
+        memory.address,
+        memory.bytes,
+        view.shape(),
+        view.strides());
   }
 
   /** Pins the memory of every view, each memory once. */

@@ -19,7 +19,13 @@ import org.windlass.plan.Plan;
 final class TransferWords {
   /** A view in the allocation of {@code bytes} bytes at {@code low}. */
   record Binding(
-      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {}
+      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
+    /** That of a rank which holds nothing of a tensor. */
+    static Binding empty(TensorSpec spec) {
+      long[] none = new long[Math.max(1, spec.extents().length)];
+      return new Binding(spec.dtype().code(), 0, 0, 0, none, none);
+    }
+  }
 
   /** A tensor that moves, and where one rank has its parts of it. */
   record Bound(TensorSpec from, Binding source, TensorSpec to, Binding target, Plan plan) {}

@@ -23,6 +23,7 @@ import org.windlass.internal.store.Texts;
  * @param ranks how many it has
  * @param layout how it lays out what it names no layout for, as text; empty for none
  * @param options what the group of both is to be like, where it is the source
+ * @param areGuests whether its ranks are guests, whose parts of a plan the other job makes
  */
 public record Announcement(
     String versions,
@@ -31,7 +32,8 @@ public record Announcement(
     long pid,
     int ranks,
     String layout,
-    Start.Config options) {
+    Start.Config options,
+    boolean areGuests) {
   private static final int MAGIC = 0x574c4d54; // "WLMT"
 
   public Announcement {
@@ -57,6 +59,7 @@ public record Announcement(
           out.writeInt(options.blocks());
           out.writeLong(options.deadlineNs());
           out.writeBoolean(options.adjustThreads());
+          out.writeBoolean(areGuests);
         });
   }
 
@@ -111,7 +114,8 @@ public record Announcement(
             in.readInt(),
             in.readUTF(),
             new Start.Config(
-                in.readInt(), in.readInt(), in.readInt(), in.readLong(), in.readBoolean()));
+                in.readInt(), in.readInt(), in.readInt(), in.readLong(), in.readBoolean()),
+            in.readBoolean());
     if (said.ranks < 1 || said.ranks > Member.MOST_RANKS) {
       throw new IOException("it has " + said.ranks + " ranks");
     }

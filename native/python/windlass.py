@@ -1,0 +1,3101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windlass for a rank that is no JVM: one file over ctypes and the C ABI, for Python 3.8 and later.
+
+A guest joins a communicator with the launch variables that JVM ranks read, and at the same
+rendezvous; it takes part in barrier, broadcast and all-reduce; and as a job of guests it sends the
+versions of its tensors to a job of JVMs, which plans and hands each guest its part. docs/guests.md
+has the protocol and the limits.
+
+    import windlass
+    with windlass.Job.from_environment("trainer") as job:
+        with job.meet("policy", deadline=60) as link:
+            batch = link.batch()
+            batch.add("w", [4096, 1024], parameter, "tp=2:S0")
+            with batch.register(deadline=60) as transfer:
+                transfer.send(1, deadline=60)
+
+Tensors are numpy arrays, torch CPU tensors, or a `Tensor` over any address; neither package is
+imported here. Deadlines are seconds. Errors are exceptions with the names of Java's.
+"""
+
+import ctypes
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+import secrets
+import selectors
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+import uuid
+from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+
+# What two sides compare, as the JVM's classes have it.
+ABI = 6
+START_PROTOCOL = 3
+STORE_PROTOCOL = 1
+MEETING_PROTOCOL = 3
+PLAN_VERSION = 2
+OFFER_FORMAT = 3
+TABLE_FORMAT = 1
+
+
+# ---- errors ----
+
+
+class WindlassException(Exception):
+    """A failure: `code` is the C ABI's number, `culprits` the ranks at fault."""
+
+    code = 11
+
+    def __init__(self, message, culprits=()):
+        super().__init__(message)
+        self.culprits = list(culprits)
+
+    @staticmethod
+    def of(code, message, culprits=()):
+        """The exception of a code; one that is unknown is an InternalException."""
+        return _KINDS.get(code, InternalException)(message, culprits)
+
+
+class InvalidArgumentException(WindlassException):
+    code = 1
+
+
+class MismatchException(WindlassException):
+    code = 2
+
+
+class DeadlineExceededException(WindlassException):
+    code = 3
+
+
+class PeerLostException(WindlassException):
+    code = 4
+
+
+class AbortedException(WindlassException):
+    code = 5
+
+
+class VerificationFailedException(WindlassException):
+    code = 6
+
+
+class UnsupportedException(WindlassException):
+    code = 7
+
+
+class ResourceException(WindlassException):
+    code = 8
+
+
+class ClosedException(WindlassException):
+    code = 9
+
+
+class DeviceException(WindlassException):
+    code = 10
+
+
+class InternalException(WindlassException):
+    code = 11
+
+
+_KINDS = {kind.code: kind for kind in WindlassException.__subclasses__()}
+
+
+class _Malformed(Exception):
+    """Bytes of another process that are not what they should be."""
+
+
+class _OthersGone(Exception):
+    """Those who were to come to a meeting have given up."""
+
+
+# ---- the C ABI ----
+
+_MOST_RANKS = 4096
+_OP_BROADCAST, _OP_ALL_REDUCE = 3, 10
+_OP_LINK, _OP_LINK_REGISTER, _OP_LINK_MOVE = 23, 24, 25
+_NO_VERSION = -2
+_REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4}
+DTYPES = {
+    name: (code, size)
+    for code, (name, size) in enumerate(
+        [("bool", 1), ("u8", 1), ("i8", 1), ("f8e5m2", 1), ("f8e4m3", 1), ("f8e8m0", 1),
+         ("i16", 2), ("u16", 2), ("f16", 2), ("bf16", 2), ("i32", 4), ("u32", 4), ("f32", 4),
+         ("f64", 8), ("i64", 8), ("u64", 8), ("c64", 8)])
+}
+"""Each dtype's number in the C ABI, and its bytes."""
+
+_FLOATING = {"f64", "f32", "f16", "bf16", "f8e5m2", "f8e4m3", "f8e8m0"}
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("operation", c_int32),
+                ("observer", c_int32), ("sequence", c_uint32), ("culprit_count", c_int32),
+                ("culprits", c_int32 * 64), ("message", c_char * 2048)]
+
+
+class _GroupConfig(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("ranks", c_int32), ("first_sequence", c_uint32),
+                ("cores", c_int32), ("deadline_ns", c_int64), ("blocks", c_int32),
+                ("adjust_threads", c_int32), ("device_cores", c_int32)]
+
+
+class _Process(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("pid", c_int32), ("started", c_uint64),
+                ("pid_namespace", c_uint64)]
+
+
+class _TensorStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("ndim", c_uint32),
+                ("reserved", c_uint32), ("data", c_void_p), ("shape", POINTER(c_int64)),
+                ("strides", POINTER(c_int64))]
+
+
+class _TransferConfig(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("fingerprint", c_uint64),
+                ("source_bindings", c_void_p), ("source_binding_words", c_uint64),
+                ("source_binding_count", c_uint32), ("target_binding_count", c_uint32),
+                ("target_bindings", c_void_p), ("target_binding_words", c_uint64),
+                ("chunks", c_void_p), ("chunk_words", c_uint64), ("chunk_count", c_uint64),
+                ("stages", c_void_p), ("stage_words", c_uint64), ("stage_count", c_uint64)]
+
+
+_SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front: takes no error
+    "wl_abi_version": (c_uint32, [None]),
+    "wl_version": (c_char_p, [None]),
+    "wl_target": (c_char_p, [None]),
+    "wl_allowed_cores": (c_int32, [None]),
+    "wl_process_self": (c_int32, [c_void_p]),
+    "wl_group_share": (c_int32, [c_void_p, c_void_p]),
+    "wl_file_open": (c_int32, [c_void_p, c_int32, c_void_p]),
+    "wl_file_inode": (c_uint64, [None, c_int32]),
+    "wl_file_close": (None, [None, c_int32]),
+    "wl_group_create": (c_int32, [c_void_p, c_void_p]),
+    "wl_group_attach": (c_int32, [c_int32, c_void_p]),
+    "wl_group_join": (c_int32, [c_void_p, c_int32, c_void_p]),
+    "wl_group_release": (None, [None, c_void_p]),
+    "wl_group_watch": (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64]),
+    "wl_comm_rank": (c_int32, [None, c_void_p]),
+    "wl_comm_size": (c_int32, [None, c_void_p]),
+    "wl_comm_split": (c_int32, [c_void_p, c_int32, c_int32, c_int64, c_void_p]),
+    "wl_comm_abort": (c_int32, [c_void_p, c_char_p]),
+    "wl_comm_fail": (c_int32, [c_void_p, c_int32, c_void_p, c_uint32, c_char_p]),
+    "wl_comm_status": (c_int32, [c_void_p]),
+    "wl_comm_quiescent": (c_int32, [None, c_void_p]),
+    "wl_comm_close": (c_int32, [c_void_p]),
+    "wl_comm_free": (None, [None, c_void_p]),
+    "wl_barrier": (c_int32, [c_void_p, c_int64]),
+    "wl_collective": (c_int32, [c_void_p, c_int32, c_void_p, c_uint64, c_void_p, c_uint64, c_int32,
+                                c_int32, c_int32, c_int32, c_int64, c_int64]),
+    "wl_exchange": (c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_uint64, c_int64]),
+    "wl_exchange_v": (c_int32, [c_void_p, c_int32, c_void_p, c_uint64, c_void_p, c_uint64, c_void_p,
+                                c_int64]),
+    "wl_window_create": (c_int32, [c_void_p, c_uint64, c_int64, c_void_p]),
+    "wl_window_address": (c_void_p, [None, c_void_p, c_int32]),
+    "wl_window_free": (None, [None, c_void_p]),
+    "wl_put": (c_int32, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p]),
+    "wl_notify": (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32]),
+    "wl_test": (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, c_void_p]),
+    "wl_transfer_create": (c_int32, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "wl_transfer_move": (c_int32, [c_void_p, c_uint64, c_void_p, c_int64]),
+    "wl_transfer_free": (None, [None, c_void_p]),
+}
+
+_library = None
+_library_lock = threading.Lock()
+
+
+def library_path(environment=None):
+    """The native library's file: in the folder WINDLASS_LIBRARY_PATH, else beside this file."""
+    environment = os.environ if environment is None else environment
+    target = environment.get("WINDLASS_TARGET") or "sim"
+    if not re.fullmatch("[a-z0-9]{1,16}", target):
+        raise InvalidArgumentException("WINDLASS_TARGET is %r, which is no target" % target)
+    name = "libwindlass.so" if target == "sim" else "libwindlass-%s.so" % target
+    folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        raise UnsupportedException(
+            "there is no %s in %s; set WINDLASS_LIBRARY_PATH to the folder that has it, such as"
+            " lib/ of the"
+            " distribution" % (name, folder))
+    return path
+
+
+def native():
+    """The native library, loaded on first use; UnsupportedException where it is another ABI's."""
+    global _library
+    with _library_lock:
+        if _library is None:
+            path = library_path()
+            try:
+                library = ctypes.CDLL(path, use_errno=False)
+                for name, (result, arguments) in _SIGNATURES.items():
+                    function = getattr(library, name)
+                    function.restype = result
+                    takes_error = not arguments or arguments[0] is not None
+                    function.argtypes = arguments + [c_void_p] if takes_error else arguments[1:]
+            except (OSError, AttributeError) as e:
+                raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
+            if library.wl_abi_version() != ABI:
+                raise UnsupportedException(
+                    "%s has C ABI version %d, this windlass.py wants %d: use those of one version"
+                    % (path, library.wl_abi_version(), ABI))
+            _library = library
+    return _library
+
+
+def _error(code, error):
+    count = max(0, min(error.culprit_count, 64))
+    message = error.message.decode("utf-8", "replace")
+    return WindlassException.of(code, message, error.culprits[:count])
+
+
+def _call(name, *arguments):
+    """Calls a function of the C ABI that takes an error; the GIL is free meanwhile."""
+    error = _Error(struct_size=ctypes.sizeof(_Error))
+    code = getattr(native(), name)(*arguments, byref(error))
+    if code != 0:
+        raise _error(code, error)
+
+
+class _Until:
+    """The one deadline of several steps."""
+
+    _LONGEST = 1e9
+
+    def __init__(self, seconds):
+        is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if not is_number or not 0 < seconds < float("inf"):
+            raise InvalidArgumentException("deadline is %r; it is seconds, more than"
+                                           " 0" % (seconds,))
+        self.whole = min(float(seconds), self._LONGEST)
+        self._end = time.monotonic() + self.whole
+
+    def left(self):
+        return max(0.0, self._end - time.monotonic())
+
+    def over(self):
+        return self.left() <= 0
+
+    def ns(self):
+        return max(1, int(self.left() * 1e9))
+
+    def later(self, seconds):
+        return _Until(self.left() + seconds)
+
+
+# ---- bytes as Java's DataOutput has them ----
+
+
+def _printable(text):
+    """What a stranger says, without what would change the reader's terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _utf(text):
+    """DataOutput.writeUTF: two bytes of length and modified UTF-8, cut at what that may have."""
+    out = bytearray()
+    units = text.encode("utf-16-be", "surrogatepass")
+    for (unit,) in struct.iter_unpack(">H", units):
+        letter = b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
+        if len(out) + len(letter) > 0xFFFF:
+            break
+        out += letter
+    return struct.pack(">H", len(out)) + bytes(out)
+
+
+def _array(value):
+    return struct.pack(">i", len(value)) + value
+
+
+class _Reader:
+    """Bytes from another process; what they lack is _Malformed."""
+
+    def __init__(self, data):
+        self._data = memoryview(data)
+        self._at = 0
+
+    def left(self):
+        return len(self._data) - self._at
+
+    def take(self, count):
+        if count < 0 or count > self.left():
+            raise _Malformed("it ends early")
+        taken = bytes(self._data[self._at:self._at + count])
+        self._at += count
+        return taken
+
+    def unpack(self, form):
+        return struct.unpack(">" + form, self.take(struct.calcsize(">" + form)))
+
+    def byte(self):
+        return self.unpack("B")[0]
+
+    def int(self):
+        return self.unpack("i")[0]
+
+    def long(self):
+        return self.unpack("q")[0]
+
+    def utf(self):
+        return self.take(self.unpack("H")[0]).replace(b"\xc0\x80", b"\0").decode("utf-8", "replace")
+
+    def array(self):
+        return self.take(self.int())
+
+    def id(self):
+        return uuid.UUID(bytes=self.take(16))
+
+    def rest(self):
+        return self.take(self.left())
+
+    def end(self):
+        if self.left():
+            raise _Malformed("%d bytes too many" % self.left())
+
+
+class _Fingerprint:
+    """A 64-bit hash as Java takes it: FNV-1a over words, each mixed by SplitMix64's finaliser."""
+
+    _MASK = (1 << 64) - 1
+
+    def __init__(self):
+        self._state = 0xCBF29CE484222325
+
+    def add(self, word):
+        self._state = ((self._state ^ self._mix(word & self._MASK)) * 0x100000001B3) & self._MASK
+        return self
+
+    def text(self, text):
+        units = text.encode("utf-16-be", "surrogatepass")
+        self.add(len(units) // 2)
+        for (unit,) in struct.iter_unpack(">H", units):
+            self.add(unit)
+        return self
+
+    def value(self):
+        value = self._mix(self._state)
+        return value - (1 << 64) if value >> 63 else value
+
+    @classmethod
+    def _mix(cls, value):
+        z = (value + 0x9E3779B97F4A7C15) & cls._MASK
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & cls._MASK
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & cls._MASK
+        return z ^ z >> 31
+
+
+# ---- what a launcher says ----
+
+_LAUNCHERS = [  # the first whose variables are there counts
+    ("WINDLASS", "WINDLASS_RANK", "WINDLASS_WORLD_SIZE"),
+    ("TORCHRUN", "RANK", "WORLD_SIZE"),
+    ("OPEN_MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX", "PMIX_RANK", "SLURM_NTASKS"),
+    ("SLURM", "SLURM_PROCID", "SLURM_NTASKS"),
+]
+
+
+class LaunchEnvironment:
+    """What environment variables say of a process that a launcher started, as Java's class of this
+    name reads them: rank, size, job, and where and by which token the ranks meet."""
+
+    def __init__(self, environment=None):
+        self._all = dict(os.environ if environment is None else environment)
+        for name, rank, size in _LAUNCHERS:
+            if self._get(rank) or not size.startswith("SLURM_") and self._get(size):
+                break
+        else:
+            raise InvalidArgumentException(
+                "no launcher has set its variables; start the program with torchrun, Open MPI's"
+                " mpirun,"
+                " srun or windlass run, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB")
+        self.launcher = name
+        self._both(rank, size)
+        if name == "PMIX":
+            self._one_rank(rank, "SLURM_PROCID")
+        elif name == "WINDLASS" and self._get("RANK"):
+            self._one_rank(rank, "RANK")
+        self.size = self._number(size, 1, _MOST_RANKS)
+        self.rank = self._number(rank, 0, _MOST_RANKS - 1)
+        if self.rank >= self.size:
+            raise InvalidArgumentException(
+                "%s is %r, and %s is %r; a rank lies below the number of ranks"
+                % (rank, self._get(rank), size, self._get(size)))
+        if name == "SLURM" and self.size > 1 and not self._get("SLURM_STEP_ID"):
+            raise InvalidArgumentException(
+                "SLURM_STEP_ID is not set, as in a batch script, which is one process; start it"
+                " with srun")
+        self.token = self._token()
+        self.rendezvous = None  # (host, port)
+        self.launcher_has_store = False
+        master = None
+        told = self._get("WINDLASS_RENDEZVOUS")
+        if told:
+            if "://" in told:
+                raise UnsupportedException(
+                    "WINDLASS_RENDEZVOUS is %r; a guest meets at HOST:PORT or by a file"
+                    " alone" % told)
+            self.rendezvous = _host_and_port("WINDLASS_RENDEZVOUS", told)
+            self.launcher_has_store = told == self._get("WINDLASS_LAUNCHER_STORE")
+        elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
+            self._both("MASTER_ADDR", "MASTER_PORT")
+            port = self._number("MASTER_PORT", 1, 65535)
+            master = "%s:%s" % (self._get("MASTER_ADDR"), self._get("MASTER_PORT"))
+            # torchrun's agent may hold MASTER_PORT itself.
+            if self.token:
+                self.rendezvous = (self._get("MASTER_ADDR"), port + 1 if port < 65535 else port - 1)
+        self.job = self._job(master)
+
+    def _get(self, name):
+        return self._all.get(name, "")
+
+    def _both(self, one, other):
+        if bool(self._get(one)) != bool(self._get(other)):
+            there, missing = (one, other) if self._get(one) else (other, one)
+            raise InvalidArgumentException(
+                "%s is %r, and %s is not set; set both" % (there, self._get(there), missing))
+
+    def _one_rank(self, rank, other):
+        self._both(rank, other)
+        if self._get(rank) != self._get(other):
+            raise InvalidArgumentException(
+                "%s is %r, and %s is %r: one launcher runs inside another; unset the variables of"
+                " the"
+                " one not meant" % (rank, self._get(rank), other, self._get(other)))
+
+    def _number(self, name, least, most):
+        text = self._get(name)
+        value = int(text) if re.fullmatch("[0-9]{1,18}", text) else -1
+        if not least <= value <= most:
+            raise InvalidArgumentException(
+                "%s is %r; it must be a number from %d to %d" % (name, text, least, most))
+        return value
+
+    def _id(self, name):
+        text = self._get(name)
+        if text and (len(text) > 255 or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text)):
+            raise InvalidArgumentException(
+                "%s has %d characters, or some that do not print; a job's id has at most 255 that"
+                " do"
+                % (name, len(text)))
+        return text
+
+    def _job(self, master):
+        if self._get("WINDLASS_JOB"):
+            return self._id("WINDLASS_JOB")
+        if self.launcher == "TORCHRUN":
+            run = self._id("TORCHELASTIC_RUN_ID")
+            return run if run and run != "none" else master
+        if self.launcher in ("OPEN_MPI", "PMIX"):
+            return self._id("PMIX_NAMESPACE") or None
+        if self.launcher == "SLURM" and self._get("SLURM_JOB_ID"):
+            step = self._id("SLURM_STEP_ID")
+            return self._id("SLURM_JOB_ID") + ("." + step if step else "")
+        return None
+
+    def _token(self):
+        digits, name = self._get("WINDLASS_TOKEN"), self._get("WINDLASS_TOKEN_FILE")
+        if digits and name:
+            raise InvalidArgumentException(
+                "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
+        if digits:
+            return _parse_token(digits, "WINDLASS_TOKEN")
+        if not name:
+            return None
+        try:
+            with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode) or mode & 0o077:
+                    raise ResourceException(
+                        "%s is no regular file, or open to others than its owner; chmod 600 it,"
+                        " and make"
+                        " a new token" % name)
+                text = file.read(66)
+        except OSError as e:
+            raise ResourceException("%s: a token can't be read: %s" % (name, e.strerror)) from e
+        return _parse_token(text.decode("ascii", "replace").strip(), name)
+
+    def __repr__(self):
+        return "LaunchEnvironment(%s: rank %d of %d, job %s)" % (
+            self.launcher, self.rank, self.size, self.job)
+
+
+def _parse_token(digits, where):
+    if not re.fullmatch("[0-9a-fA-F]{64}", digits):
+        raise InvalidArgumentException("%s has no token, which is 64 hexadecimal digits" % where)
+    return bytes.fromhex(digits)
+
+
+def _host_and_port(setting, text):
+    found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", text)
+    if not found or not 1 <= int(found[3]) <= 65535:
+        raise InvalidArgumentException(
+            "%s is %r; it must be HOST:PORT, such as 127.0.0.1:29500 or"
+            " [::1]:29500" % (setting, text))
+    return found[1] or found[2], int(found[3])
+
+
+# ---- the store where ranks and jobs meet ----
+
+_MAGIC = 0x574C5354
+_HELLO, _CHALLENGE, _PROOF, _WELCOME, _REFUSED = 1, 2, 3, 4, 5
+_SET, _GET, _AWAIT, _ADD, _CAS, _HOLD, _KEYS, _CANCEL, _PING = range(16, 25)
+_KEY, _VALUE, _TOTAL = 512, 512 << 10, 64 << 20
+_MEETING_FRAME, _FRAME = 1 << 10, 2 * (512 << 10) + 512 + 64
+_NO_CALL = 0
+
+
+def _text(value):
+    data = value.encode("utf-8")
+    return struct.pack(">H", len(data)) + data
+
+
+def _optional(value):
+    return struct.pack(">i", -1) if value is None else _array(value)
+
+
+def _take_text(reader, most):
+    length = reader.unpack("H")[0]
+    if length > most:
+        raise _Malformed("a text of %d bytes" % length)
+    try:
+        return reader.take(length).decode("utf-8")
+    except UnicodeDecodeError:
+        raise _Malformed("a text that is no UTF-8") from None
+
+
+def _take_optional(reader):
+    length = reader.int()
+    if length == -1:
+        return None
+    if not 0 <= length <= _VALUE:
+        raise _Malformed("an array of %d bytes" % length)
+    return reader.take(length)
+
+
+def _proof(token, whose, hello, challenge):
+    """What shows, without showing the token, that who has said or heard both holds it."""
+    proof = hmac.new(token, ("windlass store: " + whose).encode("ascii") + b"\0", hashlib.sha256)
+    for part in (hello, challenge):
+        proof.update(struct.pack(">i", len(part)) + part)
+    return proof.digest()
+
+
+def _version():
+    return native().wl_version().decode("ascii")
+
+
+class _Frames:
+    """Frames of a socket, both ways; what has come is bounded, whatever lengths announce."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self.longest = _MEETING_FRAME
+        self.out = bytearray()
+        self._in = bytearray()
+
+    def fill(self):
+        """Takes what has come, some of it at least; False at the end of the stream."""
+        try:
+            data = self.socket.recv(64 << 10)
+        except BlockingIOError:
+            return True
+        self._in += data
+        return bool(data)
+
+    def next(self):
+        """The body of the next frame that has come whole; None for none."""
+        if len(self._in) < 4:
+            return None
+        (length,) = struct.unpack_from(">i", self._in)
+        if not 1 <= length <= self.longest:
+            raise _Malformed("a frame of %d bytes, of at most %d" % (length, self.longest))
+        if len(self._in) < 4 + length:
+            return None
+        body = bytes(self._in[4:4 + length])
+        del self._in[:4 + length]
+        return body
+
+    def left(self):
+        """Bytes that have come and are in no frame so far."""
+        return len(self._in)
+
+    def send(self, body):
+        self.out += struct.pack(">i", len(body)) + body
+
+    def flush(self):
+        """Writes what the socket takes; True once nothing waits."""
+        try:
+            while self.out:
+                del self.out[:self.socket.send(memoryview(self.out)[:64 << 10].tobytes())]
+        except BlockingIOError:
+            return False
+        return True
+
+
+class _Store:
+    """A member's way into a store: one connection, one call at a time. A member that says nothing
+    for as long as the server bears silence is taken for gone, so every wait speaks up meanwhile."""
+
+    def __init__(self, address, token, job, rank, size, until, opened=False):
+        """Connects, and waits until there is a store, unless it was `opened` before."""
+        self.address = "%s:%d" % address
+        self._who = "connect to the store at %s as rank %d of %d" % (self.address, rank, size)
+        self._id = _NO_CALL
+        why = "no answer"
+        pause = 0.005
+        while not until.over():
+            try:
+                self._connect(address, token, job, rank, size, until)
+                return
+            except (_Malformed, struct.error) as e:
+                raise InvalidArgumentException(
+                    "%s: what listens there is no store of Windlass: %s" % (self._who, e)) from e
+            except ConnectionRefusedError as e:
+                if opened:
+                    raise PeerLostException("%s: its owner has ended: %s" % (self._who, e)) from e
+                why = str(e)
+            except OSError as e:
+                why = str(e)
+            time.sleep(min(pause, until.left()))
+            pause = min(2 * pause, 0.2)
+        raise DeadlineExceededException(
+            "%s: no store there after %g s: %s; does its owner"
+            " run?" % (self._who, until.whole, why))
+
+    def _connect(self, address, token, job, rank, size, until):
+        sock = socket.create_connection(address, timeout=max(0.001, until.left()))
+        self._frames = _Frames(sock)
+        self._selector = selectors.DefaultSelector()
+        try:
+            if sock.getsockname() == sock.getpeername():
+                raise ConnectionRefusedError("nobody listens there")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setblocking(False)
+            self._selector.register(sock, selectors.EVENT_READ)
+            self._greet(token, job, rank, size, until)
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self, token, job, rank, size, until):
+        hello = (struct.pack(">Bii", _HELLO, _MAGIC, STORE_PROTOCOL) + _text(_version())
+                 + secrets.token_bytes(32) + struct.pack(">ii", rank, size) + _text(job))
+        self._frames.send(hello)
+        whole = self._answer(_CHALLENGE, until)
+        challenge, claimed = whole[:-32], whole[-32:]
+        if len(challenge) < 35:
+            raise _Malformed("a challenge of %d bytes" % len(whole))
+        if not hmac.compare_digest(claimed, _proof(token, "server", hello, challenge)):
+            self._frames.send(struct.pack(">Bi", _REFUSED, 8) + _text(""))
+            self._frames.flush()
+            raise ResourceException(
+                self._who + ": the store holds another token than this member; set"
+                " WINDLASS_TOKEN_FILE to the store's")
+        self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
+        welcome = _Reader(self._answer(_WELCOME, until)[1:])
+        silence = welcome.long()
+        welcome.end()
+        if silence < 1:
+            raise _Malformed("a silence of %d ms" % silence)
+        self._silence = silence / 1000
+        self._frames.longest = _FRAME
+        self._heard = self._pinged = time.monotonic()
+
+    def _answer(self, kind, until):
+        """The next frame of a greeting; a refusal is raised."""
+        while True:
+            body = self._frames.next()
+            if body is not None:
+                break
+            if not self._wait(until.left()) and until.over():
+                raise TimeoutError("it did not answer")
+        if body[0] == _REFUSED:
+            reader = _Reader(body[1:])
+            code = reader.int()
+            if code not in (2, 8):
+                raise _Malformed("a refusal of code %d" % code)
+            text = _printable(_take_text(reader, 800))
+            raise WindlassException.of(code, "%s: refused: %s" % (self._who, text))
+        if body[0] != kind:
+            raise _Malformed("a frame of kind %d" % body[0])
+        return body
+
+    def _wait(self, seconds):
+        """Writes what waits, and takes what comes meanwhile; whether anything came."""
+        events = selectors.EVENT_READ
+        if not self._frames.flush():
+            events |= selectors.EVENT_WRITE
+        self._selector.modify(self._frames.socket, events)
+        came = False
+        for _, ready in self._selector.select(max(0.0, seconds)):
+            if ready & selectors.EVENT_READ:
+                came = True
+                if not self._frames.fill():
+                    raise ConnectionResetError("it closed the connection")
+        return came
+
+    def _ask(self, kind, key, body, until, what):
+        data = key.encode("utf-8")
+        if len(data) > _KEY:
+            raise InvalidArgumentException("a key has %d bytes of UTF-8" % len(data))
+        self._id = self._id % 0x7FFFFFFF + 1
+        try:
+            self._frames.send(
+                struct.pack(">Bi", kind, self._id) + struct.pack(">H", len(data)) + data + body)
+            while True:
+                reply = self._frames.next()
+                if reply is None:
+                    if until.over():
+                        if kind == _AWAIT:
+                            self._frames.send(struct.pack(">Bi", _CANCEL, self._id))
+                            self._frames.flush()
+                        raise DeadlineExceededException(
+                            "%s %s: no answer of the store at %s after %g s"
+                            % (what, key, self.address, until.whole))
+                    self._listen(until)
+                    continue
+                reader = _Reader(reply)
+                code, number = reader.unpack("Bi")
+                if number != self._id:
+                    continue  # of a call that nobody waits for any more, or of a ping
+                if code != 0:
+                    text = _printable(_take_text(reader, 800))
+                    raise WindlassException.of(code, "%s %s: %s" % (what, key, text))
+                return reader
+        except OSError as e:
+            raise PeerLostException(
+                "%s %s: the store at %s was lost: %s; its owner has ended, closed it or turned this"
+                " member away" % (what, key, self.address, e)) from e
+        except _Malformed as e:
+            raise InternalException(
+                "%s %s: the store at %s answered with %s" % (what, key, self.address, e)) from e
+
+    def _listen(self, until):
+        now = time.monotonic()
+        if self._wait(min(until.left(), self._silence / 3)):
+            self._heard = time.monotonic()
+        elif now - self._heard > self._silence:
+            raise TimeoutError("it has said nothing for %g s" % self._silence)
+        if now - self._pinged >= self._silence / 3:
+            self._pinged = now
+            self._frames.send(struct.pack(">Bi", _PING, _NO_CALL))
+
+    def _value(self, reader):
+        try:
+            value = _take_optional(reader)
+            reader.end()
+            return value
+        except _Malformed as e:
+            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+
+    def _flag(self, reader):
+        try:
+            return reader.byte() != 0
+        except _Malformed as e:
+            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+
+    def set(self, key, value, until):
+        self._ask(_SET, key, _array(value), until, "set")
+
+    def get(self, key, until):
+        return self._value(self._ask(_GET, key, b"", until, "get"))
+
+    def await_other(self, key, seen, until):
+        """What a key has, None for nothing, once that is other than `seen`."""
+        return self._value(self._ask(_AWAIT, key, _optional(seen), until, "await"))
+
+    def compare_and_set(self, key, expected, value, until):
+        body = _optional(expected) + _optional(value)
+        return self._flag(self._ask(_CAS, key, body, until, "compare and set"))
+
+    def hold(self, key, value, until):
+        """Sets a key that is not there, as long as this connection lasts; whether it did."""
+        return self._flag(self._ask(_HOLD, key, _array(value), until, "hold"))
+
+    def keys(self, prefix, until):
+        reader = self._ask(_KEYS, prefix, b"", until, "keys")
+        try:
+            return [_take_text(reader, _KEY) for _ in range(reader.int())]
+        except _Malformed as e:
+            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+
+    def close(self):
+        self._selector.close()
+        self._frames.socket.close()
+
+
+class _StoreServer:
+    """The store of a start whose rank 0 is this process: one thread, which no connection can make
+    wait. Who has not shown the token is a stranger: few, with little time and short frames."""
+
+    _STRANGERS, _MEMBERS, _WAITS = 512, 8192, 1024
+    _PROOF_SECONDS, _SILENCE_MS, _BACKLOG = 10.0, 60_000, 1 << 20
+
+    class _Session:
+        def __init__(self, sock):
+            self.frames = _Frames(sock)
+            self.since = time.monotonic()
+            self.hello = self.challenge = self.member = None
+            self.leaving = False
+            self.waits = {}  # id: (key, seen)
+            self.held = set()
+
+    def __init__(self, address, token):
+        self._token = token
+        self._table = {}
+        self._holders = {}
+        self._bytes = 0
+        self._strangers = {}
+        self._members = {}
+        self._waiting = {}  # key: sessions
+        self._closing = False
+        self._selector = selectors.DefaultSelector()
+        try:
+            family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+            self._listener = socket.socket(family[0], socket.SOCK_STREAM)
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._listener.bind(family[4])
+            self._listener.listen(1024)
+        except OSError as e:
+            raise ResourceException(
+                "rank 0: no store can be opened at %s:%d: %s; another process that has rank 0 too,"
+                " or"
+                " another program, may listen there" % (*address, e)) from e
+        self._listener.setblocking(False)
+        self.address = self._listener.getsockname()[:2]
+        self._wake, self._woken = socket.socketpair()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._thread = threading.Thread(
+            target=self._run, name="windlass-store-%d" % self.address[1], daemon=True)
+        self._thread.start()
+
+    def close(self):
+        if not self._closing:
+            self._closing = True
+            self._wake.send(b"x")
+            self._thread.join(10)
+
+    def _run(self):
+        while not self._closing:
+            for key, events in self._selector.select(0.5):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.fileobj is not self._woken and key.data is not None:
+                    self._serve(key.data, events)
+            now = time.monotonic()
+            for session in [*self._strangers.values()]:
+                if now - session.since > self._PROOF_SECONDS:
+                    self._drop(session)
+            for session in [*self._members.values()]:
+                if now - session.since > self._SILENCE_MS / 1000:
+                    self._drop(session)
+        for session in [*self._strangers.values(), *self._members.values()]:
+            self._drop(session)
+        for each in (self._listener, self._wake, self._woken):
+            each.close()
+        self._selector.close()
+
+    def _accept(self):
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            time.sleep(0.01)  # for want of descriptors; strangers give theirs back in time
+            return
+        if len(self._strangers) >= self._STRANGERS:
+            self._drop(next(iter(self._strangers.values())))
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        session = self._Session(sock)
+        self._strangers[id(session)] = session
+        self._selector.register(sock, selectors.EVENT_READ, session)
+
+    def _here(self, session):
+        return id(session) in self._strangers or id(session) in self._members
+
+    def _drop(self, session):
+        if not self._here(session):
+            return
+        self._strangers.pop(id(session), None)
+        self._members.pop(id(session), None)
+        self._selector.unregister(session.frames.socket)
+        session.frames.socket.close()
+        for number in [*session.waits]:
+            self._forget(session, number)
+        for key in [*session.held]:
+            self._remove(key)
+
+    def _serve(self, session, events):
+        if not self._here(session):
+            return
+        try:
+            if events & selectors.EVENT_READ and not session.frames.fill():
+                self._drop(session)
+                return
+            if id(session) in self._members:
+                session.since = time.monotonic()
+            left = None
+            while self._here(session) and not session.frames.out and session.frames.left() != left:
+                left = session.frames.left()
+                self._work(session)
+                if self._here(session):
+                    self._send(session)
+        except Exception:  # whatever a stranger sends ends its own connection alone
+            self._drop(session)
+
+    def _work(self, session):
+        while not session.leaving and len(session.frames.out) < self._BACKLOG:
+            body = session.frames.next()
+            if body is None:
+                return
+            if id(session) in self._members:
+                self._request(session, body)
+            elif session.hello is None:
+                self._hello(session, body)
+            else:
+                self._prove(session, body)
+
+    def _send(self, session):
+        try:
+            done = session.frames.flush()
+        except OSError:
+            self._drop(session)
+            return
+        if done and session.leaving:
+            self._drop(session)
+            return
+        reads = not session.leaving and len(session.frames.out) < self._BACKLOG
+        events = (selectors.EVENT_READ if reads else 0) | (0 if done else selectors.EVENT_WRITE)
+        self._selector.modify(session.frames.socket, events or selectors.EVENT_READ, session)
+
+    def _refuse(self, session, code, text):
+        session.frames.send(struct.pack(">Bi", _REFUSED, code) + _text(text))
+        session.leaving = True
+
+    def _hello(self, session, body):
+        reader = _Reader(body)
+        if reader.unpack("Bi") != (_HELLO, _MAGIC):
+            raise _Malformed("no hello")
+        protocol = reader.int()
+        library = _printable(_take_text(reader, 64))
+        if protocol != STORE_PROTOCOL:
+            self._refuse(
+                session, 2,
+                "the member has version %s, store protocol %d; the store has version %s, store"
+                " protocol"
+                " %d; run both with one version" % (library, protocol, _version(), STORE_PROTOCOL))
+            return
+        reader.take(32)
+        rank, size = reader.unpack("ii")
+        job = _take_text(reader, 128)
+        reader.end()
+        if (rank, size) != (-1, 0) and not (1 <= size <= _MOST_RANKS and 0 <= rank < size):
+            raise _Malformed("rank %d of %d" % (rank, size))
+        session.member = (job, rank)
+        session.hello = body
+        session.challenge = bytes([_CHALLENGE]) + secrets.token_bytes(32) + _text(_version())
+        session.frames.send(
+            session.challenge + _proof(self._token, "server", body, session.challenge))
+
+    def _prove(self, session, body):
+        if body[0] != _PROOF or len(body) != 33:
+            raise _Malformed("no proof")
+        wanted = _proof(self._token, "member", session.hello, session.challenge)
+        if not hmac.compare_digest(body[1:], wanted):
+            self._refuse(session, 8, "the member holds another token than the store")
+            return
+        if len(self._members) >= self._MEMBERS:
+            self._refuse(session, 8, "the store has as many members as it takes")
+            return
+        same = any(other.member == session.member for other in self._members.values())
+        if session.member[1] >= 0 and same:
+            self._refuse(
+                session, 2, "rank %d is connected already; two may not have one rank"
+                % session.member[1])
+            return
+        del self._strangers[id(session)]
+        self._members[id(session)] = session
+        session.since = time.monotonic()
+        session.frames.longest = _FRAME
+        session.frames.send(struct.pack(">Bq", _WELCOME, self._SILENCE_MS))
+
+    def _request(self, session, body):
+        reader = _Reader(body)
+        kind, number = reader.unpack("Bi")
+        if kind == _PING:
+            reader.end()
+            self._done(session, number, b"")
+            return
+        if kind == _CANCEL:
+            reader.end()
+            self._forget(session, number)
+            return
+        key = _take_text(reader, _KEY)
+        if not key and kind != _KEYS:
+            raise _Malformed("an empty key")
+        try:
+            if kind == _SET:
+                self._put(key, self._whole(reader))
+                reply = b""
+            elif kind == _GET:
+                reply = _optional(self._table.get(key))
+            elif kind == _ADD:
+                reply = self._add(key, reader.long())
+            elif kind == _CAS:
+                expected, value = _take_optional(reader), _take_optional(reader)
+                same = self._table.get(key) == expected
+                if same and value is not None:
+                    self._put(key, value)
+                elif same and expected is not None:
+                    self._remove(key)
+                reply = bytes([same])
+            elif kind == _HOLD:
+                value = self._whole(reader)
+                free = key not in self._table
+                if free:
+                    self._put(key, value)
+                    self._holders[key] = session
+                    session.held.add(key)
+                reply = bytes([free])
+            elif kind == _KEYS:
+                reply = self._listing(key)
+            elif kind == _AWAIT:
+                reply = self._await(session, number, key, _take_optional(reader))
+            else:
+                raise _Malformed("a request of kind %d" % kind)
+            reader.end()
+        except WindlassException as e:
+            session.frames.send(struct.pack(">Bi", e.code, number) + _text(str(e)[:200]))
+            return
+        if reply is not None:
+            self._done(session, number, reply)
+
+    @staticmethod
+    def _whole(reader):
+        value = _take_optional(reader)
+        if value is None:
+            raise _Malformed("no value")
+        return value
+
+    @staticmethod
+    def _done(session, number, body):
+        session.frames.send(struct.pack(">Bi", 0, number) + body)
+
+    def _add(self, key, delta):
+        value = self._table.get(key, bytes(8))
+        if len(value) != 8:
+            raise InvalidArgumentException("its value has %d bytes; a number has 8" % len(value))
+        total = (struct.unpack(">q", value)[0] + delta + (1 << 63)) % (1 << 64) - (1 << 63)
+        self._put(key, struct.pack(">q", total))
+        return struct.pack(">q", total)
+
+    def _listing(self, prefix):
+        found = sorted(key for key in self._table if key.startswith(prefix))
+        listed = b"".join(_text(key) for key in found)
+        if len(listed) > 2 * _VALUE:
+            raise ResourceException("the keys that begin so are too many; ask with a longer prefix")
+        return struct.pack(">i", len(found)) + listed
+
+    def _await(self, session, number, key, seen):
+        now = self._table.get(key)
+        if now != seen:
+            return _optional(now)
+        if number in session.waits:
+            raise _Malformed("two waits of one id")
+        if len(session.waits) >= self._WAITS:
+            raise ResourceException("this connection has as many waits as it may")
+        session.waits[number] = (key, seen)
+        self._waiting.setdefault(key, []).append((session, number))
+        return None
+
+    def _forget(self, session, number):
+        key, _ = session.waits.pop(number, (None, None))
+        others = self._waiting.get(key, [])
+        if (session, number) in others:
+            others.remove((session, number))
+            if not others:
+                del self._waiting[key]
+
+    def _put(self, key, value):
+        before = self._table.get(key)
+        more = len(value) - (-(64 + 2 * len(key)) if before is None else len(before))
+        if self._bytes + more > _TOTAL:
+            raise ResourceException(
+                "the store has %d of at most %d bytes, and this takes %d more"
+                % (self._bytes, _TOTAL, more))
+        self._table[key] = value
+        self._bytes += more
+        self._changed(key, value)
+
+    def _remove(self, key):
+        self._bytes -= 64 + 2 * len(key) + len(self._table.pop(key))
+        holder = self._holders.pop(key, None)
+        if holder is not None:
+            holder.held.discard(key)
+        self._changed(key, None)
+
+    def _changed(self, key, value):
+        for session, number in [*self._waiting.get(key, [])]:
+            if number in session.waits and session.waits[number][1] != value:
+                self._forget(session, number)
+                self._done(session, number, _optional(value))
+                self._send(session)
+
+
+class _MeetingFile:
+    """The file by which those meet who were given neither an address nor a token: who opens the
+    store writes both into it. It lies in a folder that none but its user can enter."""
+
+    _TEXT = re.compile(
+        rb"windlass meeting 1\nstore ([0-9a-f.:]{2,45}) ([0-9]{1,5})\ntoken ([0-9a-f]{64})\n"
+        rb"process ([0-9]{1,9}) ([0-9]{1,18})\n")
+
+    def __init__(self, what, environment):
+        self._process = _own_process()
+        name = "\n".join([_boot_id(), str(self._process.pid_namespace), what])
+        digest = bytearray(hashlib.md5(name.encode("utf-8"), usedforsecurity=False).digest()
+                           if sys.version_info >= (3, 9)
+                           else hashlib.md5(name.encode("utf-8")).digest())
+        digest[6] = digest[6] & 0x0F | 0x30
+        digest[8] = digest[8] & 0x3F | 0x80
+        file = "windlass-meeting-%s" % uuid.UUID(bytes=bytes(digest))
+        self.path = os.path.join(self._folder(environment), file)
+        self._written = None
+
+    @staticmethod
+    def _objection(path, is_folder):
+        found = os.lstat(path)
+        if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(found.st_mode):
+            return "is no %s, or a link to one" % ("folder" if is_folder else "file")
+        if found.st_uid != os.geteuid():
+            return "belongs to user %d" % found.st_uid
+        return "is open to others than its owner" if found.st_mode & 0o077 else None
+
+    @classmethod
+    def _folder(cls, environment):
+        named = environment.get("XDG_RUNTIME_DIR", "")
+        try:
+            if os.path.isabs(named) and cls._objection(named, True) is None:
+                return named
+        except OSError:
+            pass  # it names none
+        own = "/tmp/windlass-%d" % os.geteuid()
+        try:
+            try:
+                os.mkdir(own, 0o700)
+            except FileExistsError:
+                pass  # another's may be there, which is looked at next
+            wrong = cls._objection(own, True)
+        except OSError as e:
+            wrong = "can't be made or read: %s" % e
+        if wrong:
+            raise ResourceException(
+                "%s %s; set XDG_RUNTIME_DIR to a folder of mode 700 for all who meet, or name an"
+                " address and a token" % (own, wrong))
+        return own
+
+    def look(self):
+        """((host, port), token) and None; or None and what the file is instead."""
+        try:
+            wrong = self._objection(self.path, False)
+            if wrong:
+                return None, wrong
+            with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                text = self._TEXT.fullmatch(file.read(512))
+            if not text or not 1 <= int(text[2]) <= 65535:
+                return None, "says nothing that this version of Windlass can read"
+            host = str(ipaddress.ip_address(text[1].decode("ascii")))
+        except FileNotFoundError:
+            return None, "is not there"
+        except (OSError, ValueError) as e:
+            return None, "can't be read: %s" % e
+        if not _lives(int(text[4]), int(text[5])):
+            return None, "was left behind by process %d, which has ended" % int(text[4])
+        return ((host, int(text[2])), bytes.fromhex(text[3].decode("ascii"))), None
+
+    def wait(self, until, who):
+        """Where the store is, once `who` has said so."""
+        pause = 0.001
+        while True:
+            place, lack = self.look()
+            if place:
+                return place
+            if until.over():
+                raise DeadlineExceededException(
+                    "%s has not said where to meet within %g s: %s %s; see why it did not start, or"
+                    " give more time. Where it lives on another host or in another container, or"
+                    " runs"
+                    " as another user, name an address and a token on all sides"
+                    % (who, until.whole, self.path, lack))
+            time.sleep(pause)
+            pause = min(2 * pause, 0.032)
+
+    def write(self, address, token):
+        if self.look()[0]:
+            raise ResourceException(
+                "a process starts a job of this name already, and says so in %s; give each job a"
+                " name"
+                " of its own by WINDLASS_JOB" % self.path)
+        text = b"windlass meeting 1\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
+            address[0].encode("ascii"), address[1], token.hex().encode("ascii"),
+            self._process.pid, self._process.started)
+        draft = "%s.%s" % (self.path, uuid.uuid4())
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(text)
+            os.replace(draft, self.path)
+        except OSError as e:
+            raise ResourceException(
+                "%s: where the ranks meet can't be written: %s" % (self.path, e)) from e
+        self._written = text
+
+    def close(self):
+        """Removes what this has written."""
+        if self._written is None:
+            return
+        try:
+            with open(self.path, "rb") as file:
+                own = file.read(512) == self._written
+            if own:
+                os.remove(self.path)
+        except OSError:
+            pass  # it is gone; or it counts as absent once this process has ended
+        self._written = None
+
+
+def _boot_id():
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _own_process():
+    process = _Process(struct_size=ctypes.sizeof(_Process))
+    _call("wl_process_self", byref(process))
+    return process
+
+
+def _lives(pid, started):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="latin-1") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return fields[0] not in "ZX" and int(fields[19]) == started
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+# ---- the start of a communicator ----
+
+_NO_START = uuid.UUID(int=0)
+_OPEN, _SAID, _FAILED = 0, 1, 2
+_LOOK = 0.2
+_LAST_LOOK = 2.0
+
+
+class _Refused(Exception):
+    """What this process can't do of a step, before all ranks are told."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+class _Word:
+    """What a rank says in a step of a start."""
+
+    def __init__(self, start, member, step, value=b"", refused=None):
+        self.start, self.member, self.step = start, member, step
+        self.value, self.refused = value, refused
+
+    def bytes(self):
+        head = self.start.bytes + self.member.bytes + _utf(self.step)
+        if self.refused is None:
+            return head + b"\0" + _array(self.value)
+        return head + b"\1" + struct.pack(">i", self.refused.code) + _utf(str(self.refused))
+
+    @staticmethod
+    def of(data):
+        reader = _Reader(data)
+        word = _Word(reader.id(), reader.id(), reader.utf())
+        kind = reader.byte()
+        if kind == 0:
+            word.value = reader.array()
+        elif kind == 1:
+            code = reader.int()
+            word.refused = _Refused(code, reader.utf())
+        else:
+            raise _Malformed("a word of no kind")
+        return word
+
+    @staticmethod
+    def peek(data):
+        try:
+            return None if data is None else _Word.of(data)
+        except _Malformed:
+            return None
+
+
+class _Outcome:
+    """What is decided of a step for all ranks: a value, and further ones where it is long."""
+
+    def __init__(self, start, step, kind, body):
+        self.start, self.step, self.kind, self.body = start, step, kind, body
+
+    def values(self):
+        parts = []
+        if len(self.body) > _VALUE - 128:
+            parts = [self.body[at:at + _VALUE] for at in range(0, len(self.body), _VALUE)]
+        first = self.start.bytes + _utf(self.step) + struct.pack(">Bi", self.kind, len(parts))
+        return [first + (b"" if parts else self.body)] + parts
+
+    @staticmethod
+    def of(first, further):
+        reader = _Reader(first)
+        start, step, kind, count = reader.id(), reader.utf(), reader.byte(), reader.int()
+        if kind > _FAILED or not 0 <= count <= _TOTAL // _VALUE:
+            raise _Malformed("an outcome of no kind, or of %d values" % count)
+        body = reader.rest() + b"".join(further(step, value) for value in range(1, count + 1))
+        return _Outcome(start, step, kind, body)
+
+    @staticmethod
+    def peek(first):
+        try:
+            return None if first is None else _Outcome.of(first, lambda step, value: b"")
+        except _Malformed:
+            return None
+
+    def failure(self):
+        reader = _Reader(self.body)
+        code, message, count = reader.int(), reader.utf(), reader.int()
+        culprits = [reader.int() for _ in range(min(max(0, count), _MOST_RANKS))]
+        return WindlassException.of(code, _printable(message), culprits)
+
+    @staticmethod
+    def failed(start, step, failure):
+        body = struct.pack(">i", failure.code) + _utf(str(failure))
+        body += struct.pack(">i", len(failure.culprits))
+        body += b"".join(struct.pack(">i", rank) for rank in failure.culprits)
+        return _Outcome(start, step, _FAILED, body)
+
+
+class _Decided(Exception):
+    """What another has decided while rank 0 collects; `now` is None where that is gone."""
+
+    def __init__(self, now):
+        super().__init__()
+        self.now = now
+
+
+class _Gathering:
+    """The steps by which the ranks of a start tell one another something at a store, as Java's
+    class of this name does them; this process is one rank."""
+
+    def __init__(self, store, prefix, others, rank, size, until, opened=None):
+        self._store, self._prefix, self._others = store, prefix, others
+        self._rank, self._size, self._until = rank, size, until
+        self._decisions = prefix + "decision"
+        self._key = "%srank/%d" % (prefix, rank)
+        self._member = uuid.uuid4()
+        self._start = None
+        self._decision = opened
+        self._further = []
+        self._said = None
+        self._seen = [None] * size
+        self._heard = [None] * size
+
+    @staticmethod
+    def await_open(store, prefix, until):
+        """Waits until rank 0 has opened a start that has not come to anything."""
+        now = None
+        while True:
+            now = store.await_other(prefix + "decision", now, until)
+            if _Gathering._is_open(now):
+                return now
+
+    @staticmethod
+    def _is_open(decision):
+        outcome = _Outcome.peek(decision)
+        return outcome is not None and outcome.kind == _OPEN
+
+    def gather(self, step, value, refused=None):
+        """What each rank says, in rank order; what one refuses is raised by all."""
+        try:
+            if self._start is None:
+                if self._rank == 0:
+                    self._open()
+                else:
+                    self._join(step, value)
+            self._say(_Word(self._start, self._member, step, value, refused))
+            outcome = self._decide(step) if self._rank == 0 else self._told()
+        except WindlassException as e:
+            if not self._until.over():
+                raise
+            outcome = self._late(step, e)
+        try:
+            if outcome.kind == _FAILED:
+                raise outcome.failure()
+            if outcome.kind != _SAID or outcome.step != step:
+                raise _Malformed("step %s in %s" % (_printable(outcome.step), step))
+            reader = _Reader(outcome.body)
+            said = [(reader.id(), reader.array()) for _ in range(self._size)]
+        except _Malformed as e:
+            raise self._unreadable(e) from e
+        if said[self._rank][0] != self._member:
+            raise self._another(self._rank)
+        return [value for _, value in said]
+
+    @staticmethod
+    def _unreadable(e):
+        return MismatchException(
+            "what ranks say at the start can't be read: %s; run one version of windlass on all of"
+            " them"
+            % e)
+
+    @staticmethod
+    def _another(rank):
+        return MismatchException(
+            "another process has come to this start as rank %d too, and counts as that; two may not"
+            " have one rank: start all ranks again" % rank, [rank])
+
+    @staticmethod
+    def _left(rank):
+        return PeerLostException(
+            "rank %d came to the start and left before all had met; see what its process"
+            " says" % rank,
+            [rank])
+
+    def _open(self):
+        self._start = uuid.uuid4()
+        opened = _Outcome(self._start, "", _OPEN, struct.pack(">i", self._size))
+        self._decision = opened.values()[0]
+        while not self._store.hold(self._decisions, self._decision, self._until):
+            rest = self._store.get(self._decisions, self._until)  # of an earlier start
+            if rest is not None:
+                self._store.compare_and_set(self._decisions, rest, None, self._until)
+
+    def _join(self, step, value):
+        now = self._decision
+        if now is None:
+            now = self._store.get(self._decisions, self._until)
+        before = _Outcome.peek(now)
+        is_there = False
+        while not self._is_open(now):
+            outcome = _Outcome.peek(now)
+            is_new = outcome is not None and (before is None or outcome.start != before.start)
+            if is_new and outcome.kind == _FAILED:
+                self._start = outcome.start  # it was opened, and has failed, while this waited
+                return
+            if not is_there:
+                self._say(_Word(_NO_START, self._member, step, value))
+                is_there = True
+            now = self._await_other(self._decisions, now, self._require_others)
+        outcome = _Outcome.peek(now)
+        self._start, self._decision = outcome.start, now
+        try:
+            size = _Reader(outcome.body).int()
+        except _Malformed as e:
+            raise self._unreadable(e) from e
+        if size != self._size:
+            why = MismatchException(
+                "rank 0 was started as one of %d ranks, rank %d as one of %d; give all ranks one"
+                " size,"
+                " and all processes as many"
+                " ranks" % (size, self._rank, self._size), [0, self._rank])
+            self._decided(_Outcome.failed(self._start, step, why), self._until)
+            raise why
+
+    def _say(self, word):
+        data = word.bytes()
+        before, self._said = self._said, data
+        if before is not None:
+            if not self._store.compare_and_set(self._key, before, data, self._until):
+                raise self._another(self._rank)
+            return
+        while not self._store.hold(self._key, data, self._until):
+            rest = self._store.get(self._key, self._until)  # of who was this rank before
+            if rest is not None:
+                self._store.compare_and_set(self._key, rest, None, self._until)
+
+    def _is_of_this(self, said):
+        return said is not None and said.start == self._start
+
+    def _told(self):
+        now = self._store.await_other(self._decisions, self._decision, self._until)
+        outcome = self._outcome(now, self._until)
+        if outcome is None:
+            raise self._left(0)
+        return outcome
+
+    def _outcome(self, now, until):
+        if not self._is_of_this(_Outcome.peek(now)):
+            return None
+
+        def further(step, value):
+            data = self._store.get(
+                "%sof/%s/%s/%d" % (self._prefix, self._start, step, value), until)
+            if data is None:
+                raise self._left(0)
+            return data
+
+        try:
+            outcome = _Outcome.of(now, further)
+        except _Malformed as e:
+            raise self._unreadable(e) from e
+        self._decision = now
+        return outcome
+
+    def _await_other(self, key, seen, look):
+        """A wait with a look at something else from time to time, which may raise."""
+        while True:
+            once = _Until(max(0.001, min(_LOOK, self._until.left())))
+            try:
+                return self._store.await_other(key, seen, once)
+            except DeadlineExceededException:
+                if self._until.over():
+                    raise
+                look()
+
+    def _require_others(self):
+        if self._others is not None:
+            key, value = self._others
+            if self._store.get(key, self._until) != value:
+                raise _OthersGone()
+
+    def _require_undecided(self):
+        now = self._store.get(self._decisions, self._until)
+        if now != self._decision:
+            raise _Decided(now)
+
+    def _decide(self, step):
+        try:
+            outcome = self._decided(self._collected(step), self._until)
+        except _Decided as e:
+            outcome = self._outcome(e.now, self._until)
+        if outcome is None:
+            raise self._another(0)
+        return outcome
+
+    def _collected(self, step):
+        said = []
+        for rank in range(self._size):
+            try:
+                if self._heard[rank] is None:
+                    word = self._first_word(rank)
+                else:
+                    word = self._next_word(rank)
+                if word is not None and word.step != step:
+                    raise _Malformed("it is at step " + _printable(word.step))
+            except _Malformed as e:
+                return _Outcome.failed(self._start, step, MismatchException(
+                    "what rank %d says at the start can't be read: %s; run one version of windlass"
+                    " on"
+                    " all of them" % (rank, e), [rank]))
+            if word is None:
+                return _Outcome.failed(self._start, step, self._left(rank))
+            if word.refused is not None:
+                why = WindlassException.of(
+                    word.refused.code, "rank %d: %s" % (rank, word.refused), [rank])
+                return _Outcome.failed(self._start, step, why)
+            said.append(word.member.bytes + _array(word.value))
+        return _Outcome(self._start, step, _SAID, b"".join(said))
+
+    def _first_word(self, rank):
+        def look():
+            self._require_others()
+            self._require_undecided()
+
+        while True:
+            key = "%srank/%d" % (self._prefix, rank)
+            self._seen[rank] = self._await_other(key, self._seen[rank], look)
+            word = None if self._seen[rank] is None else _Word.of(self._seen[rank])
+            if self._is_of_this(word):
+                self._heard[rank] = word
+                return word
+
+    def _next_word(self, rank):
+        key = "%srank/%d" % (self._prefix, rank)
+        data = self._await_other(key, self._seen[rank], self._require_undecided)
+        word = None if data is None else _Word.of(data)
+        if not self._is_of_this(word) or word.member != self._heard[rank].member:
+            return None
+        self._seen[rank], self._heard[rank] = data, word
+        return word
+
+    def _decided(self, outcome, until):
+        """`outcome`, or what was decided before; None where the start is there no more."""
+        first, *further = outcome.values()
+        for value, data in enumerate(further, 1):
+            key = "%sof/%s/%s/%d" % (self._prefix, outcome.start, outcome.step, value)
+            self._further.append(key)
+            self._store.hold(key, data, until)
+        if self._store.compare_and_set(self._decisions, self._decision, first, until):
+            self._decision = first
+            return outcome
+        return self._outcome(self._store.get(self._decisions, until), until)
+
+    def _late(self, step, failure):
+        """The outcome of a step whose deadline has passed: who has not come so far."""
+        last = _Until(_LAST_LOOK)
+        try:
+            absent, behind = [], []
+            for rank in range(self._size):
+                word = _Word.peek(self._store.get("%srank/%d" % (self._prefix, rank), last))
+                if word is None or word.start not in (self._start, _NO_START):
+                    absent.append(rank)
+                elif word.step != step:
+                    behind.append(rank)
+            if absent or behind:
+                what = ["ranks %s of %d had not come" % (absent, self._size)] if absent else []
+                what += ["ranks %s had not gone on with the others" % behind] if behind else []
+                why = DeadlineExceededException(
+                    "%s, at %s, when the deadline passed; see why they did not start, or whether"
+                    " their"
+                    " processes are stopped, or give more time"
+                    % (" and ".join(what), self._store.address), sorted(absent + behind))
+            elif self._rank == 0:
+                why = DeadlineExceededException(
+                    "all of %d ranks came to %s as the deadline passed; give more time"
+                    % (self._size, self._store.address))
+            else:
+                why = DeadlineExceededException(
+                    "rank 0 of %d came to %s, and had not let the others go on when the deadline"
+                    " passed; see whether its process is"
+                    " stopped" % (self._size, self._store.address),
+                    [0])
+            outcome = None
+            if self._start is not None and self._decision is not None:
+                outcome = self._decided(_Outcome.failed(self._start, step, why), last)
+        except WindlassException as e:
+            raise failure from e
+        if outcome is None:
+            raise why from failure
+        return outcome
+
+    def end(self, is_done):
+        """Takes back what this process has said; as rank 0 once the others have heard the rest."""
+        last = _Until(_LAST_LOOK)
+        try:
+            if self._rank == 0 and self._start is not None:
+                if not is_done and self._is_open(self._decision):
+                    self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
+                until = self._until if is_done else last
+                for rank in range(1, self._size):
+                    key = "%srank/%d" % (self._prefix, rank)
+                    seen = self._store.get(key, until)
+                    while self._is_of_this(_Word.peek(seen)):
+                        seen = self._store.await_other(key, seen, until)
+        except WindlassException:
+            pass  # who has not left by now finds the store gone
+        last = _Until(_LAST_LOOK)
+        try:
+            word = _Word.peek(self._said and self._store.get(self._key, last))
+            if word is not None and word.member == self._member:
+                self._store.compare_and_set(self._key, self._said, None, last)
+            for key in self._further:
+                data = self._store.get(key, last)
+                if data is not None:
+                    self._store.compare_and_set(key, data, None, last)
+            if self._rank == 0 and self._start is not None:
+                data = self._store.get(self._decisions, last)
+                if self._is_of_this(_Outcome.peek(data)):
+                    self._store.compare_and_set(self._decisions, data, None, last)
+        except WindlassException:
+            pass  # what a store that is lost has of them ends with this way in
+
+
+class _Arrival:
+    """What a rank says of itself when it comes to a start."""
+
+    def __init__(self, library, rank, target, host, process, cores, cpus, options):
+        self.library, self.rank, self.target, self.host = library, rank, target, host
+        self.process, self.cores, self.cpus, self.options = process, cores, cpus, options
+
+    @staticmethod
+    def own(rank, options):
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            cpus = [
+                line.split(":")[1].strip() for line in file
+                if line.startswith("Cpus_allowed_list:")]
+        process = _own_process()
+        return _Arrival(
+            _version(), rank, native().wl_target().decode("ascii"), _boot_id(),
+            (process.pid, process.started, process.pid_namespace), native().wl_allowed_cores(),
+            cpus[0] if cpus else "", options)
+
+    def bytes(self):
+        return (struct.pack(">i", START_PROTOCOL) + _utf(self.library)
+                + struct.pack(">i", self.rank) + _utf(self.target) + _utf(self.host)
+                + struct.pack(">iQQ", *self.process)
+                + struct.pack(">i", self.cores) + _utf(self.cpus) + _utf(self.options))
+
+    @staticmethod
+    def of(rank, data):
+        try:
+            reader = _Reader(data)
+            protocol, library = reader.int(), _printable(reader.utf())
+            if protocol != START_PROTOCOL:
+                raise MismatchException(
+                    "rank %d runs windlass %s, which starts by protocol %d; this one runs %s, by"
+                    " protocol"
+                    " %d; use one version everywhere"
+                    % (rank, library, protocol, _version(), START_PROTOCOL), [rank])
+            told = _Arrival(
+                library, reader.int(), _printable(reader.utf()), reader.utf(), reader.unpack("iQQ"),
+                reader.int(), reader.utf(), _printable(reader.utf()))
+        except _Malformed as e:
+            raise MismatchException(
+                "what rank %d says of itself can't be read: %s" % (rank, e), [rank]) from e
+        if told.rank != rank:
+            raise MismatchException(
+                "rank %d says that it is rank %d; start all ranks"
+                " again" % (rank, told.rank), [rank])
+        return told
+
+    def mask(self):
+        mask = set()
+        for part in self.cpus.split(","):
+            ends = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+            if not ends or int(ends[2] or ends[1]) >= 1 << 16:
+                return set()
+            mask.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+        return mask
+
+
+def _shared_cores(arrivals):
+    """How many cores all share: what their masks have together, or what a quota leaves of it."""
+    masks = [each.mask() for each in arrivals]
+    union = set().union(*masks)
+    bounded = any(each.cores < len(mask) for each, mask in zip(arrivals, masks))
+    most = max(1, *(each.cores for each in arrivals))
+    return most if bounded or not union else len(union)
+
+
+class Options:
+    """What a communicator is to be like, the same on all ranks; defaults as Java's."""
+
+    def __init__(self, deadline=60.0, first_sequence=1, cores=0, blocks=0, adjust_threads=False):
+        self.deadline_ns = round(_Until(deadline).whole * 1e9)
+        self.first_sequence, self.cores, self.blocks = first_sequence, cores, blocks
+        self.adjust_threads = adjust_threads
+
+    def text(self):
+        """As Java's record has it, which ranks compare."""
+        return "Config[firstSequence=%d, cores=%d, blocks=%d, deadlineNs=%d, adjustThreads=%s]" % (
+            self.first_sequence, self.cores, self.blocks, self.deadline_ns,
+            str(self.adjust_threads).lower())
+
+
+def _start(store, prefix, others, opened, rank, size, options, until):
+    """Meets the other ranks of a start and joins their group: this rank's `wl_comm_t*`."""
+    gathering = _Gathering(store, prefix, others, rank, size, until, opened)
+    is_done = False
+    try:
+        said = gathering.gather("arrive", _Arrival.own(rank, options.text()).bytes())
+        arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
+        _compare(arrivals)
+        comm = _share_and_attach(gathering, arrivals, rank, size, options)
+        is_done = True
+        return comm
+    finally:
+        gathering.end(is_done)
+
+
+def _compare(arrivals):
+    first = arrivals[0]
+    for other in arrivals[1:]:
+        kind, what = MismatchException, None
+        if other.library != first.library:
+            what = "run windlass %s and %s" % (first.library, other.library)
+        elif other.target != first.target:
+            what = "have kernels for %s and %s" % (first.target, other.target)
+        elif other.options != first.options:
+            what = "ask for %s and %s" % (first.options, other.options)
+        elif other.host != first.host:
+            kind = UnsupportedException
+            what = "live on different hosts, between which nothing moves yet"
+        elif other.process[2] != first.process[2]:
+            kind = UnsupportedException
+            what = ("live in different pid namespaces, where one can't open what the other shares;"
+                    " start"
+                    " both in one container, or share its pid namespace")
+        if what:
+            raise kind("ranks 0 and %d %s" % (other.rank, what), [0, other.rank])
+
+
+def _tried(step):
+    """What `step` gives and None; or None and what all are to be told."""
+    try:
+        return step(), None
+    except WindlassException as e:
+        return None, _Refused(e.code, str(e))
+
+
+def _share_and_attach(gathering, arrivals, rank, size, options):
+    shared = None
+    group = c_void_p()
+    comm = c_void_p()
+    is_done = False
+    try:
+        refused = None
+        if rank == 0:
+            shared, refused = _tried(lambda: _share(size, options, _shared_cores(arrivals)))
+        inode = native().wl_file_inode(shared) if shared is not None else 0
+        own = struct.pack(">iQ", -1 if shared is None else shared, inode)
+        told = gathering.gather("share", own, refused)[0]
+        if len(told) != 12:
+            raise MismatchException(
+                "what rank 0 says of the memory that all share can't be read: it has %d bytes; run"
+                " one"
+                " version of windlass on all ranks" % len(told), [0])
+        number, inode = struct.unpack(">iQ", told)
+
+        def attach():
+            _attach(arrivals, rank, number, inode, group)
+            _call("wl_group_join", group, rank, byref(comm))
+            _watch(arrivals, rank, group)
+
+        _, refused = _tried(attach)
+        gathering.gather("attach", b"", refused)
+        is_done = True
+        return comm
+    finally:
+        if not is_done and comm:
+            native().wl_comm_free(comm)
+        if group:
+            native().wl_group_release(group)
+        if shared is not None:
+            native().wl_file_close(shared)
+
+
+def _share(size, options, cores):
+    file = c_int32()
+    _call("wl_group_share", byref(_group_config(size, options, cores)), byref(file))
+    return file.value
+
+
+def _group_config(size, options, cores):
+    return _GroupConfig(
+        struct_size=ctypes.sizeof(_GroupConfig), ranks=size, first_sequence=options.first_sequence,
+        cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
+        adjust_threads=int(options.adjust_threads))
+
+
+def _process_struct(name):
+    return _Process(ctypes.sizeof(_Process), *name)
+
+
+def _attach(arrivals, rank, number, inode, group):
+    maker = arrivals[0].process
+    file = c_int32(number)
+    if rank != 0:
+        _call("wl_file_open", byref(_process_struct(maker)), number, byref(file))
+    try:
+        if native().wl_file_inode(file) != inode:
+            raise ResourceException(
+                "process %d has given up this start, and has other memory by now" % maker[0])
+        _call("wl_group_attach", file, byref(group))
+    finally:
+        if rank != 0:
+            native().wl_file_close(file)
+
+
+def _watch(arrivals, rank, group):
+    processes = {}
+    for each in arrivals:
+        processes.setdefault(each.process, []).append(each.rank)
+    processes.pop(arrivals[rank].process)
+    for name, ranks in processes.items():
+        theirs = (c_int32 * len(ranks))(*ranks)
+        _call("wl_group_watch", group, byref(_process_struct(name)), theirs, len(ranks), 0)
+
+
+def _start_from_environment(environment, options, until):
+    """(the rank's `wl_comm_t*`, its LaunchEnvironment)."""
+    launch = LaunchEnvironment(environment)
+    if launch.size == 1:
+        group, comm = c_void_p(), c_void_p()
+        _call("wl_group_create", byref(_group_config(1, options, 0)), byref(group))
+        try:
+            _call("wl_group_join", group, 0, byref(comm))
+        finally:
+            native().wl_group_release(group)
+        return comm
+    variables = os.environ if environment is None else environment
+    if launch.rendezvous or launch.token:
+        if launch.rendezvous is None:
+            raise InvalidArgumentException(
+                "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
+                " HOST:PORT, such as 127.0.0.1:29500, on all of them")
+        if launch.token is None:
+            raise InvalidArgumentException(
+                "there is no token, which proves that ranks belong together; set"
+                " WINDLASS_TOKEN_FILE to"
+                " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
+        if launch.rank > 0 or launch.launcher_has_store:
+            return _meet(launch, launch.rendezvous, launch.token, options, until)
+        server = _StoreServer(launch.rendezvous, launch.token)
+        try:
+            return _meet(launch, launch.rendezvous, launch.token, options, until)
+        finally:
+            server.close()
+    if launch.job is None:
+        raise InvalidArgumentException(
+            "nothing tells this job from others, by which its ranks find one another; set"
+            " WINDLASS_JOB to"
+            " a name of its own on all of them, or WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE")
+    file = _MeetingFile(launch.launcher + "\n" + launch.job, variables)
+    if launch.rank > 0:
+        address, token = file.wait(until, "rank 0")
+        return _meet(launch, address, token, options, until)
+    token = secrets.token_bytes(32)
+    server = _StoreServer(("127.0.0.1", 0), token)
+    try:
+        file.write(server.address, token)
+        return _meet(launch, server.address, token, options, until)
+    finally:
+        file.close()
+        server.close()
+
+
+def _meet(launch, address, token, options, until):
+    job = (launch.job or "windlass").encode("utf-8")
+    name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
+    is_own = launch.rank == 0 and not launch.launcher_has_store
+    while True:
+        try:
+            store = _Store(
+                address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
+        except (PeerLostException, DeadlineExceededException) as e:
+            whose = "the launcher" if launch.launcher_has_store else "rank 0"
+            raise WindlassException.of(
+                e.code, "waiting for %s, which has the store where ranks meet: %s" % (whose, e),
+                [] if launch.launcher_has_store else [0]) from e
+        try:
+            opened = None
+            if not is_own and not launch.launcher_has_store:
+                try:
+                    opened = _Gathering.await_open(store, "start/", until)
+                except PeerLostException:
+                    continue  # it was that of an earlier start
+            arrival = _Arrival.own(launch.rank, "")
+            store.set("process/%d" % arrival.process[0], arrival.bytes(), until)
+            return _start(
+                store, "start/", None, opened, launch.rank, launch.size, options, until)
+        finally:
+            store.close()
+
+
+# ---- tensors ----
+
+_NUMPY = {"b1": "bool", "u1": "u8", "i1": "i8", "i2": "i16", "u2": "u16", "f2": "f16", "i4": "i32",
+          "u4": "u32", "f4": "f32", "f8": "f64", "i8": "i64", "u8": "u64", "c8": "c64"}
+_TORCH = {"bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "uint16": "u16",
+          "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "float32": "f32",
+          "float64": "f64", "int64": "i64", "uint64": "u64", "complex64": "c64",
+          "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3"}
+
+
+class Tensor:
+    """Memory of this process: an address, a dtype of `DTYPES`, a shape, and strides in elements.
+
+    `owner` is what keeps the memory there; this holds it."""
+
+    def __init__(self, address, dtype, shape, strides=None, owner=None, writable=True):
+        if dtype not in DTYPES:
+            raise InvalidArgumentException(
+                "%r is no dtype; known: %s" % (dtype, " ".join(DTYPES)))
+        self.shape = [int(extent) for extent in shape]
+        if len(self.shape) > 16 or any(extent < 0 for extent in self.shape):
+            raise InvalidArgumentException(
+                "shape is %s; it has at most 16 extents, of 0 or more" % self.shape)
+        dense = [1] * len(self.shape)
+        for d in range(len(self.shape) - 2, -1, -1):
+            dense[d] = dense[d + 1] * max(1, self.shape[d + 1])
+        self.strides = dense if strides is None else [int(stride) for stride in strides]
+        if len(self.strides) != len(self.shape) or any(stride < 0 for stride in self.strides):
+            raise InvalidArgumentException(
+                "strides are %s of shape %s; there is one for each dimension, 0 or more"
+                % (self.strides, self.shape))
+        self.address, self.dtype, self.owner, self.writable = int(address), dtype, owner, writable
+        size = DTYPES[dtype][1]
+        self.numel = 1
+        last = 0
+        for extent, stride in zip(self.shape, self.strides):
+            self.numel *= extent
+            last += (extent - 1) * stride
+        self.bytes = (last + 1) * size if self.numel else 0
+        self.is_contiguous = self.numel <= 1 or all(
+            extent == 1 or stride == own
+            for extent, stride, own in zip(self.shape, self.strides, dense))
+        if self.numel and (self.address <= 0 or self.address % size):
+            raise InvalidArgumentException(
+                "address is %#x; %s is aligned to %d bytes" % (self.address, dtype, size))
+
+    def __repr__(self):
+        return "Tensor(%s%s)" % (self.dtype, self.shape)
+
+
+def tensor(array, dtype=None):
+    """A numpy array, a torch CPU tensor or a `Tensor` as a Tensor over the same memory.
+
+    `dtype` names what numpy has no name for, such as bf16 in an array of uint16."""
+    if isinstance(array, Tensor):
+        found = array
+    elif hasattr(array, "data_ptr") and hasattr(array, "stride"):
+        found = _torch_tensor(array)
+    elif hasattr(array, "__array_interface__"):
+        found = _numpy_tensor(array)
+    else:
+        raise InvalidArgumentException(
+            "%s is no tensor; give a numpy array, a torch CPU tensor or a windlass.Tensor"
+            % type(array).__name__)
+    if dtype is None or dtype == found.dtype:
+        return found
+    if dtype not in DTYPES or DTYPES[dtype][1] != DTYPES[found.dtype][1]:
+        raise InvalidArgumentException(
+            "dtype is %r; it must have as many bytes as %s" % (dtype, found.dtype))
+    return Tensor(
+        found.address, dtype, found.shape, found.strides, found.owner, found.writable)
+
+
+def _torch_tensor(array):
+    if array.device.type != "cpu" or str(array.layout) != "torch.strided":
+        raise UnsupportedException(
+            "a tensor on %s with layout %s; a guest takes strided tensors on the CPU"
+            % (array.device, array.layout))
+    if array.is_conj() or getattr(array, "is_neg", lambda: False)():
+        raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
+    name = str(array.dtype).rpartition(".")[2]
+    if name not in _TORCH:
+        raise UnsupportedException("a tensor of %s" % array.dtype)
+    # A parameter may be given other storage; this one stays as long as it is named here.
+    storage = getattr(array, "untyped_storage", array.storage)()
+    return Tensor(
+        array.data_ptr(), _TORCH[name], array.shape, array.stride(), (array, storage))
+
+
+def _numpy_tensor(array):
+    interface = array.__array_interface__
+    typestr = interface["typestr"]
+    order, name = typestr[0], typestr[1:]
+    native_order = "<" if sys.byteorder == "little" else ">"
+    if name not in _NUMPY or order not in ("|", native_order) or interface.get("data") is None:
+        raise UnsupportedException(
+            "an array of type %s; view it as an integer of its size and name its dtype" % typestr)
+    dtype = _NUMPY[name]
+    size = DTYPES[dtype][1]
+    strides = interface.get("strides")
+    if strides is not None and any(stride % size for stride in strides):
+        raise UnsupportedException("strides of %s bytes, of elements of %d" % (strides, size))
+    address, read_only = interface["data"]
+    return Tensor(
+        address, dtype, interface["shape"],
+        None if strides is None else [stride // size for stride in strides],
+        array, not read_only)
+
+
+# ---- communicators ----
+
+_KEPT = []
+"""What memory peers may still touch after a failure, when its communicator went."""
+
+
+class Communicator:
+    """This process's rank of a communicator, whose other ranks are JVMs' or guests.
+
+    One thread at a time calls an operation; abort, failure and close may come from any."""
+
+    def __init__(self, comm, options):
+        self._comm = comm
+        self._options = options
+        self._calling = threading.Lock()
+        self._ending = threading.Lock()
+        self._held = []
+        self._freed_before = []  # of handles that don't outlive this one: what frees each
+        self._closed = False
+        self.rank = native().wl_comm_rank(comm)
+        self.size = native().wl_comm_size(comm)
+
+    @staticmethod
+    def from_environment(environment=None, deadline=60.0, options=None):
+        """Collective over the ranks that a launcher started, each of which brings one.
+
+        environment: variables, os.environ by default, that say which rank this is and where the
+        others are. deadline: for all of it, in seconds."""
+        until = _Until(deadline)
+        options = options or Options()
+        comm = Communicator(_start_from_environment(environment, options, until), options)
+        try:
+            comm.barrier(max(0.001, until.left()))  # behind it none finds this start's store
+            return comm
+        except BaseException:
+            comm._close_quietly()
+            raise
+
+    def _call(self, what, name, *arguments, on=None, holds=()):
+        """One call of this rank, on its handle or another; what it touches stays until peers touch
+        it no more."""
+        if not self._calling.acquire(blocking=False):
+            raise InvalidArgumentException(
+                what + ": another thread is in a call on this communicator; one at a time may be")
+        try:
+            if self._closed:
+                raise ClosedException(what + ": the communicator was closed")
+            try:
+                _call(name, on or self._comm, *arguments)
+            except WindlassException:
+                self._held.extend(holds)
+                raise
+        finally:
+            self._calling.release()
+
+    def _ns(self, deadline):
+        return 0 if deadline is None else _Until(deadline).ns()
+
+    def barrier(self, deadline=None):
+        """Returns once all ranks have come."""
+        self._call("barrier", "wl_barrier", self._ns(deadline))
+
+    def _collective(self, what, operation, source, target, op, root, deadline):
+        for each in (source, target):
+            if not each.is_contiguous:
+                raise InvalidArgumentException("%s: %r is not contiguous; copy it" % (what, each))
+        self._call(
+            what, "wl_collective", operation, source.address, source.numel, target.address,
+            target.numel, DTYPES[source.dtype][0], op, 0, root, 0, self._ns(deadline),
+            holds=(source, target))
+
+    def broadcast(self, array, root, deadline=None):
+        """`array` gets what it has on the root, on every rank; of one dtype and size everywhere."""
+        both = tensor(array)
+        if not both.writable and self.rank != root:
+            raise InvalidArgumentException("broadcast: %r is read-only" % both)
+        self._collective("broadcast", _OP_BROADCAST, both, both, 0, root, deadline)
+
+    def all_reduce(self, array, output=None, op="sum", deadline=None):
+        """`output`, `array` itself by default, gets the reduction of all ranks' arrays on every
+        rank: by sum, max, min, product or avg, in ascending rank."""
+        if op not in _REDUCE_OPS:
+            raise InvalidArgumentException(
+                "all_reduce: op is %r; known: %s" % (op, " ".join(_REDUCE_OPS)))
+        source = tensor(array)
+        target = source if output is None else tensor(output)
+        if not target.writable:
+            raise InvalidArgumentException("all_reduce: %r is read-only" % target)
+        if target.dtype != source.dtype or target.numel != source.numel:
+            raise InvalidArgumentException(
+                "all_reduce: output is %r, of input %r; they are alike" % (target, source))
+        self._collective(
+            "all_reduce", _OP_ALL_REDUCE, source, target, _REDUCE_OPS[op], 0, deadline)
+
+    def split(self, color, key=None, deadline=None):
+        """Collective: ranks of one color meet in a new communicator, by key, then rank; None on a
+        rank whose color is negative."""
+        out = c_void_p()
+        self._call("split", "wl_comm_split", color, self.rank if key is None else key,
+                   self._ns(deadline), byref(out))
+        return Communicator(out, self._options) if out else None
+
+    def _again(self, until):
+        return self.split(0, self.rank, until.left() + 5)
+
+    def _words(self, operation, until, *own):
+        """Collective: the words of each rank, in rank order."""
+        count = len(own)
+        every = (c_int64 * (count * self.size))()
+        self._call("exchange", "wl_exchange", operation, (c_int64 * count)(*own), every, count,
+                   until.ns(), holds=(every,))
+        return [tuple(every[rank * count:(rank + 1) * count]) for rank in range(self.size)]
+
+    def _bytes(self, operation, until, own):
+        """Collective: the bytes of each rank; ranks that say they give the same give them once."""
+        most = 1 << 26
+        digest = int.from_bytes(hashlib.sha256(own).digest()[:8], "big", signed=True)
+        heads = self._words(operation, until, digest, len(own))
+        for rank, (_, length) in enumerate(heads):
+            if not 0 <= length <= most:
+                raise MismatchException(
+                    "rank %d says that it gives %d bytes, of at most %d; run one version of"
+                    " Windlass on"
+                    " all ranks" % (rank, length, most), [rank])
+        sender = [heads.index(head) for head in heads]
+        counts = [head[1] if sender[rank] == rank else 0 for rank, head in enumerate(heads)]
+        out = ctypes.create_string_buffer(max(1, sum(counts)))
+        given = ctypes.create_string_buffer(own, max(1, len(own)))
+        self._call("exchange", "wl_exchange_v", operation, given, counts[self.rank], out,
+                   sum(counts), (c_int64 * self.size)(*counts), until.ns(), holds=(out, given))
+        parts, at = [], 0
+        for count in counts:
+            parts.append(out.raw[at:at + count])
+            at += count
+        return [parts[sender[rank]] for rank in range(self.size)]
+
+    def _led(self, until, step):
+        """Collective: what `step` gives, as bytes, on rank 0; where it raises there, all do."""
+        self.barrier(until.left() + 5)
+        own, failure = b"", None
+        if self.rank == 0:
+            try:
+                own = b"\0" + step()
+            except WindlassException as e:
+                failure = e
+                own = b"\1" + struct.pack(">i", e.code) + str(e).encode("utf-8")
+        told = _Reader(self._bytes(_OP_LINK, until.later(5), own)[0])
+        if failure is not None:
+            raise failure
+        try:
+            if told.byte() == 0:
+                return told.rest()
+            code = told.int()
+        except _Malformed as e:
+            raise MismatchException("what rank 0 told can't be read: %s" % e) from e
+        raise WindlassException.of(code, told.rest().decode("utf-8", "replace"))
+
+    def _agree(self, until, here):
+        """Collective: all say the same, or all raise."""
+        own = _Fingerprint().text(here).value()
+        every = self._words(_OP_LINK, until, own)
+        other = next((rank for rank, each in enumerate(every) if each != every[0]), None)
+        if other is not None:
+            texts = self._bytes(_OP_LINK, until, here.encode("utf-8"))
+            raise MismatchException(
+                "rank 0 %s, rank %d %s" % (
+                    _printable(texts[0].decode("utf-8", "replace")), other,
+                    _printable(texts[other].decode("utf-8", "replace"))), [0, other])
+
+    def failure(self):
+        """The exception that every call raises from now on; None while the communicator lives."""
+        with self._ending:
+            if self._closed:
+                return ClosedException("the communicator was closed")
+            error = _Error(struct_size=ctypes.sizeof(_Error))
+            code = native().wl_comm_status(self._comm, byref(error))
+            return None if code == 0 else _error(code, error)
+
+    def abort(self, reason):
+        """Ends it for all ranks, who get an AbortedException with the reason."""
+        with self._ending:
+            if not self._closed:
+                _call("wl_comm_abort", self._comm, reason.encode("utf-8", "replace"))
+
+    def _fail(self, code, culprits, message):
+        with self._ending:
+            if not self._closed:
+                ranks = (c_int32 * max(1, len(culprits)))(*culprits)
+                _call("wl_comm_fail", self._comm, code, ranks, len(culprits),
+                      message.encode("utf-8", "replace"))
+
+    def close(self):
+        """Leaves it; a call in progress ends with a ClosedException first. Idempotent."""
+        with self._ending:
+            if self._closed:
+                return
+            try:
+                _call("wl_comm_close", self._comm)
+            finally:
+                self._closed = True
+                is_over = self._calling.acquire(timeout=10)
+                self._free(is_over)
+                if is_over:
+                    self._calling.release()
+
+    def _free(self, is_over):
+        for _ in range(200 if is_over else 0):
+            if native().wl_comm_quiescent(self._comm):
+                for free in self._freed_before:
+                    free()
+                native().wl_comm_free(self._comm)
+                self._held.clear()
+                return
+            time.sleep(0.01)
+        # Somebody may still read what this held: it stays as long as the process.
+        _KEPT.append((self._comm, self._held))
+
+    def _close_quietly(self):
+        try:
+            self.close()
+        except WindlassException:
+            pass  # what ended it is being raised
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.close()
+        else:
+            self._close_quietly()
+
+    def __repr__(self):
+        return "Communicator(rank %d of %d)" % (self.rank, self.size)
+
+
+# ---- jobs ----
+
+
+def _require_name(what, name):
+    if (not isinstance(name, str) or not name or "/" in name or not name.isprintable()
+            or len(name.encode("utf-8")) > 64):
+        raise InvalidArgumentException(
+            "%s: %r is no name, which has 1 to 64 bytes of characters that print, and no slash"
+            % (what, name))
+
+
+def versions():
+    """All that two jobs have to have alike, as Java's jobs compare it."""
+    return "windlass %s, ABI %d, meeting protocol %d, plan %d, offer %d" % (
+        _version(), ABI, MEETING_PROTOCOL, PLAN_VERSION, OFFER_FORMAT)
+
+
+class _Announcement:
+    """What a job says of itself where it meets another."""
+
+    _MAGIC = 0x574C4D54
+
+    def __init__(self, said, job, instance, pid, ranks, layout):
+        self.versions, self.job, self.instance = said, job, instance
+        self.pid, self.ranks, self.layout = pid, ranks, layout
+
+    def bytes(self, options):
+        return (struct.pack(">i", self._MAGIC) + _utf(self.versions) + _utf(self.job)
+                + _utf(self.instance) + struct.pack(">qi", self.pid, self.ranks) + _utf(self.layout)
+                + struct.pack(">Iiiq??", options.first_sequence, options.cores, options.blocks,
+                              options.deadline_ns, options.adjust_threads, True))
+
+    @staticmethod
+    def of(data):
+        """_Malformed for what is none; MismatchException for other versions."""
+        reader = _Reader(data)
+        if reader.int() != _Announcement._MAGIC:
+            raise _Malformed("it begins otherwise")
+        said = reader.utf()
+        if said != versions():
+            raise MismatchException(
+                "the other job has %s; this one has %s; run both with one version of Windlass"
+                % (_printable(said), versions()))
+        other = _Announcement(
+            said, _printable(reader.utf()), reader.utf(), reader.long(), reader.int(), reader.utf())
+        if not 1 <= other.ranks <= _MOST_RANKS:
+            raise _Malformed("it has %d ranks" % other.ranks)
+        return other
+
+    @staticmethod
+    def peek(data):
+        try:
+            return _Announcement.of(data)
+        except (_Malformed, MismatchException):
+            return None
+
+    def whose(self, first):
+        last = first + self.ranks - 1
+        ranks = "rank %d is" % first if first == last else "ranks %d to %d are" % (first, last)
+        return "%s job '%s'" % (ranks, self.job)
+
+    def __str__(self):
+        return "job '%s' (%d %s, rank 0 is process %d)" % (
+            self.job, self.ranks, "rank" if self.ranks == 1 else "ranks", self.pid)
+
+
+class _Pairing:
+    """The way of a source to the targets of its pair, at a store: what its rank 0 does, as Java's
+    class of this name does it."""
+
+    def __init__(self, store, pair, own, options, until):
+        self._store, self._pair, self._path = store, pair, "pair/%s/" % pair
+        self._own, self._until = own, until
+        self._own_bytes = own.bytes(options)
+
+    def source(self):
+        """(meeting number, the target's key, its value there, its announcement as bytes)."""
+        self._take_source()
+        calls = None
+        while True:
+            for target in self._open():
+                match = self._match(target)
+                if match:
+                    return match
+            try:
+                calls = self._store.await_other(self._path + "calls", calls, self._until)
+            except DeadlineExceededException as e:
+                raise DeadlineExceededException(
+                    "pair '%s': no job receives it here that is not linked already, at the store"
+                    " at %s,"
+                    " when the deadline passed; see whether the other job runs, meets there by"
+                    " that name,"
+                    " with the same token where it has one, and has the other role"
+                    % (self._pair, self._store.address)) from e
+
+    def _take_source(self):
+        key = self._path + "source"
+        while not self._store.hold(key, self._own_bytes, self._until):
+            there = self._store.get(key, self._until)
+            if there is None:
+                continue
+            try:
+                self._store.await_other(key, there, self._until)
+            except DeadlineExceededException as e:
+                holder = _Announcement.peek(there) or "a job of another version"
+                raise DeadlineExceededException(
+                    "pair '%s': another sends it already: %s; a pair has one source" % (
+                        self._pair, holder)) from e
+        self._store.hold(self._path + "calls", bytes(8), self._until)
+
+    @staticmethod
+    def _standing(data):
+        """(meeting, what the target says); None for what is none."""
+        try:
+            reader = _Reader(data)
+            return reader.long(), reader.array()
+        except _Malformed:
+            return None
+
+    def _open(self):
+        path = self._path + "target/"
+        for key in self._store.keys(path, self._until):
+            data = self._store.get(key, self._until)
+            standing = data and self._standing(data)
+            name = key[len(path):]
+            if standing and standing[0] == 0 and name and "/" not in name and name.isprintable():
+                yield name
+
+    def _match(self, target):
+        key = self._path + "target/" + target
+        seen = self._store.get(key, self._until)
+        standing = seen and self._standing(seen)
+        if not standing or standing[0] != 0:
+            return None
+        meeting = secrets.randbits(62) + 1
+        self._store.hold("meeting/%d/source" % meeting, b"", self._until)
+        answered = struct.pack(">q", meeting) + _array(standing[1]) + self._own_bytes
+        if not self._store.compare_and_set(key, seen, answered, self._until):
+            self._store.compare_and_set("meeting/%d/source" % meeting, b"", None, self._until)
+            return None
+        return meeting, key, answered, standing[1]
+
+
+class Job:
+    """A job of guests as one of its ranks has it: a communicator of its own, and the way to jobs of
+    JVMs, which it meets at the store that WINDLASS_MEETING names and that one of those opens."""
+
+    _STEP = 5.0  # seconds on the way to a store, before the next one
+
+    def __init__(self, name, communicator, environment, options, owns):
+        self.name = name
+        self.communicator = communicator
+        self._environment = dict(os.environ if environment is None else environment)
+        self._options, self._owns = options, owns
+        self._ranks = communicator._again(_Until(options.deadline_ns / 1e9))
+
+    @staticmethod
+    def from_environment(name, environment=None, deadline=60.0, options=None):
+        """Collective over the ranks that a launcher started, all of them guests.
+
+        name: of the job, at most 64 bytes without a slash; jobs of one pair have different names.
+        options: of its communicator, and of its links."""
+        _require_name("name", name)
+        options = options or Options()
+        communicator = Communicator.from_environment(environment, deadline, options)
+        try:
+            return Job(name, communicator, environment, options, True)
+        except BaseException:
+            communicator._close_quietly()
+            raise
+
+    @staticmethod
+    def of(name, communicator, environment=None, options=None):
+        """Collective over `communicator`, all of guests, which stays the caller's to close."""
+        _require_name("name", name)
+        return Job(name, communicator, environment, options or Options(), False)
+
+    def meet(self, pair, deadline=60.0):
+        """Collective: meets a job that receives the pair, in whatever order they come, and gives
+        the link over which this job sends. It may be called again when a link has ended."""
+        _require_name("pair", pair)
+        until = _Until(deadline)
+        what = "meet of pair '%s' as source" % pair
+        self._ranks._agree(until, "of job '%s' calls %s" % (self.name, what))
+        while True:
+            link, failure = None, None
+            try:
+                link = self._met(pair, until)
+            except WindlassException as e:
+                failure = e
+            except _OthersGone as e:
+                failure = PeerLostException("the other job gave up before they had met")
+                failure.__cause__ = e
+            again = (failure is not None and not until.over() and isinstance(
+                failure, (PeerLostException, AbortedException, DeadlineExceededException)))
+            standing = 0 if failure is None else 1 if again else 2
+            try:
+                worst = max(each[0] for each in self._ranks._words(
+                    _OP_LINK, until.later(5), standing))
+            except WindlassException as e:
+                if link is not None:
+                    link._end("meet", e)
+                    link.close()
+                raise failure or e
+            if worst == 0:
+                return link
+            if link is not None:
+                link.close()
+            if worst == 2:
+                failure = failure or AbortedException(
+                    "another rank of job '%s' has failed; see what it says" % self.name)
+                raise WindlassException.of(
+                    failure.code, "%s: %s" % (what, failure), failure.culprits) from failure
+
+    def _met(self, pair, until):
+        held = []  # rank 0's way into the store, which holds its signs
+
+        def match():
+            address, token = self._place(until)
+            store = self._connect(address, token, until)
+            held.append(store)
+            instance = str(uuid.uuid4())
+            own = _Announcement(versions(), self.name, instance, os.getpid(), self._ranks.size, "")
+            meeting, key, value, other = _Pairing(store, pair, own, self._options, until).source()
+            host = address[0].encode("utf-8")
+            return (struct.pack(">qi", meeting, address[1]) + _array(host) + _array(token)
+                    + _array(key.encode("utf-8")) + _array(value) + other)
+
+        side = store = comm = None
+        try:
+            told = _Reader(self._ranks._led(until, match))
+            meeting, port = told.unpack("qi")
+            host, token, key, value = (told.array() for _ in range(4))
+            other = told.rest()
+            failure = None
+            try:
+                theirs = _Announcement.of(other)
+                address = (host.decode("utf-8"), port)
+                store = held[0] if held else self._connect(address, token, until)
+            except _Malformed as e:
+                failure = MismatchException("what the other job says of itself can't be read:"
+                                            " %s" % e)
+            except WindlassException as e:
+                failure = e
+            codes = self._ranks._words(_OP_LINK, until.later(5), failure.code if failure else 0)
+            if failure:
+                raise failure
+            failed = [rank for rank, each in enumerate(codes) if each[0]]
+            if failed:
+                raise WindlassException.of(
+                    codes[failed[0]][0], "rank %d of job '%s' finds no way to the store" % (
+                        failed[0], self.name), failed)
+            side = self._ranks._again(until)
+            own = _Announcement(versions(), self.name, "", 0, self._ranks.size, "")
+            handle = _start(
+                store, "meeting/%d/" % meeting, (key.decode("utf-8"), value), None,
+                self._ranks.rank, own.ranks + theirs.ranks, self._options, until)
+            comm = Communicator(handle, self._options)
+            whose = " (%s, %s)" % (own.whose(0), theirs.whose(own.ranks))
+            comm._agree(until, "meets as '%s' from layout none to layout %s%s" % (
+                pair, theirs.layout or "none", whose))
+            link = Link(pair, whose, comm, side, own.ranks, until)
+            side = comm = None
+            return link
+        except _Malformed as e:
+            raise MismatchException("what rank 0 told can't be read: %s" % e) from e
+        except BaseException as e:
+            if comm is not None and comm.failure() is None:
+                comm.abort("meet failed there: %s" % e)
+            raise
+        finally:
+            for each in (comm, side):
+                if each is not None:
+                    each._close_quietly()
+            for each in {*held, *([store] if store else [])}:
+                each.close()
+
+    def _place(self, until):
+        """((host, port), token) of the store where jobs meet, once one of them has it."""
+        setting = self._environment.get("WINDLASS_MEETING", "")
+        if not setting:
+            raise InvalidArgumentException(
+                "WINDLASS_MEETING is not set, and nothing else says where jobs meet; set it to one"
+                " name"
+                " for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
+                " WINDLASS_TOKEN_FILE")
+        if "://" in setting:
+            raise UnsupportedException(
+                "WINDLASS_MEETING is %r; a guest meets at HOST:PORT or by a name alone" % setting)
+        if ":" in setting:
+            token = LaunchEnvironment(
+                {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
+                 **{name: self._environment.get(name, "")
+                    for name in ("WINDLASS_TOKEN", "WINDLASS_TOKEN_FILE")}}).token
+            if token is None:
+                raise InvalidArgumentException(
+                    "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
+                    " belong"
+                    " together; set WINDLASS_TOKEN_FILE to one file for all of them")
+            return _host_and_port("WINDLASS_MEETING", setting), token
+        return _MeetingFile("jobs\n" + setting, self._environment).wait(
+            until, "a job of JVMs, which opens the store of WINDLASS_MEETING=%s," % setting)
+
+    def _connect(self, address, token, until):
+        # One that has gone since it was found is looked for anew.
+        step = _Until(max(0.001, min(self._STEP, until.left())))
+        member = "%s/%s" % (self.name, uuid.uuid4())
+        return _Store(address, token, member, self._ranks.rank, self._ranks.size, step)
+
+    def close(self):
+        """Lets go of the communicator where the job made it. Links go on. Idempotent."""
+        self._ranks.close()
+        if self._owns:
+            self.communicator.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.close()
+        else:
+            self._ranks._close_quietly()
+            if self._owns:
+                self.communicator._close_quietly()
+
+    def __repr__(self):
+        return "Job(%r, %r)" % (self.name, self.communicator)
+
+
+# ---- links ----
+
+
+class Link:
+    """A link over which this job sends to another; its communicator has the senders' ranks first.
+
+    When it has failed, the job may meet again. One thread at a time calls operations on it."""
+
+    _ASKED, _CONFIRMED, _WITHDRAWN, _OFFERED, _SIGNALS = 0, 1, 2, 3, 4
+    _VERSION, _LEFT_NS, _NEWEST, _WAITING, _WORDS = 0, 1, 2, 3, 4
+    _FAILED, _LATE, _MOVES = 0, 1, 2
+    _GRACE, _RESERVE = 2.0, 1.0
+
+    def __init__(self, name, whose, comm, side, senders, until):
+        self.name, self.communicator = name, comm
+        self._whose, self._side, self._senders = whose, side, senders
+        self._ticket = self._registrations = 0
+        self._move_seconds = 0.0
+        self._window = c_void_p()
+        self._lines = self._SIGNALS * comm.size * 64
+        comm._call("meet", "wl_window_create", self._lines + self._WORDS * 8, until.ns(),
+                   byref(self._window))
+        window = self._window
+        comm._freed_before.append(lambda: native().wl_window_free(window))
+        self._words = native().wl_window_address(self._window, comm.rank) + self._lines
+        (c_int64 * self._WORDS).from_address(self._words)[:] = [-1, 0, -1, -1]
+
+    def batch(self):
+        """Tensors that move together."""
+        return LinkBatch(self)
+
+    def _operation(self, what):
+        return "%s on link '%s'%s" % (what, self.name, self._whose)
+
+    def _end(self, operation, failure, shared=()):
+        """Unless every rank has the failure, peers get it now: the link ends."""
+        if not isinstance(failure, shared) and self.communicator.failure() is None:
+            self.communicator.abort("%s failed there: %s" % (operation, failure))
+
+    def _failed(self, what, failure, shared):
+        operation = self._operation(what)
+        self._end(operation, failure, shared)
+        if not isinstance(failure, WindlassException):
+            return failure
+        return WindlassException.of(
+            failure.code, "%s: %s" % (operation, failure), failure.culprits)
+
+    def _side_words(self, until, *own):
+        """Collective over the senders, whose failures are the link's."""
+        try:
+            return self._side._words(_OP_LINK_MOVE, until, *own)
+        except WindlassException as e:
+            if self._side.failure() is None or isinstance(e, ClosedException):
+                raise
+            code = AbortedException.code if isinstance(e, DeadlineExceededException) else e.code
+            self.communicator._fail(code, e.culprits, "the senders failed: %s" % e)
+            raise self.communicator.failure() or e from e
+
+    def _offer(self, registration, version, until):
+        """Collective over the senders: waits until the receivers ask. For the move; None where they
+        have not asked in time, and nothing was said."""
+        every = self._side_words(until.later(self._GRACE), until.ns())
+        agreed = _Until(max(1, min(each[0] for each in every)) / 1e9)
+        own = (self._FAILED, 0)
+        try:
+            if self._side.rank == 0:
+                own = self._offered(registration, version, agreed)
+        except BaseException as e:
+            self._end("the handover", e)
+            raise
+        finally:
+            own = self._side_words(agreed.later(self._GRACE), *own)[0]
+        if own[0] == self._FAILED:
+            raise self.communicator.failure() or AbortedException(
+                "rank 0 of this job has failed in it")
+        return None if own[0] == self._LATE else _Until(max(1, own[1]) / 1e9)
+
+    def _offered(self, registration, version, until):
+        self._announce(version, registration)
+        try:
+            reserve = min(until.whole / 2, max(self._RESERVE, 2 * self._move_seconds))
+            pause = 20e-6
+            while until.left() > reserve:
+                if self._test(self._ASKED, self._ticket + 1):
+                    self._ticket += 1
+                    moving = _Until(max(until.left(), self._RESERVE))
+                    if self._is_confirmed(version, moving):
+                        return self._MOVES, max(moving.ns(), int(self._RESERVE * 1e9))
+                    pause = 20e-6
+                else:
+                    time.sleep(pause)
+                    pause = min(2 * pause, 1e-3)
+            return self._LATE, 0
+        finally:
+            self._announce(version, -1)
+
+    def _is_confirmed(self, version, until):
+        """Offers a version for the ticket; False where that has been, or is, withdrawn."""
+        if self._test(self._WITHDRAWN, self._ticket):
+            return False
+        self._put(self._senders, self._VERSION, version)
+        self._put(self._senders, self._LEFT_NS, until.ns())
+        self._call("wl_notify", self._window, self._senders, self._line(self._OFFERED),
+                   self._ticket & 0xFFFFFFFF)
+        pause = 20e-6
+        while not self._test(self._CONFIRMED, self._ticket):
+            if self._test(self._WITHDRAWN, self._ticket):
+                return False
+            if until.over():
+                message = ("the receivers have asked for a version, and don't answer to version"
+                           " %d, which"
+                           " they were offered; see whether rank %d is stopped"
+                           % (version, self._senders))
+                self.communicator._fail(AbortedException.code, [self._senders], message)
+                raise self.communicator.failure() or AbortedException(message, [self._senders])
+            time.sleep(pause)
+            pause = min(2 * pause, 1e-3)
+        return True
+
+    def _announce(self, version, waiting):
+        if self.communicator.failure() is not None:
+            return  # which the call says that follows, or has said
+        for rank in range(self._senders, self.communicator.size):
+            self._put(rank, self._NEWEST, version)
+            self._put(rank, self._WAITING, waiting)
+
+    def _call(self, name, *arguments):
+        self.communicator._call("send", name, *arguments)
+
+    def _line(self, signal):
+        return signal * self.communicator.size * 64
+
+    def _test(self, signal, value):
+        reached = c_int32()
+        self._call("wl_test", self._window, self._senders, self._line(signal), value & 0xFFFFFFFF,
+                   byref(reached))
+        return reached.value != 0
+
+    def _put(self, rank, word, value):
+        one, stride = (c_int64 * 1)(1), (c_int64 * 1)(1)
+        cell = c_int64(value)
+
+        def struct_of(address):
+            return _TensorStruct(
+                ctypes.sizeof(_TensorStruct), DTYPES["i64"][0], 1, 0, address, one, stride)
+
+        local = struct_of(ctypes.addressof(cell))
+        remote = struct_of(self._words + word * 8)
+        self._call("wl_put", self._window, byref(local), rank, byref(remote))
+
+    def close(self):
+        """Leaves the link, and closes what was registered on it. Idempotent."""
+        try:
+            self._side.close()
+        finally:
+            self.communicator.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.close()
+        else:
+            self._side._close_quietly()
+            self.communicator._close_quietly()
+
+    def __repr__(self):
+        return "Link(%r%s)" % (self.name, self._whose)
+
+
+class LinkBatch:
+    """Tensors of a link that are sent together. A rank adds those that it has a part of; `register`
+    finds what the other job calls by the same names, and gets this rank's part of the plan."""
+
+    _MODES = ("direct", "staged", "gather-broadcast")
+
+    def __init__(self, link):
+        self._link = link
+        self._sends = []
+        self._tensors = {}
+        self._registered = False
+
+    def add(self, name, shape, source, layout, dtype=None, wire=None, mode="direct",
+            bucket_bytes=16 << 20, padded_shape=None):
+        """Adds a tensor to send.
+
+        name: what both sides call it. shape: of the whole tensor. source: this rank's part, as
+        `tensor` takes it; None where it holds nothing. layout: of the whole tensor over the job's
+        ranks, such as "2:S0" or "dp=2xtp=2:R,S1". dtype: see `tensor`. wire, mode, bucket_bytes:
+        the sender's choices of how it moves."""
+        if self._registered:
+            raise InvalidArgumentException("add: the batch is registered already; make another")
+        if not isinstance(name, str) or name in self._tensors:
+            raise InvalidArgumentException("add: tensor %r was added before, or is no"
+                                           " name" % (name,))
+        if mode not in self._MODES or (wire is not None and wire not in DTYPES):
+            raise InvalidArgumentException(
+                "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
+        if source is None:
+            return self
+        bound = tensor(source, dtype)
+        padded = shape if padded_shape is None else padded_shape
+        self._sends.append(b"".join([
+            _array(name.encode("utf-8")), _array(bound.dtype.encode("ascii")),
+            _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
+            _array((wire if wire and bound.dtype in _FLOATING else "").encode("ascii")),
+            _array(mode.encode("ascii")), struct.pack(">q", bucket_bytes)]))
+        self._tensors[name] = (bound, source)
+        return self
+
+    @staticmethod
+    def _extents(shape):
+        return struct.pack(">i", len(shape)) + b"".join(struct.pack(">q", int(n)) for n in shape)
+
+    def register(self, deadline=60.0):
+        """Collective over the link: a LinkTransfer.
+
+        MismatchException on every rank where a name stands on one side alone or shapes differ,
+        InvalidArgumentException where a part is not what its layout says; the link goes on."""
+        if self._registered:
+            raise InvalidArgumentException("register: the batch is registered already")
+        until = _Until(deadline)
+        link, comm = self._link, self._link.communicator
+        self._registered = True
+        shared = (MismatchException, UnsupportedException, InvalidArgumentException)
+        handles = []
+        try:
+            # Neither checksums, nor in place; and nothing to receive.
+            offer = (struct.pack(">i??i", OFFER_FORMAT, False, False, len(self._sends))
+                     + b"".join(self._sends) + struct.pack(">i", 0))
+            comm._bytes(_OP_LINK_REGISTER, until, offer)
+            comm._bytes(_OP_LINK_REGISTER, until, self._bindings())
+            told = comm._bytes(_OP_LINK_REGISTER, until, b"")[link._senders]
+            halves, words = self._table(told)
+            for _ in range(halves):
+                handle = c_void_p()
+                config, memory = _transfer_config(words)
+                comm._call("register", "wl_transfer_create", byref(config), until.ns(),
+                           byref(handle), holds=(memory,))
+                handles.append(handle)
+        except BaseException as e:
+            for handle in handles:
+                comm._freed_before.insert(0, lambda own=handle: native().wl_transfer_free(own))
+            raise link._failed("register", e, shared) from e
+        number = link._registrations
+        link._registrations += 1
+        return LinkTransfer(link, number, handles, [*self._tensors.values()])
+
+    def _bindings(self):
+        """What this rank states of its memory: for each tensor its name and its binding, as the
+        flat table has it."""
+        out = [struct.pack(">ii", TABLE_FORMAT, len(self._tensors))]
+        for name, (bound, _) in self._tensors.items():
+            binding = self._binding(bound)
+            out.append(_array(name.encode("utf-8")))
+            out.append(struct.pack(">%dq" % len(binding), *binding))
+        return b"".join(out)
+
+    @staticmethod
+    def _binding(bound):
+        address = bound.address if bound.bytes else 0
+        return (DTYPES[bound.dtype][0], len(bound.shape), address, address, bound.bytes,
+                *bound.shape, *bound.strides)
+
+    def _table(self, told):
+        """What the other job's rank 0 has planned for this rank: (halves, words), checked."""
+        comm = self._link.communicator
+        try:
+            reader = _Reader(told)
+            form = reader.int()
+            if form != TABLE_FORMAT:
+                raise _Malformed("it has format %d, here it is %d" % (form, TABLE_FORMAT))
+            if reader.byte() != 0:
+                code, text = reader.int(), reader.array().decode("utf-8", "replace")
+                culprits = [reader.int() for _ in range(min(max(0, reader.int()), comm.size))]
+                raise WindlassException.of(code, _printable(text), culprits)
+            halves = reader.int()
+            if halves not in (1, 2):
+                raise _Malformed("a transfer of %d halves" % halves)
+            words = None
+            for _ in range(reader.int()):
+                rank, count = reader.unpack("ii")
+                data = reader.take(8 * count)
+                if rank == comm.rank:
+                    words = struct.unpack(">%dq" % count, data)
+            reader.end()
+            if words is None:
+                raise _Malformed("it has nothing for rank %d" % comm.rank)
+            self._check(words)
+            return halves, words
+        except _Malformed as e:
+            raise MismatchException(
+                "the part of the plan that rank %d has made for rank %d can't be read: %s; run one"
+                " version"
+                " of Windlass on all ranks" % (self._link._senders, comm.rank, e),
+                [self._link._senders]) from e
+
+    def _check(self, words):
+        """The table names this rank's own tensors alone, and nothing to receive into; the rest of
+        it is checked where it is bound."""
+        if len(words) < _HEADER:
+            raise _Malformed("it ends early")
+        sizes = words[2:_HEADER:2]
+        if any(not 0 <= size <= len(words) for size in sizes) or sum(sizes) != len(words) - _HEADER:
+            raise _Malformed("its sections have %s of %d words" % (sizes, len(words) - _HEADER))
+        counts = words[1:_HEADER:2]
+        if any(not 0 <= count <= size for count, size in zip(counts, sizes)):
+            raise _Malformed("its sections have %s entries in %s words" % (counts, sizes))
+        stated = {self._binding(bound) for bound, _ in self._tensors.values()}
+        at = _HEADER
+        for section, count in enumerate(counts[:2]):
+            end = at + sizes[section]
+            for _ in range(count):
+                ndim = words[at + 1] if at + 1 < end else -1
+                if not 0 <= ndim <= 16 or at + 5 + 2 * ndim > end:
+                    raise _Malformed("a binding that ends early")
+                binding = words[at:at + 5 + 2 * ndim]
+                is_empty = binding[2:5] == (0, 0, 0)
+                if not is_empty and (section == 1 or binding not in stated):
+                    raise _Malformed("it names memory that this rank has not stated")
+                at += 5 + 2 * ndim
+            if at != end:
+                raise _Malformed("%d words follow its bindings" % (end - at))
+
+
+_HEADER = 9
+
+
+def _transfer_config(words):
+    memory = (c_int64 * max(1, len(words)))(*words)
+    at = ctypes.addressof(memory) + 8 * _HEADER
+    places = []
+    for size in words[2:_HEADER:2]:
+        places.append((at, size))
+        at += 8 * size
+    config = _TransferConfig(
+        struct_size=ctypes.sizeof(_TransferConfig), fingerprint=words[0] & (1 << 64) - 1,
+        source_bindings=places[0][0], source_binding_words=places[0][1],
+        source_binding_count=words[1], target_binding_count=words[3],
+        target_bindings=places[1][0], target_binding_words=places[1][1],
+        chunks=places[2][0], chunk_words=places[2][1], chunk_count=words[5],
+        stages=places[3][0], stage_words=places[3][1], stage_count=words[7])
+    return config, memory
+
+
+class LinkTransfer:
+    """A batch that both sides have registered. Each version moves once; receivers commit it once
+    all of it is there. It keeps the tensors' memory until it, or its link, is closed."""
+
+    _SHARED = (MismatchException, VerificationFailedException)
+
+    def __init__(self, link, number, handles, tensors):
+        self._link, self._number, self._handles, self._tensors = link, number, handles, tensors
+        self._next = 0
+        self._closed = False
+        self._frees = [lambda own=handle: native().wl_transfer_free(own) for handle in handles]
+        link.communicator._freed_before[:0] = self._frees
+
+    def send(self, version, deadline=60.0):
+        """Collective over the senders: sends this rank's tensors, which may change when it returns.
+
+        version: 0 or more, the same on every sender. DeadlineExceededException where the receivers
+        have not asked for one in time: nothing moved, and the link goes on. After another failure
+        but a MismatchException the link has ended."""
+        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
+            raise InvalidArgumentException("send: version is %r; it is a number, 0 or"
+                                           " more" % (version,))
+        if self._closed:
+            raise ClosedException("send: the transfer was closed")
+        until = _Until(deadline)
+        link = self._link
+        what = "send of version %d" % version
+        try:
+            moving = link._offer(self._number, version, until)
+        except BaseException as e:
+            raise link._failed(what, e, self._SHARED) from e
+        if moving is None:
+            raise DeadlineExceededException(
+                link._operation(what) + ": the receivers have not asked for a version when the"
+                                        " deadline"
+                " passed; nothing moved, and the link goes on")
+        moved = self._moved()
+        cell = c_int64(_NO_VERSION if moved else version)
+        shared = self._SHARED + (UnsupportedException,)
+        began = time.monotonic()
+        try:
+            if moved:
+                try:
+                    self._move(cell, moving)
+                finally:
+                    raise InvalidArgumentException(moved)
+            self._move(cell, moving)
+        except BaseException as e:
+            raise link._failed(what, e, () if moved else shared) from e
+        link._move_seconds = time.monotonic() - began
+        self._next = (self._next + 1) % len(self._handles)
+
+    def _move(self, cell, until):
+        self._link.communicator._call(
+            "send", "wl_transfer_move", self._number, byref(cell), until.ns(),
+            on=self._handles[self._next], holds=self._tensors)
+
+    def _moved(self):
+        """What is wrong where a tensor lies elsewhere than it did when it was registered."""
+        for bound, source in self._tensors:
+            if not isinstance(source, Tensor) and tensor(source).address != bound.address:
+                return ("a tensor of shape %s lies elsewhere than when it was registered; register"
+                        " again,"
+                        " or copy into it in place" % bound.shape)
+        return None
+
+    def close(self):
+        """Lets go of the tensors. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        comm = self._link.communicator
+        if not comm._closed and comm.failure() is None:
+            for free in self._frees:
+                comm._freed_before.remove(free)
+                free()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.testing.Processes;
+
+/** Ranks that are no JVM, among ranks that are, here threads of the test's JVM. */
+@Timeout(180)
+class GuestsTest {
+  private static final Duration SOON = Duration.ofSeconds(40);
+
+  @TempDir private Path folder;
+  private Processes processes;
+
+  @AfterEach
+  void endProcesses() {
+    processes.close();
+  }
+
+  @BeforeEach
+  void closeFolder() throws Exception {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+    processes = new Processes(GuestsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+  }
+
+  /** What tells {@code rank} of {@code size} where the others are: at an address, or by a file. */
+  private Map<String, String> variables(int rank, int size, boolean byFile) {
+    Map<String, String> variables = new HashMap<>();
+    variables.put("WINDLASS_RANK", "" + rank);
+    variables.put("WINDLASS_WORLD_SIZE", "" + size);
+    variables.put("XDG_RUNTIME_DIR", folder.toString());
+    if (byFile) {
+      variables.put("WINDLASS_JOB", "guests");
+    } else {
+      variables.put("WINDLASS_RENDEZVOUS", processes.address());
+      variables.putAll(processes.variables());
+    }
+    return variables;
+  }
+
+  private Communicator join(int rank, int size, boolean byFile) {
+    return new EnvironmentStart(
+            variables(rank, size, byFile), 1, CommunicatorOptions.defaults(), SOON)
+        .join();
+  }
+
+  private Processes.Rank guest(int rank, int size, String function) throws IOException {
+    return processes.startGuest(rank, function, variables(rank, size, false));
+  }
+
+  /** {@code kinds} has a letter for each rank: a guest, or a JVM. */
+  @ParameterizedTest
+  @CsvSource({"JG, false", "GJ, false", "GJ, true", "JG, true", "GJGJ, false", "GG, true"})
+  void guestsTakePartInCollectives(String kinds, boolean byFile) throws Exception {
+    int size = kinds.length();
+    List<Processes.Rank> guests = new ArrayList<>();
+    List<CompletableFuture<Void>> others = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      int own = rank;
+      if (kinds.charAt(rank) == 'G') {
+        guests.add(processes.startGuest(rank, "collectives", variables(rank, size, byFile)));
+      } else {
+        others.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  try (Communicator comm = join(own, size, byFile)) {
+                    collectives(comm);
+                  }
+                },
+                task -> new Thread(task).start()));
+      }
+    }
+    for (CompletableFuture<Void> each : others) {
+      each.get(90, TimeUnit.SECONDS);
+    }
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+    assertThat(folder.toFile().list((any, name) -> name.startsWith("windlass-"))).isEmpty();
+  }
+
+  /** As the guests' function of this name, which checks what comes. */
+  private static void collectives(Communicator comm) {
+    Collectives calls = comm.within(SOON);
+    List<DType> dtypes = List.of(DType.U8, DType.I64, DType.F16, DType.F32, DType.F64);
+    for (int round = 0; round < 3; round++) {
+      for (DType dtype : dtypes) {
+        for (int count : new int[] {0, 1, 7, 5000}) {
+          sums(comm, calls, round, dtype, count);
+        }
+      }
+      calls.barrier();
+    }
+  }
+
+  private static void sums(
+      Communicator comm, Collectives calls, int round, DType dtype, int count) {
+    int size = comm.size();
+    try (Tensor own = Tensor.allocate(dtype, count);
+        Tensor total = Tensor.allocate(dtype, count)) {
+      fill(own, 13, comm.rank() + round);
+      calls.allReduce(own, total, ReduceOp.SUM);
+      for (int i = 0; i < count; i++) {
+        double sum = size * (i % 13 + round) + size * (size - 1) / 2;
+        assertThat(total.getDouble(i)).isEqualTo(sum);
+      }
+      calls.allReduce(own, ReduceOp.MAX);
+      requireFilled(own, 13, size - 1 + round);
+      for (int root = 0; root < size; root++) {
+        fill(own, 7, comm.rank() == root ? root : 0);
+        calls.broadcast(own, root);
+        requireFilled(own, 7, root);
+      }
+    }
+  }
+
+  private static void fill(Tensor tensor, int modulus, int more) {
+    for (int i = 0; i < tensor.numel(); i++) {
+      tensor.setDouble(i % modulus + more, i);
+    }
+  }
+
+  private static void requireFilled(Tensor tensor, int modulus, int more) {
+    for (int i = 0; i < tensor.numel(); i++) {
+      assertThat(tensor.getDouble(i)).isEqualTo(i % modulus + more);
+    }
+  }
+
+  @Test
+  void guestsDoWhatThePageShows() throws Exception {
+    List<Processes.Rank> guests = List.of(guest(0, 2, "page"), guest(1, 2, "page"));
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
+  @Test
+  void whatIsWrongIsRefusedBeforeItIsSent() throws Exception {
+    Processes.Rank guest = guest(1, 2, "refusals");
+    try (Communicator comm = join(0, 2, false)) {
+      comm.within(SOON).barrier();
+    }
+    assertThat(guest.ended()).endsWith("done\n");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void aGuestThatIsKilledIsNamed(int rank) throws Exception {
+    Processes.Rank guest = guest(rank, 2, "barriers");
+    try (Communicator comm = join(1 - rank, 2, false)) {
+      comm.within(SOON).barrier();
+      guest.kill();
+      assertThatThrownBy(
+              () -> {
+                while (true) {
+                  comm.within(SOON).barrier();
+                }
+              })
+          .isInstanceOfSatisfying(
+              PeerLostException.class, e -> assertThat(e.culprits()).containsExactly(rank));
+    }
+  }
+
+  /** What a rank runs that is killed. */
+  static void stays() throws InterruptedException {
+    try (Communicator comm = Communicator.fromEnvironment(CommunicatorOptions.defaults(), SOON)) {
+      System.out.println(comm + " is there");
+      Thread.sleep(SOON.toMillis());
+    }
+  }
+
+  @Test
+  void aGuestIsToldWhoseProcessWasKilled() throws Exception {
+    Processes.Rank guest = guest(0, 2, "waits");
+    Processes.Rank peer = processes.start(1, "stays", variables(1, 2, false));
+    peer.await("is there");
+    guest.await("is there");
+    peer.kill();
+    assertThat(guest.ended()).contains("PeerLostException [1]: ");
+  }
+
+  @Test
+  void aGuestIsToldOfAnAbortWithItsReason() throws Exception {
+    Processes.Rank guest = guest(1, 2, "waits");
+    try (Communicator comm = join(0, 2, false)) {
+      guest.await("is there");
+      comm.abort("the test says so");
+      assertThat(guest.ended()).contains("AbortedException [0]: ").contains("the test says so");
+    }
+  }
+
+  @Test
+  void ranksThatDisagreeAreToldSo() throws Exception {
+    Processes.Rank guest = guest(1, 2, "another");
+    try (Communicator comm = join(0, 2, false)) {
+      assertThatThrownBy(() -> comm.within(SOON).barrier())
+          .isInstanceOf(MismatchException.class);
+      assertThat(guest.ended()).contains("MismatchException ").contains("barrier");
+    }
+  }
+
+  @Test
+  void aGuestWaitsNoLongerThanItsDeadline() throws Exception {
+    processes.with("TEST_DEADLINE", "1.5");
+    assertThat(guest(0, 2, "joins").ended())
+        .contains("DeadlineExceededException [1]: ")
+        .contains(processes.address());
+    assertThat(guest(1, 2, "joins").ended()).contains("DeadlineExceededException [0]: ");
+    Map<String, String> byFile = variables(1, 2, true);
+    assertThat(processes.startGuest(1, "joins", byFile).ended())
+        .contains("DeadlineExceededException []: rank 0 has not said where to meet");
+  }
+
+  @Test
+  void whatRanksHaveToHaveAlikeIsCompared() throws Exception {
+    Processes.Rank guest = guest(1, 3, "joins");
+    assertThatThrownBy(() -> join(0, 2, false)).isInstanceOf(MismatchException.class);
+    assertThat(guest.ended())
+        .contains("MismatchException [0, 1]: rank 0 was started as one of 2 ranks, rank 1 as one"
+            + " of 3");
+    guest = guest(1, 2, "joins");
+    CommunicatorOptions other = CommunicatorOptions.defaults().withBlocks(1);
+    EnvironmentStart start = new EnvironmentStart(variables(0, 2, false), 1, other, SOON);
+    assertThatThrownBy(start::join)
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("blocks=1");
+    assertThat(guest.ended()).contains("MismatchException [0, 1]: ").contains("blocks=1");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void aGuestWithAnotherTokenIsTurnedAway(int rank) throws Exception {
+    Map<String, String> wrong = variables(rank, 2, false);
+    wrong.remove("WINDLASS_TOKEN_FILE");
+    wrong.put("WINDLASS_TOKEN", "ab".repeat(32));
+    Processes.Rank guest = processes.startGuest(rank, "joins", wrong);
+    CompletableFuture<Void> other =
+        CompletableFuture.runAsync(
+            () -> {
+              Duration limit = rank == 0 ? SOON : Duration.ofSeconds(5);
+              var start =
+                  new EnvironmentStart(
+                      variables(1 - rank, 2, false),
+                      1,
+                      CommunicatorOptions.defaults(),
+                      limit);
+              assertThatThrownBy(start::join)
+                  .isInstanceOf(
+                      rank == 0 ? ResourceException.class : DeadlineExceededException.class);
+            },
+            task -> new Thread(task).start());
+    if (rank == 1) {
+      assertThat(guest.ended())
+          .contains("ResourceException ")
+          .contains("the store holds another token than this member");
+    }
+    other.get(60, TimeUnit.SECONDS);
+  }
+
+  /** At the store of {@code windlass run}. */
+  @Test
+  void guestsMeetAtTheStoreOfTheirLauncher() throws Exception {
+    try (LaunchStore store = LaunchStore.open(processes.variables())) {
+      List<Processes.Rank> guests = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        Map<String, String> variables = variables(rank, 2, false);
+        variables.putAll(store.variables());
+        guests.add(processes.startGuest(rank, "joins", variables));
+      }
+      for (int rank = 0; rank < 2; rank++) {
+        assertThat(guests.get(rank).ended()).isEqualTo("Communicator(rank " + rank + " of 2)\n");
+      }
+    }
+  }
+
+  @Test
+  void launchVariablesAreReadAsByJvms() throws Exception {
+    String token = " WINDLASS_TOKEN=" + "ab".repeat(32);
+    String torchrun = "RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=";
+    List<String> cases =
+        List.of(
+            "",
+            "WINDLASS_RANK=1 WINDLASS_WORLD_SIZE=2",
+            "WINDLASS_RANK=1 WINDLASS_WORLD_SIZE=2 WINDLASS_JOB=j",
+            "WINDLASS_RANK=2 WINDLASS_WORLD_SIZE=2",
+            "WINDLASS_RANK=1",
+            "WINDLASS_RANK=-1 WINDLASS_WORLD_SIZE=2",
+            "WINDLASS_RANK=x WINDLASS_WORLD_SIZE=2",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=4097",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 RANK=0 WORLD_SIZE=2",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=127.0.0.1:77" + token,
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=127.0.0.1:0",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=nowhere",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:7"
+                + " WINDLASS_LAUNCHER_STORE=h:7",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_TOKEN_FILE=f" + token,
+            torchrun + "29500",
+            torchrun + "29500" + token,
+            torchrun + "65535" + token,
+            torchrun + "29500 TORCHELASTIC_RUN_ID=none",
+            torchrun + "29500 TORCHELASTIC_RUN_ID=r7",
+            torchrun + "0",
+            "RANK=1 WORLD_SIZE=3 MASTER_ADDR=h",
+            "WORLD_SIZE=3",
+            "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1 PMIX_NAMESPACE=n",
+            "PMIX_RANK=1 SLURM_NTASKS=2 SLURM_PROCID=1 PMIX_NAMESPACE=n",
+            "PMIX_RANK=1 SLURM_NTASKS=2 SLURM_PROCID=0 PMIX_NAMESPACE=n",
+            "PMIX_RANK=1",
+            "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
+            "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7",
+            "SLURM_NTASKS=2 RANK= WORLD_SIZE=");
+    Path file = Files.write(folder.resolve("cases"), cases);
+    String said = processes.startGuest(0, "launches " + file, Map.of()).ended();
+    List<String> expected = cases.stream().map(GuestsTest::read).toList();
+    assertThat(said.lines().toList()).isEqualTo(expected);
+    assertThat(expected).contains("refused", "TORCHRUN 1 3 r7 none false");
+  }
+
+  private static String read(String words) {
+    Map<String, String> variables = new HashMap<>();
+    for (String each : words.isEmpty() ? new String[0] : words.split(" ")) {
+      variables.put(each.substring(0, each.indexOf('=')), each.substring(each.indexOf('=') + 1));
+    }
+    try {
+      return LaunchEnvironment.of(variables)
+          .map(
+              found ->
+                  found.launcher().name()
+                      + " "
+                      + found.rank()
+                      + " "
+                      + found.size()
+                      + " "
+                      + found.job().orElse("none")
+                      + " "
+                      + found
+                          .rendezvous()
+                          .map(at -> at.getHostString() + ":" + at.getPort())
+                          .orElse("none")
+                      + " "
+                      + found.launcherHasStore())
+          .orElse("refused");
+    } catch (InvalidArgumentException e) {
+      return "refused";
+    }
+  }
+
+  /** One that doesn't mind that a guest's store can't show the token is refused by that. */
+  @Test
+  void whoCantShowTheTokenToAGuestIsRefused() throws Exception {
+    processes.with("TEST_DEADLINE", "8");
+    guest(0, 2, "joins");
+    Map<String, String> wrong = variables(1, 2, false);
+    wrong.remove("WINDLASS_TOKEN_FILE");
+    wrong.put("WINDLASS_TOKEN", "ab".repeat(32));
+    assertThat(processes.startGuest(1, "forges", wrong).ended())
+        .contains("ResourceException ")
+        .contains("refused: the member holds another token than the store");
+  }
+
+  /** Of a store that a guest has: strangers send what they will, and ranks meet all the same. */
+  @Test
+  void strangersDontKeepRanksFromMeetingAtAGuest() throws Exception {
+    Random random = new Random(7);
+    List<Socket> open = new ArrayList<>();
+    try {
+      Processes.Rank guest = guest(0, 3, "joins");
+      Processes.Rank other = guest(1, 3, "joins");
+      String[] at = processes.address().split(":");
+      for (int i = 0; i < 600; i++) {
+        Socket socket = connected(at);
+        open.add(socket);
+        byte[] garbage = new byte[random.nextInt(64)];
+        random.nextBytes(garbage);
+        if (i % 3 == 0 && garbage.length >= 4) {
+          garbage[0] = garbage[1] = 0; // of a frame that is none too long
+        }
+        try {
+          socket.getOutputStream().write(garbage);
+          if (i % 2 == 0) {
+            socket.close();
+          }
+        } catch (IOException e) {
+          // It was turned away already.
+        }
+      }
+      try (Communicator comm = join(2, 3, false)) {
+        comm.within(SOON).barrier();
+      }
+      assertThat(guest.ended()).contains("rank 0 of 3").doesNotContain("Exception");
+      assertThat(other.ended()).contains("rank 1 of 3").doesNotContain("Exception");
+    } finally {
+      for (Socket socket : open) {
+        socket.close();
+      }
+    }
+  }
+
+  /** Once somebody listens. */
+  private static Socket connected(String[] at) throws Exception {
+    for (int i = 0; ; i++) {
+      try {
+        return new Socket(at[0], Integer.parseInt(at[1]));
+      } catch (IOException e) {
+        if (i == 600) {
+          throw e;
+        }
+        Thread.sleep(50);
+      }
+    }
+  }
+
+  /** What listens where a guest looks for a store is none. */
+  @ParameterizedTest
+  @CsvSource({
+    "garbage, InvalidArgumentException, no store of Windlass",
+    "long, InvalidArgumentException, a frame of 2147483647 bytes",
+    "short, InvalidArgumentException, a challenge of 3 bytes",
+    "silent, DeadlineExceededException, no store there",
+    "closes, DeadlineExceededException, no store there"
+  })
+  void whatIsNoStoreIsNamed(String kind, String error, String text) throws Exception {
+    try (ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+      Thread answering = new Thread(() -> answer(server, kind));
+      answering.setDaemon(true);
+      answering.start();
+      Map<String, String> variables = variables(1, 2, false);
+      variables.put("WINDLASS_RENDEZVOUS", "127.0.0.1:" + server.getLocalPort());
+      processes.with("TEST_DEADLINE", "2");
+      assertThat(processes.startGuest(1, "joins", variables).ended())
+          .contains(error)
+          .contains(text);
+    }
+  }
+
+  private static void answer(ServerSocket server, String kind) {
+    List<Socket> open = new ArrayList<>();
+    try {
+      while (true) {
+        Socket socket = server.accept();
+        open.add(socket);
+        DataOutputStream out = new DataOutputStream(socket.getOutputStream());
+        switch (kind) {
+          case "garbage" -> out.write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes());
+          case "long" -> out.writeInt(Integer.MAX_VALUE);
+          case "short" -> out.write(new byte[] {0, 0, 0, 3, 2, 0, 0});
+          case "closes" -> socket.close();
+          default -> { }
+        }
+      }
+    } catch (IOException e) {
+      // The test is over.
+    }
+  }
+}

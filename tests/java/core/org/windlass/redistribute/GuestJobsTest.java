@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.redistribute;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.windlass.redistribute.JobThreads.SOON;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.UUID;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.AbortedException;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
+import org.windlass.LocalGroup;
+import org.windlass.MismatchException;
+import org.windlass.PeerLostException;
+import org.windlass.Tensor;
+import org.windlass.UnsupportedException;
+import org.windlass.WindlassException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Region;
+import org.windlass.testing.Processes;
+
+/** A job of guests that sends to one of JVMs, here threads of the test's JVM, or processes. */
+@Timeout(240)
+class GuestJobsTest {
+  private static final CommunicatorOptions OPTIONS =
+      CommunicatorOptions.defaults().withDeadline(SOON);
+
+  @TempDir private Path folder;
+  private final String meeting = "guests-" + UUID.randomUUID();
+  private Processes processes;
+
+  /** As tests/python/guests.py has them, cut for the receivers. */
+  private record Taken(String name, long[] shape, DType dtype, String layout) {
+    double value(long index, long version) {
+      return (index % 61 + 3 * version) % 120;
+    }
+  }
+
+  private static List<Taken> tensors(int ranks) {
+    return List.of(
+        new Taken("columns", new long[] {6, 40}, DType.F32, ranks + ":S0"),
+        new Taken("rows", new long[] {7, 5}, DType.F32, ranks + ":S1"),
+        new Taken("same", new long[] {9}, DType.I64, ranks + ":S0"),
+        new Taken("one", new long[] {3, 4}, DType.F64, ranks + ":R"),
+        new Taken("sum", new long[] {4, 6}, DType.F32, ranks + ":S1"),
+        new Taken("sum", new long[] {4, 6}, DType.BF16, "1:R"),
+        new Taken("cast", new long[] {33}, DType.BF16, ranks + ":R"),
+        new Taken("cube", new long[] {2, 3, 4}, DType.U8, ranks + ":S1"));
+  }
+
+  private static final List<Taken> ONE =
+      List.of(new Taken("w", new long[] {8, 4}, DType.F32, "2:S1"));
+
+  @AfterEach
+  void endProcesses() {
+    processes.close();
+  }
+
+  @BeforeEach
+  void closeFolder() throws Exception {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+    processes =
+        new Processes(GuestJobsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+  }
+
+  private Map<String, String> environment() {
+    return Map.of("WINDLASS_MEETING", meeting, "XDG_RUNTIME_DIR", folder.toString());
+  }
+
+  private Map<String, String> launched(String job, int rank, int size) {
+    Map<String, String> variables = new HashMap<>(environment());
+    variables.put("WINDLASS_RANK", "" + rank);
+    variables.put("WINDLASS_WORLD_SIZE", "" + size);
+    variables.put("WINDLASS_JOB", job + meeting);
+    return variables;
+  }
+
+  private List<Processes.Rank> guests(String function) throws Exception {
+    List<Processes.Rank> guests = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      guests.add(processes.startGuest(rank, function, launched("trainer", rank, 2)));
+    }
+    return guests;
+  }
+
+  /** A job of threads. */
+  private FutureTask<Void> fleet(int ranks, JobThreads.Body body) {
+    FutureTask<Void> task =
+        new FutureTask<>(
+            () -> {
+              try (LocalGroup group = Communicator.local(ranks, OPTIONS)) {
+                group.run(
+                    comm -> {
+                      try (Job job = Job.of("fleet", comm, OPTIONS, environment(), SOON)) {
+                        body.run(job);
+                      } catch (WindlassException e) {
+                        throw e;
+                      } catch (Exception e) {
+                        throw new IllegalStateException(e);
+                      }
+                    });
+              }
+              return null;
+            });
+    new Thread(task, "fleet").start();
+    return task;
+  }
+
+  private static LinkTransfer register(Link link, Job job, List<Taken> tensors) {
+    return batch(link, job, tensors).register(SOON);
+  }
+
+  private static LinkBatch batch(Link link, Job job, List<Taken> tensors) {
+    LinkBatch batch = link.batch();
+    for (Taken each : tensors) {
+      Layout layout = Layout.parse(each.layout);
+      if (layout.mesh().contains(job.communicator().rank())) {
+        long[] local = layout.localShape(each.shape, job.communicator().rank());
+        batch.into(each.name, each.shape, Tensor.allocate(each.dtype, local), layout);
+      }
+    }
+    return batch;
+  }
+
+  /** Every element of a version, by its place in the whole. */
+  private static void require(LinkTransfer transfer, Job job, List<Taken> tensors, long version) {
+    int rank = job.communicator().rank();
+    for (Taken each : tensors) {
+      Layout layout = Layout.parse(each.layout);
+      if (!layout.mesh().contains(rank) || each.name.equals("sum")) {
+        continue; // of two views: by their own test
+      }
+      requirePart(transfer.tensor(each.name), each, layout.localRegion(each.shape, rank), version);
+    }
+  }
+
+  private static void requirePart(Tensor part, Taken of, Region region, long version) {
+    long[] shape = region.shape();
+    long[] at = new long[shape.length];
+    for (long i = 0; i < part.numel(); i++) {
+      long rest = i;
+      long index = 0;
+      for (int d = shape.length - 1; d >= 0; d--) {
+        at[d] = rest % shape[d];
+        rest /= shape[d];
+      }
+      for (int d = 0; d < shape.length; d++) {
+        index = index * of.shape[d] + region.intervals(d).get(0).start() + at[d];
+      }
+      assertThat(part.getDouble(at))
+          .as("%s of version %d at %s", of.name, version, Arrays.toString(at))
+          .isEqualTo(of.value(index, version));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void versionsGoFromGuestsToEachLayout(int ranks) throws Exception {
+    List<Processes.Rank> guests = guests("trainer");
+    FutureTask<Void> fleet =
+        fleet(
+            ranks,
+            job -> {
+              List<Taken> tensors = tensors(ranks);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (long version = 1; version <= 5; version++) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(version);
+                  require(transfer, job, tensors, version);
+                }
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
+  /** The sum of both guests' terms, in either view of it. */
+  @Test
+  void termsOfGuestsAreReduced() throws Exception {
+    List<Processes.Rank> guests = guests("trainer");
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              List<Taken> tensors = tensors(1);
+              Tensor sum = Tensor.allocate(DType.F32, 4, 6);
+              Tensor rounded = Tensor.allocate(DType.BF16, 4, 6);
+              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+                LinkBatch batch =
+                    batch(
+                        link, job, tensors.stream().filter(t -> !t.name.equals("sum")).toList());
+                Layout layout = Layout.parse("1:R");
+                batch.into("sum", new long[] {4, 6}, sum, layout);
+                batch.into("sum", new long[] {4, 6}, rounded, layout);
+                try (LinkTransfer transfer = batch.inPlace().register(SOON)) {
+                  for (long version = 1; version <= 5; version++) {
+                    transfer.receive(SOON);
+                    for (Tensor each : List.of(sum, rounded)) {
+                      Region all = layout.localRegion(new long[] {4, 6}, 0);
+                      requirePart(each, tensors.get(4), all, version);
+                    }
+                  }
+                }
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
+  @Test
+  void bothSidesSayAlikeWhatTheyRefuse() throws Exception {
+    Map<String, Class<? extends WindlassException>> refused = new LinkedHashMap<>();
+    refused.put("part", InvalidArgumentException.class);
+    refused.put("name", MismatchException.class);
+    refused.put("shape", MismatchException.class);
+    refused.put("layout", MismatchException.class);
+    refused.put("mesh", MismatchException.class);
+    refused.put("checksums", UnsupportedException.class);
+    List<Processes.Rank> guests =
+        guests("refused " + String.join(" ", refused.keySet()));
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+                for (String what : refused.keySet()) {
+                  LinkBatch batch = batch(link, job, ONE);
+                  assertThatThrownBy(
+                          () ->
+                              (what.equals("checksums") ? batch.checksums() : batch)
+                                  .register(SOON))
+                      .as(what)
+                      .isInstanceOf(refused.get(what));
+                }
+                try (LinkTransfer transfer = register(link, job, ONE)) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(1);
+                  require(transfer, job, ONE, 1);
+                }
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      String said = guest.ended();
+      refused.forEach(
+          (what, kind) -> assertThat(said).contains(what + " " + kind.getSimpleName()));
+      assertThat(said)
+          .contains("tensor 'w': guest rank 0 states a view of dtype 12 and shape [3, 4]");
+      assertThat(said).endsWith("done\n");
+    }
+  }
+
+  @Test
+  void aVersionThatNobodyAsksForIsSkipped() throws Exception {
+    List<Processes.Rank> guests = guests("late");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              List<Taken> tensors = tensors(2);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (Processes.Rank guest : guests) {
+                  guest.await("is there");
+                }
+                assertThat(transfer.receive(SOON)).isEqualTo(2);
+                require(transfer, job, tensors, 2);
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).contains("DeadlineExceededException send of version 1 on link");
+    }
+  }
+
+  /** Strikes at a moment of its own each time; the guests that come next are met. */
+  @Test
+  void aGuestThatIsKilledAmidVersionsIsNamedAndMetAgain() throws Exception {
+    int kills = Boolean.getBoolean("windlass.long") ? 20 : 4;
+    Random random = new Random(5);
+    List<List<Processes.Rank>> guests = new ArrayList<>();
+    guests.add(guests("again_and_again"));
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              for (int kill = 0; kill < kills; kill++) {
+                int killed = kill % 2;
+                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                    LinkTransfer transfer = register(link, job, tensors(2))) {
+                  transfer.receive(SOON);
+                  if (job.communicator().rank() == 0) {
+                    strike(guests, killed, random.nextInt(30));
+                  }
+                  assertThatThrownBy(() -> receiveOn(transfer, job))
+                      .isInstanceOfSatisfying(
+                          PeerLostException.class,
+                          e -> assertThat(e.culprits()).contains(killed));
+                  long held = transfer.version().orElseThrow();
+                  require(transfer, job, tensors(2), held);
+                }
+                if (job.communicator().rank() == 0) {
+                  guests.get(guests.size() - 1).forEach(Processes.Rank::kill);
+                  if (kill + 1 < kills) {
+                    guests.add(guests("again_and_again"));
+                  }
+                }
+              }
+            });
+    fleet.get(200, TimeUnit.SECONDS);
+  }
+
+  private static void strike(List<List<Processes.Rank>> guests, int rank, int afterMs) {
+    Processes.Rank guest = guests.get(guests.size() - 1).get(rank);
+    Thread striking =
+        new Thread(
+            () -> {
+              try {
+                Thread.sleep(afterMs);
+              } catch (InterruptedException e) {
+                return;
+              }
+              guest.kill();
+            });
+    striking.start();
+  }
+
+  private static void receiveOn(LinkTransfer transfer, Job job) {
+    while (true) {
+      require(transfer, job, tensors(2), transfer.receive(SOON));
+    }
+  }
+
+  /** What a process of the fleet runs that is killed. */
+  static void inference() throws Exception {
+    try (Job job = Job.fromEnvironment("fleet", OPTIONS, SOON);
+        Link link = job.meet("policy", Role.TARGET, SOON);
+        LinkTransfer transfer = register(link, job, tensors(2))) {
+      System.out.println("received " + transfer.receive(SOON));
+      receiveOn(transfer, job);
+    }
+  }
+
+  @Test
+  void guestsNameAPeerThatIsKilledAndMeetAgain() throws Exception {
+    List<Processes.Rank> guests = guests("again_and_again");
+    for (int round = 0; round < 2; round++) {
+      List<Processes.Rank> fleet = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        fleet.add(processes.start(rank, "inference", launched("fleet" + round, rank, 2)));
+      }
+      fleet.get(1).await("received");
+      fleet.get(1).kill();
+      for (Processes.Rank guest : guests) {
+        guest.await("[3]");
+      }
+      fleet.get(0).await("PeerLostException");
+      fleet.get(0).kill();
+    }
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.said()).containsPattern("(PeerLost|Aborted)Exception \\[3\\]");
+    }
+  }
+
+  @Test
+  void aGuestChecksItsPartOfThePlan() throws Exception {
+    assertThat(processes.startGuest(0, "tampered", Map.of()).ended()).endsWith("done\n");
+  }
+
+  @Test
+  void guestsRunTheProtocolsOfTheseClasses() throws Exception {
+    assertThat(processes.startGuest(0, "versions", Map.of()).ended())
+        .isEqualTo(Job.versions() + "\n");
+  }
+}

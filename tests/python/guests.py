@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What guests of the tests run: `guests.py NAME`, with what a launcher would tell. A failure of
+Windlass is printed as the name of its class, its culprits and its message. It ends when whoever
+started it does."""
+
+import os
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../native/python"))
+
+import numpy as np
+
+import windlass
+
+SOON = float(os.environ.get("TEST_DEADLINE", "40"))
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def joined():
+    return windlass.Communicator.from_environment(deadline=SOON)
+
+
+def collectives():
+    """As GuestsTest's method of this name."""
+    with joined() as comm:
+        for round_ in range(3):
+            for dtype in ("uint8", "int64", "float16", "float32", "float64"):
+                for count in (0, 1, 7, 5000):
+                    sums(comm, round_, dtype, count)
+            comm.barrier(SOON)
+        say("done")
+
+
+def sums(comm, round_, dtype, count):
+    own = (np.arange(count) % 13 + comm.rank + round_).astype(dtype)
+    total = np.zeros(count, dtype)
+    comm.all_reduce(own, total, deadline=SOON)
+    wanted = sum(np.arange(count) % 13 + rank + round_ for rank in range(comm.size))
+    assert (total == wanted.astype(dtype)).all(), (dtype, count)
+    comm.all_reduce(own, op="max", deadline=SOON)
+    assert (own == (np.arange(count) % 13 + comm.size - 1 + round_).astype(dtype)).all()
+    for root in range(comm.size):
+        told = (np.arange(count) % 7 + root if comm.rank == root else np.zeros(count)).astype(dtype)
+        comm.broadcast(told, root, deadline=SOON)
+        assert (told == (np.arange(count) % 7 + root).astype(dtype)).all()
+
+
+def page():
+    """What docs/guests.md shows."""
+    with windlass.Communicator.from_environment(deadline=60) as comm:
+        gradient = np.full(1000, comm.rank, np.float32)
+        comm.all_reduce(gradient, op="avg", deadline=10)
+        comm.broadcast(gradient, root=0)
+        comm.barrier()
+    assert (gradient == (comm.size - 1) / 2).all()
+    say("done")
+
+
+def barriers():
+    """Barriers until something ends them."""
+    with joined() as comm:
+        say("is there")
+        while True:
+            comm.barrier(SOON)
+
+
+def waits():
+    """One barrier, to which no other comes."""
+    with joined() as comm:
+        say("is there")
+        comm.barrier(SOON)
+
+
+def joins():
+    with joined() as comm:
+        say(comm)
+        comm.barrier(SOON)
+
+
+def launches():
+    """What variables say, for each line of a file."""
+    with open(sys.argv[2], encoding="utf-8") as file:
+        for line in file.read().splitlines():
+            variables = dict(each.split("=", 1) for each in line.split(" ") if each)
+            try:
+                found = windlass.LaunchEnvironment(variables)
+                at = "%s:%d" % found.rendezvous if found.rendezvous else "none"
+                say(found.launcher, found.rank, found.size, found.job or "none", at,
+                    str(found.launcher_has_store).lower())
+            except windlass.InvalidArgumentException:
+                say("refused")
+
+
+def forges():
+    """Comes without a look at what the store shows of the token."""
+    windlass.hmac.compare_digest = lambda claimed, wanted: True
+    joins()
+
+
+def another():
+    """Does something else than the others, who come to a barrier."""
+    with joined() as comm:
+        comm.all_reduce(np.zeros(4, np.float32), deadline=SOON)
+
+
+def stays():
+    with joined() as comm:
+        say("is there")
+        time.sleep(SOON)
+
+
+def refusals():
+    """What is refused before anything is sent."""
+    with joined() as comm:
+        for wrong in (
+                lambda: comm.all_reduce(np.zeros(4, np.float32)[::2]),
+                lambda: comm.all_reduce(np.zeros(4, np.float32), np.zeros(5, np.float32)),
+                lambda: comm.all_reduce(np.zeros(4, np.float32), op="median"),
+                lambda: comm.all_reduce([1, 2, 3]),
+                lambda: comm.barrier(0),
+                lambda: comm.barrier(float("nan")),
+                lambda: windlass.Tensor(4097, "f32", [2]),
+                lambda: windlass.Tensor(4096, "f33", [2]),
+                lambda: windlass.Tensor(4096, "f32", [2], [-1]),
+                lambda: windlass.tensor(np.zeros(3, np.uint16), "f32")):
+            try:
+                wrong()
+                raise SystemExit("it was taken")
+            except windlass.InvalidArgumentException:
+                pass
+        read_only = np.zeros(4, np.float32)
+        read_only.flags.writeable = False
+        try:
+            comm.all_reduce(read_only)
+            raise SystemExit("it was taken")
+        except windlass.InvalidArgumentException:
+            pass
+        try:
+            windlass.tensor(np.zeros(3, ">f4"))
+            raise SystemExit("it was taken")
+        except windlass.UnsupportedException:
+            pass
+        view = windlass.tensor(np.zeros((4, 6), np.uint16)[:, 1:3], "bf16")
+        assert (view.shape, view.strides, view.is_contiguous) == ([4, 2], [6, 1], False)
+        comm.barrier(SOON)
+    try:
+        comm.barrier()
+        raise SystemExit("it was taken")
+    except windlass.ClosedException:
+        say("done")
+
+
+# ---- jobs ----
+
+# Each tensor's name, shape, dtype, layout over two senders, and how it moves; GuestJobsTest has
+# what receives it.
+TENSORS = [
+    ("columns", [6, 40], "float32", "2:S1", {}),
+    ("rows", [7, 5], "float32", "2:S0", {"mode": "staged", "bucket_bytes": 48}),
+    ("same", [9], "int64", "2:R", {}),
+    ("one", [3, 4], "float64", "1@1:R", {}),
+    ("sum", [4, 6], "float32", "2:P:sum", {}),
+    ("cast", [33], "float32", "2:S0", {"wire": "bf16"}),
+    ("cube", [2, 3, 4], "uint8", "2:S2", {"mode": "gather-broadcast"}),
+]
+
+
+def whole(shape, dtype, version):
+    count = int(np.prod(shape))
+    values = (np.arange(count) % 61 + 3 * version) % 120
+    return values.astype(dtype).reshape(shape)
+
+
+def part(value, layout, rank):
+    """This rank's piece, in memory of strides of its own; None where it holds nothing."""
+    where, placement = layout.split(":", 1)
+    if where == "1@1":
+        return value if rank == 1 else None
+    if placement.startswith("S"):
+        dim = int(placement[1:])
+        cut = -(-value.shape[dim] // 2)
+        return np.take(value, range(rank * cut, min(value.shape[dim], (rank + 1) * cut)), dim)
+    if placement.startswith("P"):
+        return value - 5 if rank == 0 else np.full_like(value, 5)
+    return value
+
+
+def strided(piece):
+    """The same values, not side by side."""
+    room = np.zeros([2 * extent for extent in piece.shape], piece.dtype)
+    view = room[tuple(slice(None, None, 2) for _ in piece.shape)]
+    view[...] = piece
+    return view
+
+
+def bound(job, link, tensors=None, shape=None):
+    """(sources by name, the transfer)."""
+    batch, sources = link.batch(), {}
+    for name, own, dtype, layout, how in tensors or TENSORS:
+        piece = part(whole(own, dtype, 0), layout, job.communicator.rank)
+        if piece is not None:
+            sources[name] = strided(piece)
+            batch.add(name, shape or own, sources[name], layout, **how)
+    return sources, batch.register(SOON)
+
+
+def fill(job, sources, version, tensors=None):
+    for name, own, dtype, layout, _ in tensors or TENSORS:
+        if name in sources:
+            sources[name][...] = part(whole(own, dtype, version), layout, job.communicator.rank)
+
+
+def in_job(work):
+    with windlass.Job.from_environment("trainer", deadline=SOON) as job:
+        work(job)
+
+
+def trainer():
+    """Sends five versions."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            sources, transfer = bound(job, link)
+            with transfer:
+                for version in range(1, 6):
+                    fill(job, sources, version)
+                    transfer.send(version, SOON)
+        say("done")
+    in_job(work)
+
+
+def again_and_again():
+    """Sends version after version, and meets again once a link has ended; until it is ended."""
+    def work(job):
+        version = 0
+        while True:
+            try:
+                with job.meet("policy", SOON) as link:
+                    sources, transfer = bound(job, link)
+                    say("met")
+                    while True:
+                        version += 1
+                        fill(job, sources, version)
+                        transfer.send(version, SOON)
+            except (windlass.PeerLostException, windlass.AbortedException) as e:
+                say(type(e).__name__, e.culprits, e)
+    in_job(work)
+
+
+def refused():
+    """Registers what the receivers refuse, then what they take."""
+    def work(job):
+        tensors = [("w", [8, 4], "float32", "2:S0", {})]
+        with job.meet("policy", SOON) as link:
+            for what in sys.argv[2:]:
+                try:
+                    if what == "layout":
+                        wrong = [("w", [8, 4], "float32", "2:S5", {})]
+                    elif what == "name":
+                        wrong = [("v", [8, 4], "float32", "2:S0", {})]
+                    elif what == "mesh":
+                        wrong = [("w", [8, 4], "float32", "2@[0,2]:S0", {})]
+                    else:
+                        wrong = tensors
+                    if what == "part":
+                        batch = link.batch()
+                        batch.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
+                        batch.register(SOON)
+                    elif what == "layout":
+                        batch = link.batch()
+                        batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2:S5")
+                        batch.register(SOON)
+                    elif what == "mesh":
+                        batch = link.batch()
+                        batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
+                        batch.register(SOON)
+                    else:
+                        bound(job, link, wrong, [4, 4] if what == "shape" else None)
+                    say(what, "was taken")
+                except windlass.WindlassException as e:
+                    say(what, type(e).__name__, e)
+            sources, transfer = bound(job, link, tensors)
+            fill(job, sources, 1, tensors)
+            transfer.send(1, SOON)
+        say("done")
+    in_job(work)
+
+
+def late():
+    """Sends a version that no receiver asks for, then one that it does; then has moved a tensor."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            sources, transfer = bound(job, link)
+            try:
+                transfer.send(1, 1.0)
+                raise SystemExit("it was taken")
+            except windlass.DeadlineExceededException as e:
+                say(type(e).__name__, e)
+            fill(job, sources, 2)
+            say("is there")
+            transfer.send(2, SOON)
+        say("done")
+    in_job(work)
+
+
+def tampered():
+    """What a table from the other job has to be, before any of it is bound."""
+    class Comm:
+        rank, size = 0, 2
+
+    class Link:
+        communicator, _senders = Comm, 1
+
+    batch = windlass.LinkBatch(Link)
+    batch.add("w", [2, 3], np.zeros((2, 3), np.float32), "1:R")
+    own = batch._binding(batch._tensors["w"][0])
+    none = (12, 2, 0, 0, 0, 0, 0, 0, 0)
+    words = [77, 1, len(own), 1, len(none), 0, 0, 0, 0, *own, *none]
+    pack = windlass.struct.pack
+
+    def table(words, form=1, halves=2, rank=0, kind=0, more=b""):
+        return (pack(">ibiiii", form, kind, halves, 1, rank, len(words))
+                + pack(">%dq" % len(words), *words) + more)
+
+    assert batch._table(table(words)) == (2, tuple(words))
+    wrong = [
+        b"", b"\0", table(words)[:-1], table(words, more=b"x"), table(words, form=2),
+        table(words, halves=3), table(words, halves=-1), table(words, rank=1), table(words[:8]),
+        pack(">ibiiii", 1, 0, 2, 1, 0, 0x7FFFFFFF), pack(">ibiiii", 1, 0, 2, -1, 0, 0),
+        pack(">ibi", 1, 1, 2) + pack(">i", 1 << 30),
+    ]
+    for at, value in (
+            (2, -1), (2, 1 << 62), (2, 3), (1, 2), (1, 1 << 40), (3, -1), (4, 8), (6, 1), (8, -8),
+            (10, 17), (10, -1), (10, 3), (11, own[2] + 4), (12, own[3] - 8), (13, own[4] + 1),
+            (14, 3), (16, 100), (20, own[2]), (22, 8)):
+        wrong.append(table(words[:at] + [value] + words[at + 1:]))
+    for each in wrong:
+        try:
+            batch._table(each)
+        except windlass.MismatchException:
+            continue
+        raise SystemExit("it was taken: %r" % each)
+    try:
+        batch._table(pack(">ibi", 1, 1, 7) + pack(">i", 2) + b"no" + pack(">ii", 1, 1))
+        raise SystemExit("it was taken")
+    except windlass.UnsupportedException as e:
+        assert (str(e), e.culprits) == ("no", [1])
+    say("done")
+
+
+def versions():
+    say(windlass.versions())
+
+
+def end_with_parent():
+    while os.read(0, 1 << 12):  # a buffered read would hold up the end of the interpreter
+        pass
+    os._exit(2)
+
+
+def main():
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    try:
+        globals()[sys.argv[1]]()
+    except windlass.WindlassException as e:
+        say("%s %s: %s" % (type(e).__name__, e.culprits, e))
+
+
+if __name__ == "__main__":
+    main()
