@@ -96,8 +96,13 @@ Code onCpu(Comm& comm, const Call& call) {
   }
 }
 
-// By either executor. A rank's device runs what moves the caller's tensors; what rides with ENTER,
-// and what moves nothing, is the host's.
+// What moves nothing is the host's, but on a stream: there the devices meet.
+template <class K>
+Code onHost(Comm& comm, const Call& call) {
+  return call.on == nullptr ? onCpu<K>(comm, call) : offloaded<Barrier>(comm, call);
+}
+
+// By either executor. A rank's device runs what moves the caller's tensors.
 template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
@@ -108,7 +113,7 @@ constexpr Kernel makeKernel() {
                        DeviceKernels::indexOf<K>() == kNobody) {
     return {{noExperts, noExperts}};
   } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
-    return {{onCpu<K>, onCpu<K>}};
+    return {{onHost<K>, onHost<K>}};
   } else {
     return {{offloaded<K>, offloaded<K>}};
   }

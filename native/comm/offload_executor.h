@@ -33,7 +33,8 @@ Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
       if (!runs) launch.phases = 0;
     }
     const uint32_t phases = K::phases(launch);
-    if (code == WL_OK && phases > 0) code = offload(call, kernel, phases, launch, deadline);
+    const bool isTheDevices = phases > 0 || call.on != nullptr;
+    if (code == WL_OK && isTheDevices) code = offload(call, kernel, phases, launch, deadline);
     if (code != WL_OK) return code;
     finishPhase(rank_, K::phases(launch));
     waiter_.announce(-1);
