@@ -26,17 +26,24 @@ Code Enqueuing::agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_erro
   own_.code = code;
   wl_error_t ofOthers = blankError();
   const Code told = peers.all(&own_, stated_.data(), sizeof own_, &ofOthers);
-  *culprit = code == WL_OK || isRefusal(code) ? kNobody : rank_;
+  *culprit = code == WL_OK ? kNobody : rank_;
   if (code != WL_OK) return code;
   if (told != WL_OK) return told;
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const auto theirs = static_cast<Code>(stated_[rank].code);
     if (theirs == WL_OK) continue;
-    if (!isRefusal(theirs)) *culprit = rank;
+    *culprit = rank;
     return fail(error, theirs, "rank %u does not put it on its stream: its own error says why",
                 rank);
   }
   return WL_OK;
+}
+
+Code Enqueuing::agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit,
+                              wl_error_t* error) {
+  code = agree(code, peers, culprit, error);
+  if (isRefusal(code)) *culprit = kNobody;
+  return code;
 }
 
 Code Enqueuing::ended(OffloadPeers& peers) const {
@@ -180,12 +187,19 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = streams_->look(on.stream, &own_.capture, error);
   if (code == WL_OK) code = find(operation.buffers, error);
   if (code == WL_OK) code = takePlace(peers, &place, error);
-  if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
+  if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
   isOneDevice_ = std::all_of(stated_.begin(), stated_.end(),
                              [&](const Statement& each) { return each.device == own_.device; });
   if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
 
+  code = hand(operation, deadlineNs, on, place, peers, culprit, error);
+  if (code != WL_OK) giveUp(on, place);
+  return code;
+}
+
+Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, OnStream& on,
+                     uint32_t place, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
   const Places places = placesOf(own_, operation.cores);
   auto* const part = static_cast<unsigned char*>(streams_->part(rank_));
   // Whole, since a kernel may leave parts of it as they are.
@@ -195,8 +209,9 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   };
   own_.cores = Grids::coresOf(device_, operation, peers, stated_,
                               streams_->coresAtOnce(operation.cores));
-  code = streams_->mark(on.stream, own_.capture, place, copies, isOneDevice_ ? 0 : 2, &own_.mark,
-                        error);
+  Code code = streams_->mark(on.stream, own_.capture, place, copies, isOneDevice_ ? 0 : 2,
+                             &own_.mark, error);
+  // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
   uint32_t cores = operation.cores;
   uint64_t marks[kMostDeviceRanks] = {};
@@ -213,27 +228,40 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
                                    isOneDevice_ ? 0 : own_.out};
   code = streams_->leave(on.stream, own_.capture, place, back, error);
   *culprit = rank_;
-  lastNs_ = clockNs();
+  if (code != WL_OK) return code;
   if (own_.capture != 0) {
     ++captured_;
     capturedCores_ = std::max(capturedCores_, cores);
+    lastNs_ = clockNs();
     on.ticket = 0;
-    return code;
+    return WL_OK;
   }
-  on.ticket = last_.load() + 1;
-  InFlight& own = inFlight(on.ticket);
-  own = {operation.name,
-         operation.operation,
-         operation.sequence,
-         operation.phases,
-         cores,
-         deadlineNs,
-         0,
-         {}};
+  InFlight own = {operation.name,
+                  operation.operation,
+                  operation.sequence,
+                  operation.phases,
+                  cores,
+                  deadlineNs,
+                  0,
+                  {}};
   std::copy(std::begin(marks), std::end(marks), own.marks);
+  follow(own);
+  on.ticket = last_.load();
+  return WL_OK;
+}
+
+void Enqueuing::giveUp(const OnStream& on, uint32_t place) {
+  hasGivenUp_ = true;
+  streams_->withdraw(on.stream, own_.capture, place);
+  if (own_.capture == 0) follow({});
+}
+
+void Enqueuing::follow(const InFlight& own) {
+  const uint64_t ticket = last_.load() + 1;
+  inFlight(ticket) = own;
   group_.offloadSeats()[rank_].enqueued.fetch_add(1);
-  last_.store(on.ticket);
-  return code;
+  last_.store(ticket);
+  lastNs_ = clockNs();
 }
 
 bool Enqueuing::drain(OffloadPeers& peers) {

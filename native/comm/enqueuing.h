@@ -78,12 +78,21 @@ class Enqueuing {
     uint64_t marks[kMostDeviceRanks];
   };
 
-  // WL_OK once all ranks have stated theirs, and all are OK; of what all refuse alike, *culprit is
-  // kNobody.
+  // Enqueues what nobody has refused.
+  Code hand(const Offload::Operation& operation, int64_t deadlineNs, OnStream& on, uint32_t place,
+            OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // WL_OK once all ranks have stated theirs, and all are OK.
   Code agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // The same where what one can't do is refused by all alike: *culprit is kNobody.
+  Code agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Why `peers` end what it waits for before anything is enqueued.
   Code ended(OffloadPeers& peers) const;
   Code find(const Offload::Buffers& buffers, wl_error_t* error);
+  // Of what a stream was given though not all ranks have enqueued it: it ends with the
+  // communicator, and is in flight until then.
+  void giveUp(const OnStream& on, uint32_t place);
+  // Notes what is in flight from now on.
+  void follow(const InFlight& own);
   // Makes room for the next operation; the place that it has.
   Code takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error);
   Code checkCaptures(wl_error_t* error) const;
@@ -118,6 +127,7 @@ class Enqueuing {
   std::vector<Statement> stated_;
   std::vector<InFlight> inFlight_;
   bool isOneDevice_ = false;
+  bool hasGivenUp_ = false;
   uint32_t captured_ = 0;           // operations that graphs hold
   uint32_t capturedCores_ = 0;      // of a rank in them, at most
   int64_t lastNs_ = 0;              // when something was enqueued, or ended

@@ -37,9 +37,11 @@ int64_t Enqueuing::look() {
   wl_error_t error = blankError();
   Code code = poll(&error);
   if (!hasEnded_.load()) {
-    const uint32_t reported = streams_->reported();
+    // Of what it has given up the rank has more to say, which may come a moment later.
+    const uint32_t reported = hasGivenUp_ ? 0 : streams_->reported();
     if (code == WL_OK && reported != 0) code = publishReported(reported, &error);
-    if (code == WL_OK && isInFlight()) code = checkDeadline(inFlight(over_.load() + 1), &error);
+    if (code == WL_OK && isInFlight() && !hasGivenUp_)
+      code = checkDeadline(inFlight(over_.load() + 1), &error);
     if (code != WL_OK) publishDevice(error);
     const bool closes = group_.lines(rank_).state.closing.load(std::memory_order_seq_cst) != 0;
     if (group_.failure() != nullptr || (closes && !isInFlight())) end();

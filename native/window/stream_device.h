@@ -58,6 +58,11 @@ class StreamDevice {
   virtual Code leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& copy,
                      wl_error_t* error) = 0;
 
+  // Of one that some rank could not enqueue: ends all as stop() does, and nothing begins that has
+  // not. An operation that is not captured is in flight all the same until isOver() says that the
+  // device has left it, and all that the stream was given for it.
+  virtual void withdraw(uint64_t stream, uint64_t capture, uint32_t place) = 0;
+
   // Of one that is not captured: whether its stream has come to it, and whether it is over.
   virtual Code hasBegun(uint64_t mark, bool* has, wl_error_t* error) = 0;
   virtual Code isOver(uint32_t place, bool* is, wl_error_t* error) = 0;

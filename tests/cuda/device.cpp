@@ -19,6 +19,7 @@ class Grid final : public stand_in::Work {
        uint32_t blocks)
       : running_(running[device]), library_(library), ranks_(ranks), coresOfRank_(coresOfRank), blocks_(blocks) {}
   ~Grid() override {
+    if (isRunning_) ++stand_in::orphans();
     end();
   }
 
@@ -125,4 +126,9 @@ std::unique_ptr<stand_in::Work> stand_in::kernel(int device,
                                                  const windlass::OffloadedRanks& ranks,
                                                  uint32_t coresOfRank, uint32_t blocks) {
   return std::make_unique<windlass::Grid>(device, library, ranks, coresOfRank, blocks);
+}
+
+std::atomic<size_t>& stand_in::orphans() {
+  static std::atomic<size_t> count{0};
+  return count;
 }

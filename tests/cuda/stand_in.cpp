@@ -609,6 +609,7 @@ CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
   constexpr std::align_val_t kAligned{512};
   resetStreams();
+  orphans() = 0;
   for (CuModule module : modules) delete module;
   for (const auto& [memory, bytes] : allocated)
     operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
@@ -777,6 +778,7 @@ CALL int standInHeld(const char** what) {
   count(" streams", streamCount());
   count(" events", eventCount());
   count(" graphs", graphCount());
+  count(" orphaned grids", orphans());
   count(" allocations", allocated.size());
   count(" pinned", pinned.size());
   count(" physical", physicals.size());

@@ -4,6 +4,7 @@
 // happens in no order that a program could count on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,6 +46,8 @@ size_t graphCount();
 std::unique_ptr<Work> kernel(int device, const windlass::KernelTable* library,
                              const windlass::OffloadedRanks& ranks, uint32_t coresOfRank,
                              uint32_t blocks);
+// Grids that still ran when their stream was given back.
+std::atomic<size_t>& orphans();
 // How many blocks a device runs at a time.
 uint32_t blocksAtOnce();
 

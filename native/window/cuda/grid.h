@@ -45,6 +45,8 @@ class Grid {
   // Fills the device's memory ahead of the next grid that captures nothing. `from` is pinned, and
   // stays as it is until that is over.
   Code send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error);
+  // Whether none runs that captures nothing, nor begins any more of itself.
+  Code look(bool* isIdle, wl_error_t* error) const;
 
   // Until the grid has ended that the rank has joined; WL_TIMEOUT after limitNs, also where one of
   // the others has not come.

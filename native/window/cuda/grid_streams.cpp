@@ -10,6 +10,12 @@ Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* erro
                     error);
 }
 
+Code Grid::look(bool* isIdle, wl_error_t* error) const {
+  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  *isIdle = result == kCuOk;
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuStreamQuery", error);
+}
+
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
                    wl_error_t* error) {
   const WatchedLock lock(mutex_);

@@ -68,6 +68,7 @@ Code Streams::close(wl_error_t* error) {
   for (Place& place : places_) drop(place);
   drop(captured_);
   last_ = {};
+  isWithdrawn_ = false;
   if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
   if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
   if (operations_ != 0) undo(cuda.cuMemFree(operations_), "cuMemFree");
@@ -176,6 +177,16 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   return code;
 }
 
+// A launch may have come to something though a call failed that follows it: events don't say so.
+void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
+  stop();
+  if (window_.bytes() > 0) window_.grid().withdraw(window_.slot());
+  isWithdrawn_ = true;
+  if (capture != 0) return;
+  // A device that records nothing any more has failed, and runs nothing.
+  static_cast<void>(gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream)));
+}
+
 Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
   const CuResult result = gpu_.cuda().cuEventQuery(event);
   *has = result == kCuOk;
@@ -187,7 +198,9 @@ Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
 }
 
 Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
-  return query(places_[place].over, is, error);
+  const Code code = query(places_[place].over, is, error);
+  if (code != WL_OK || !*is || !isWithdrawn_) return code;
+  return window_.grid().look(is, error);
 }
 
 void Streams::stop() {

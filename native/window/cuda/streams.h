@@ -31,6 +31,7 @@ class Streams final : public StreamDevice {
             const uint64_t* marks, uint32_t count, wl_error_t* error) override;
   Code leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& copy,
              wl_error_t* error) override;
+  void withdraw(uint64_t stream, uint64_t capture, uint32_t place) override;
   Code hasBegun(uint64_t mark, bool* has, wl_error_t* error) override;
   Code isOver(uint32_t place, bool* is, wl_error_t* error) override;
   void stop() override;
@@ -62,6 +63,7 @@ class Streams final : public StreamDevice {
     uint64_t capture;
   };
   Last last_ = {};
+  bool isWithdrawn_ = false;  // one was
   unsigned char* words_ = nullptr;
   CuAddress wordsAddress_ = 0;
 };
