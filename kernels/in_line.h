@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device executor: runs a kernel's phases in line, on one core of a rank of 1 to n.
 //
-// args     what the kernel takes; every rank has entered, and its RankArgs can be read
+// args     what the kernel takes; every rank has entered, and its RankArgs can be read. Of an
+//          operation that ranks come to by themselves, on streams, that is so once they have met
 // phases   the kernel's. A core runs blocks core, core + cores, ... of its rank, phase after phase.
 // signals  a line for each core of each rank, in every rank's own memory: a core states in all of
 //          its lines how many phases are over there, and looks at its own rank's lines alone. An
@@ -80,6 +81,14 @@ WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t
       comm::TNOTIFY(line, static_cast<int32_t>(own.word(phases)), comm::NotifyOp::Set);
     }
   }
+}
+
+// Waits until all cores of all ranks have begun the operation; as runInLine() goes on.
+WL_CORE inline bool meetInLine(const Launch& launch, const InLine& own, Position& at) {
+  if (!at.told) tellInLine(launch, own, 0);
+  at.told = true;
+  if (!at.met) at.met = awaitInLine(launch, own, kEveryRank, 0);
+  return at.met;
 }
 
 // Goes on from `at` until the core's part of the operation is over, or it waits for longer than

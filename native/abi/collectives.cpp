@@ -255,10 +255,6 @@ int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const vo
     return fail(error, WL_UNSUPPORTED, "kernels of target %s run on no stream: those of cuda do",
                 wl_target());
   }
-  if (comm->comm.group().config().spansProcesses) {
-    return fail(error, WL_UNSUPPORTED,
-                "ranks in several processes put nothing on streams: have them be threads of one");
-  }
   OnStream on = {stream, 0};
   const int32_t code = operation == WL_OP_BARRIER
                         ? barrier(comm->comm, deadline_ns, error, &on)

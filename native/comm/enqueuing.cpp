@@ -91,6 +91,13 @@ Code Enqueuing::takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* erro
 }
 
 Code Enqueuing::checkCaptures(wl_error_t* error) const {
+  for (uint32_t rank = 0; rank < stated_.size() && spansProcesses_; ++rank) {
+    if (stated_[rank].capture == 0) continue;
+    return fail(error, WL_UNSUPPORTED,
+                "the stream of rank %u captures a graph, which takes an operation of ranks of one "
+                "process: those of several put theirs on streams that capture nothing",
+                rank);
+  }
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const uint64_t theirs = stated_[rank].capture;
     if (theirs == own_.capture) continue;
@@ -165,6 +172,8 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   }
   given.stop = streams_->stopWord();
   given.stopValue = 1;
+  // No event of another process's stream is waited for.
+  given.meets = spansProcesses_;
   given.report = streams_->reportWord();
   // The host ends what it watches; of a graph's launch it knows nothing.
   given.limitNs = static_cast<uint64_t>(deadlineNs + (own_.capture == 0 ? kDeviceOwnLimitNs : 0));
@@ -174,6 +183,10 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
 Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t deadlineNs,
                     OnStream& on, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
   stated_.resize(peers.ranks());
+  isHere_.resize(peers.ranks());
+  for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+    isHere_[rank] = peers.firstBeside(rank) == peers.firstBeside(rank_);
+  spansProcesses_ = std::find(isHere_.begin(), isHere_.end(), false) != isHere_.end();
   own_ = {};
   uint32_t place = 0;
   Code code = opened;
@@ -189,8 +202,10 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = takePlace(peers, &place, error);
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
-  isOneDevice_ = std::all_of(stated_.begin(), stated_.end(),
-                             [&](const Statement& each) { return each.device == own_.device; });
+  isOneDevice_ = !spansProcesses_ &&
+                 std::all_of(stated_.begin(), stated_.end(), [&](const Statement& each) {
+                   return each.device == own_.device;
+                 });
   if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
 
   code = hand(operation, deadlineNs, on, place, peers, culprit, error);
@@ -214,14 +229,17 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
   uint32_t cores = operation.cores;
-  uint64_t marks[kMostDeviceRanks] = {};
+  InFlight own = {};
+  std::vector<uint64_t> marks;
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     cores = std::min(cores, stated_[rank].cores);
-    marks[rank] = stated_[rank].mark;
+    if (!isHere_[rank]) continue;
+    own.marks[rank] = stated_[rank].mark;
+    marks.push_back(stated_[rank].mark);
   }
   const OffloadedOperation given = describe(operation, cores, deadlineNs);
-  code = streams_->join(on.stream, own_.capture, place, given, marks,
-                        static_cast<uint32_t>(stated_.size()), error);
+  code = streams_->join(on.stream, own_.capture, place, given, marks.data(),
+                        static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
   const StreamDevice::Copy back = {operation.buffers.out, part + places.out,
@@ -236,15 +254,12 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
     on.ticket = 0;
     return WL_OK;
   }
-  InFlight own = {operation.name,
-                  operation.operation,
-                  operation.sequence,
-                  operation.phases,
-                  cores,
-                  deadlineNs,
-                  0,
-                  {}};
-  std::copy(std::begin(marks), std::end(marks), own.marks);
+  own.name = operation.name;
+  own.operation = operation.operation;
+  own.sequence = operation.sequence;
+  own.phases = operation.phases;
+  own.cores = cores;
+  own.deadlineNs = deadlineNs;
   follow(own);
   on.ticket = last_.load();
   return WL_OK;

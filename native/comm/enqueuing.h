@@ -75,7 +75,7 @@ class Enqueuing {
     uint32_t cores;
     int64_t deadlineNs;
     int64_t begunNs;  // when its stream was seen to have come to it; 0: not yet
-    uint64_t marks[kMostDeviceRanks];
+    uint64_t marks[kMostDeviceRanks];  // of the ranks of this process
   };
 
   // Enqueues what nobody has refused.
@@ -113,7 +113,15 @@ class Enqueuing {
   Code publishReported(uint32_t sequence, wl_error_t* error);
   void publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,
                const char* message);
-  // The ranks whose cores are least far in the operation of that sequence, by this rank's lines.
+  // Whether the rank's stream has come to the oldest one.
+  Code hasCome(uint32_t rank, bool* has, wl_error_t* error);
+  // Of each rank the phases that all of its cores have ended in the operation of that sequence, by
+  // this rank's lines; -1: some have not said so much as that they have begun.
+  Code readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t>* steps,
+                 wl_error_t* error);
+  // Of the oldest one, as the device counts.
+  Code sequenceThere(uint32_t* sequence, wl_error_t* error);
+  // The ranks whose cores are least far in the operation of that sequence.
   Code leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks, uint32_t* phases,
                 wl_error_t* error);
   // Tells devices and waiters of the communicator's end.
@@ -126,6 +134,8 @@ class Enqueuing {
   Statement own_ = {};
   std::vector<Statement> stated_;
   std::vector<InFlight> inFlight_;
+  std::vector<bool> isHere_;     // the rank lives in this process
+  bool spansProcesses_ = false;
   bool isOneDevice_ = false;
   bool hasGivenUp_ = false;
   uint32_t captured_ = 0;           // operations that graphs hold

@@ -114,10 +114,25 @@ Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
     bool hasBegun = false;
     if (Code code = streams_->hasBegun(oldest.marks[rank_], &hasBegun, error); code != WL_OK)
       return code;
-    if (hasBegun) oldest.begunNs = now;
+    if (!hasBegun) return WL_OK;
+    oldest.begunNs = now;
+    group_.block().offloadLine(rank_).come.store(over_.load() + 1, std::memory_order_release);
   }
-  if (oldest.begunNs == 0 || now - oldest.begunNs < oldest.deadlineNs) return WL_OK;
-  return publishLate(oldest, error);
+  return now - oldest.begunNs < oldest.deadlineNs ? WL_OK : publishLate(oldest, error);
+}
+
+// All ranks count what they have enqueued alike. A host may be behind its device.
+Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
+  const uint64_t oldest = over_.load() + 1;
+  if (isHere_[rank]) return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
+  *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) >= oldest;
+  if (*has) return WL_OK;
+  uint32_t sequence = 0;
+  std::vector<int32_t> steps;
+  Code code = sequenceThere(&sequence, error);
+  if (code == WL_OK) code = readSteps(sequence, inFlight(oldest).cores, &steps, error);
+  *has = code == WL_OK && steps[rank] >= 0;
+  return code;
 }
 
 Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
@@ -127,22 +142,19 @@ Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
            late.name, static_cast<double>(late.deadlineNs) / 1e9);
   std::vector<uint32_t> culprits;
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    bool hasBegun = false;
-    if (Code code = streams_->hasBegun(late.marks[rank], &hasBegun, error); code != WL_OK)
-      return code;
-    if (!hasBegun) culprits.push_back(rank);
+    bool has = false;
+    if (Code code = hasCome(rank, &has, error); code != WL_OK) return code;
+    if (!has) culprits.push_back(rank);
   }
   if (!culprits.empty()) {
     text.add("the stream%s of ", culprits.size() == 1 ? "" : "s");
     addRanks(text, culprits);
     text.add(" ha%s not", culprits.size() == 1 ? "s" : "ve");
   } else {
+    uint32_t sequence = 0;
     uint32_t over = 0;
-    DeviceCounters counters = {};
-    const uint64_t at = placesOf(own_, group_.config().offloadCores).counters;
-    const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
-    Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
-    if (code == WL_OK) code = leastFar(counters.over + 1, late.cores, &culprits, &over, error);
+    Code code = sequenceThere(&sequence, error);
+    if (code == WL_OK) code = leastFar(sequence, late.cores, &culprits, &over, error);
     if (code != WL_OK) return code;
     text.add("of its %u phases, the device of ", late.phases);
     addRanks(text, culprits);
@@ -170,8 +182,17 @@ Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
   return WL_OK;
 }
 
-Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,
-                         uint32_t* phases, wl_error_t* error) {
+Code Enqueuing::sequenceThere(uint32_t* sequence, wl_error_t* error) {
+  DeviceCounters counters = {};
+  const uint64_t at = placesOf(own_, group_.config().offloadCores).counters;
+  const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
+  const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
+  *sequence = counters.over + 1;
+  return code;
+}
+
+Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t>* steps,
+                          wl_error_t* error) {
   InLine line = {};
   line.sequence = sequence;
   const uint32_t none = line.word(0);
@@ -180,19 +201,27 @@ Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t
       code != WL_OK) {
     return code;
   }
-  *phases = UINT32_MAX;
+  steps->assign(stated_.size(), INT32_MAX);
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    uint32_t over = UINT32_MAX;
     for (uint32_t core = 0; core < cores; ++core) {
       uint32_t told = 0;
       std::memcpy(&told, lines.data() + size_t{rank * cores + core} * kDeviceLineBytes,
                   sizeof told);
-      over = std::min(over, reached(told, none) ? told - none : 0);
+      const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
+      (*steps)[rank] = std::min((*steps)[rank], over);
     }
-    if (over < *phases) ranks->clear();
-    if (over <= *phases) ranks->push_back(rank);
-    *phases = std::min(*phases, over);
   }
+  return WL_OK;
+}
+
+Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,
+                         uint32_t* phases, wl_error_t* error) {
+  std::vector<int32_t> steps;
+  if (Code code = readSteps(sequence, cores, &steps, error); code != WL_OK) return code;
+  const int32_t fewest = *std::min_element(steps.begin(), steps.end());
+  for (uint32_t rank = 0; rank < steps.size(); ++rank)
+    if (steps[rank] == fewest) ranks->push_back(rank);
+  *phases = static_cast<uint32_t>(std::max(fewest, 0));
   return WL_OK;
 }
 

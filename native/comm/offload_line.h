@@ -45,6 +45,7 @@ struct OffloadLine {
 
   alignas(64) std::atomic<uint64_t> turn{0};
   std::atomic<uint64_t> taken{0};  // the last operation that has the devices of the rank's process
+  std::atomic<uint64_t> come{0};   // the last one on streams that the rank's stream was seen at
   alignas(64) unsigned char said[2][kMostBytes] = {};
   alignas(64) ToldCall call;  // of the rank's driver, which has lasted for some time
 };

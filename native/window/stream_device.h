@@ -49,8 +49,8 @@ class StreamDevice {
   // Has the stream make the copies, and marks that point: *mark, for all ranks' join().
   virtual Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Copy* copies,
                     uint32_t count, uint64_t* mark, wl_error_t* error) = 0;
-  // Has the rank's cores in the next launch, which begins after all `marks`, and the stream go on
-  // after it. The last of the device's ranks to join launches.
+  // Has the rank's cores in the next launch, which begins after all `marks`, those of the ranks of
+  // this process, and the stream go on after it. The last of the device's ranks there launches.
   virtual Code join(uint64_t stream, uint64_t capture, uint32_t place,
                     const OffloadedOperation& given, const uint64_t* marks, uint32_t count,
                     wl_error_t* error) = 0;

@@ -467,6 +467,9 @@ struct Position {
   uint32_t block = 0;
   bool begun = false;
   bool left = false;
+  // Where cores of all ranks begin together: it has said that it has begun, and seen all others.
+  bool told = false;
+  bool met = false;
 };
 
 // Kernel K on inputs so small that each rides with its rank's ENTER: nobody waits for who reads it.

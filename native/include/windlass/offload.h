@@ -65,6 +65,9 @@ struct OffloadedOperation {
   uint64_t report;
   uint64_t call;  // of an OffloadedCall, where the kernel is a library's; else 0
   uint32_t stopValue;
+  // Whether ranks may begin it before others have come to it: their cores wait for one another
+  // before they touch what others bring.
+  bool meets;
 
   WL_CORE Launch launchHere() const {
     Launch here = launch;
